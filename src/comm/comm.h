@@ -1,0 +1,150 @@
+/*
+ * comm.h - a communicator: the ranks that talk, and the life they have together.
+ *
+ * A comm owns its rooms' objects (segment, planner, engine) and no other state. The api
+ * checks arguments and groups calls; everything that happens to a communicator happens
+ * here. One thread at a time uses a comm, except for comm_async_*(), comm_abort() and
+ * comm_revoke(), which any thread may call at any time.
+ */
+#ifndef COMM_COMM_H
+#define COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/err.h"
+#include "boot/boot.h"
+#include "sched/sched.h"
+
+struct comm;
+struct stream;
+struct window;
+
+/* What the user asked for, resolved: defaults filled in, environment applied. */
+struct comm_config {
+	bool blocking;
+	bool split_share, shrink_share;
+	int cga_cluster_size, min_ctas, max_ctas, cta_policy, traffic_class;
+	char net_name[64];
+	char comm_name[64];
+};
+
+void comm_config_default(struct comm_config *config);
+
+/* ---- life ---- */
+
+/* A handle with nothing behind it yet; comm_is_ready() is false until comm_init(). */
+enum err comm_alloc(const struct comm_config *config, struct comm **comm);
+
+struct comm_init_args {
+	const struct boot_id *ids; /* borrowed during the call */
+	uint32_t id_count;
+	uint32_t rank_count, rank;
+	int device; /* what ncclCommCuDevice() reports */
+	const char *caller; /* "ncclCommInitRank", for the log */
+};
+
+/* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort(). */
+enum err comm_init(struct comm *comm, const struct comm_init_args *args);
+
+/* Children. Each blocks like comm_init() and fills an allocated, empty `child`. */
+enum err comm_split(struct comm *parent, int color, int key, struct comm *child,
+	bool *no_color); /* *no_color: the caller gave NCCL_SPLIT_NOCOLOR, child unused */
+enum err comm_shrink(struct comm *parent, const int *exclude, uint32_t exclude_count,
+	bool abort, struct comm *child);
+enum err comm_get_unique_id(struct comm *comm, struct boot_id *id);
+/* parent NULL: a new rank (id and rank given). Else an old one, which keeps its rank. */
+enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_id *id,
+	int rank, struct comm *child);
+
+/* Finish everything enqueued. A second call is ERR_ARGUMENT. */
+enum err comm_finalize(struct comm *comm);
+/* Finalize if that was not done, then free. The handle is gone whatever it returns. */
+enum err comm_destroy(struct comm *comm);
+/* Stop everything in flight, tell the peers, free. Never waits for a peer. */
+enum err comm_abort(struct comm *comm);
+/* Stop what is in flight; afterwards only destroy, split, shrink. */
+enum err comm_revoke(struct comm *comm);
+
+/* ---- asking ---- */
+
+bool comm_is_valid(const struct comm *comm); /* the magic words are there */
+bool comm_is_revoked(const struct comm *comm);
+bool comm_is_blocking(const struct comm *comm);
+uint32_t comm_rank(const struct comm *comm);
+uint32_t comm_rank_count(const struct comm *comm);
+int comm_device(const struct comm *comm);
+const struct comm_config *comm_config(const struct comm *comm);
+
+/* The stored result: OK, ERR_PROGRESS while something non-blocking runs, or the first
+ * failure. Setting a failure over a failure keeps the first. */
+enum err comm_async_get(struct comm *comm);
+void comm_async_set(struct comm *comm, enum err code);
+
+/* ---- operators ---- */
+
+/* A PreMulSum handle, valid on this comm for this type. With `immediate` the scalar is
+ * copied now, otherwise it is read when a collective runs. */
+enum err comm_redop_create(struct comm *comm, const void *scalar, enum dtype type,
+	bool immediate, int *handle);
+enum err comm_redop_destroy(struct comm *comm, int handle);
+/* What a handle (or a built-in operator) means; ERR_ARGUMENT when it means nothing here. */
+struct comm_op {
+	enum redop op;
+	uint64_t scalar_bits;       /* PREMUL, immediate */
+	const void *scalar_pointer; /* PREMUL, not immediate; else NULL */
+};
+enum err comm_redop_resolve(
+	struct comm *comm, int handle, enum dtype type, struct comm_op *out);
+
+/* ---- work ---- */
+
+enum call_kind { CALL_COLL, CALL_SEND, CALL_RECV };
+
+struct comm_call {
+	struct comm *comm;
+	enum call_kind kind;
+	enum coll coll; /* of a CALL_COLL */
+	const void *in;
+	void *out;
+	size_t count; /* elements, as in nccl.h */
+	enum dtype type;
+	struct comm_op op;
+	uint32_t root; /* or the peer of a send or receive */
+	struct stream *stream; /* NULL: done when comm_submit() returns */
+};
+
+/* Run one group's calls (copied): of one comm in order, of several comms side by side,
+ * sends and receives side by side. On streams and non-blocking comms it only enqueues. */
+enum err comm_submit(const struct comm_call *calls, uint32_t count);
+
+/* ---- memory ---- */
+
+/* Memory that ranks of other processes can map. */
+enum err mem_alloc(size_t bytes, void **ptr);
+enum err mem_free(void *ptr);
+
+/* Registration: counted per (address, size); makes mappable memory known to the comm. */
+enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle);
+enum err comm_deregister(struct comm *comm, void *handle);
+
+/* Windows: collective registration. */
+enum err comm_window_register(
+	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window);
+enum err comm_window_deregister(struct comm *comm, struct window *window);
+enum err comm_window_pointer(struct comm *comm, const struct window *window, void **ptr);
+
+/* ---- host streams ---- */
+
+enum err stream_create(struct stream **stream);
+/* Finish what is queued, then free. */
+enum err stream_destroy(struct stream *stream);
+enum err stream_synchronize(struct stream *stream);
+/* OK when idle, ERR_PROGRESS when not, or the first failure since the last query. */
+enum err stream_query(struct stream *stream);
+/* Is this pointer one of our streams? (A cudaStream_t is not.) */
+bool stream_is_valid(const struct stream *stream);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * catalog.h - the shipped schedules, by collective and name.
+ *
+ * A schedule is one row here and one function in its own file. Everything that lists,
+ * proves, times or chooses schedules walks this table.
+ */
+#ifndef SCHED_CATALOG_H
+#define SCHED_CATALOG_H
+
+#include "sched/sched.h"
+
+struct sched_kind {
+	enum coll coll;
+	const char *name;    /* "ring", "tree", "direct", "halving", "oneshot", "bruck", .. */
+	const char *summary; /* one line for `weft sched list` */
+	uint32_t rank_max;   /* largest n it is written for */
+	/* Fill `sched` (zeroed but for coll, rank_count, rank, root). */
+	enum err (*write)(struct sched *sched);
+};
+
+/* Row `index`, or NULL past the end. */
+const struct sched_kind *catalog_at(uint32_t index);
+
+/* The row of that collective and name, or NULL. */
+const struct sched_kind *catalog_find(enum coll coll, const char *name);
+
+/* Write one rank's schedule. ERR_ARGUMENT for n, rank or root out of range. On failure
+ * nothing is left to free; on success the caller calls sched_fini(). */
+enum err catalog_write(const struct sched_kind *kind, uint32_t rank_count, uint32_t rank,
+	uint32_t root, struct sched *sched);
+
+#endif

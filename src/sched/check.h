@@ -1,0 +1,44 @@
+/*
+ * check.h - proves a schedule: runs the lowered moves of all ranks on symbols.
+ *
+ * Ranks are sequential and meet only through positions that grow, so as long as there is
+ * no race (checked in the same run, by vector clocks), one run is a proof for its n: the
+ * order in which ranks are stepped cannot change the result. Three tiles and two calls
+ * in a row show that slots wrap safely.
+ *
+ * Checked: every output chunk holds exactly what the collective's definition says, no
+ * rank counted twice, post-operator applied exactly once, no read of undefined or stale
+ * data, no race on any place (user buffers, scratch, stage slots, local or of a peer), no
+ * deadlock, message lengths agree, every send received, no dead write into OUT, and IN
+ * left untouched when not in place.
+ */
+#ifndef SCHED_CHECK_H
+#define SCHED_CHECK_H
+
+#include "sched/lower.h"
+
+struct check_args {
+	const struct sched_kind *kind;
+	uint32_t rank_count, root;
+	enum lower_mode mode;
+	uint32_t depth;
+	bool in_place;
+};
+
+struct check_report {
+	char text[256]; /* the first thing wrong, with rank, lane and move; "" when proved */
+};
+
+/* OK when proved; ERR_USAGE with report->text when the schedule is wrong; other codes for
+ * trouble of our own (memory). */
+enum err check_schedule(const struct check_args *args, struct check_report *report);
+
+/* The same on schedules already written (mutants); `scheds` is borrowed. */
+enum err check_scheds(const struct sched *scheds, const struct check_args *args,
+	struct check_report *report);
+
+/* Smallest depth up to `depth_max` at which the staged schedule is right; 0 if none. */
+uint32_t check_min_depth(const struct sched_kind *kind, uint32_t rank_count, uint32_t root,
+	uint32_t depth_max);
+
+#endif

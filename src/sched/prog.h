@@ -1,0 +1,34 @@
+/*
+ * prog.h - one lane's program: a growing list of instructions and its peers.
+ *
+ * A schedule is written by calling prog_emit() in order. Engines only read what
+ * lower.h makes of it; the checker proves that before first use.
+ */
+#ifndef SCHED_PROG_H
+#define SCHED_PROG_H
+
+#include "base/err.h"
+#include "sched/insn.h"
+
+enum { PROG_INSNS_MAX = 4096, PROG_PEERS_MAX = 256 };
+
+struct prog {
+	struct insn *insns; /* owned; the first `count` are valid */
+	uint32_t count;
+	uint32_t capacity;
+	uint32_t rx_count, tx_count;
+	uint16_t rx_peers[PROG_PEERS_MAX]; /* connection -> rank we receive from */
+	uint16_t tx_peers[PROG_PEERS_MAX]; /* connection -> rank we send to */
+};
+
+/* Append a copy of `insn` to a zeroed or earlier program. Unchanged on failure. */
+enum err prog_emit(struct prog *prog, const struct insn *insn);
+
+/* Add a connection; returns its index. The same peer twice gives the same index. */
+uint8_t prog_rx(struct prog *prog, uint32_t peer);
+uint8_t prog_tx(struct prog *prog, uint32_t peer);
+
+/* Free what prog_emit() allocated. The program is empty and usable again. */
+void prog_fini(struct prog *prog);
+
+#endif
