@@ -11,26 +11,26 @@
 #include <stdint.h>
 
 enum param {
-	PARAM_DEBUG,            /* NCCL_DEBUG */
-	PARAM_DEBUG_SUBSYS,     /* NCCL_DEBUG_SUBSYS */
-	PARAM_DEBUG_FILE,       /* NCCL_DEBUG_FILE */
+	PARAM_DEBUG,		      /* NCCL_DEBUG */
+	PARAM_DEBUG_SUBSYS,	      /* NCCL_DEBUG_SUBSYS */
+	PARAM_DEBUG_FILE,	      /* NCCL_DEBUG_FILE */
 	PARAM_DEBUG_TIMESTAMP_FORMAT, /* NCCL_DEBUG_TIMESTAMP_FORMAT */
 	PARAM_DEBUG_TIMESTAMP_LEVELS, /* NCCL_DEBUG_TIMESTAMP_LEVELS */
-	PARAM_CONF_FILE,        /* NCCL_CONF_FILE */
-	PARAM_COMM_ID,          /* NCCL_COMM_ID */
-	PARAM_HOSTID,           /* NCCL_HOSTID */
-	PARAM_COMM_BLOCKING,    /* NCCL_COMM_BLOCKING */
-	PARAM_ALGO,             /* NCCL_ALGO */
-	PARAM_CHECK_POINTERS,   /* NCCL_CHECK_POINTERS */
-	PARAM_SHM_DISABLE,      /* NCCL_SHM_DISABLE */
-	PARAM_ZERO_COPY,        /* WEFT_ZERO_COPY: 1 read peers' buffers in place */
-	PARAM_CMA,              /* WEFT_CMA: -2 auto, 0 never, 1 always cross-memory attach */
-	PARAM_BOOT_TIMEOUT,     /* WEFT_BOOT_TIMEOUT_SEC: 0 = none */
-	PARAM_TIMEOUT,          /* WEFT_TIMEOUT_SEC: 0 = none, per collective */
-	PARAM_SPIN,             /* WEFT_SPIN: turns before a waiting rank yields; -1 auto */
-	PARAM_SCHEDULE,         /* WEFT_SCHEDULE: force a schedule by name */
-	PARAM_TILE,             /* WEFT_TILE: bytes per tile; 0 auto */
-	PARAM_ISA,              /* WEFT_ISA: highest vector unit to use */
+	PARAM_CONF_FILE,	      /* NCCL_CONF_FILE */
+	PARAM_COMM_ID,		      /* NCCL_COMM_ID */
+	PARAM_HOSTID,		      /* NCCL_HOSTID */
+	PARAM_COMM_BLOCKING,	      /* NCCL_COMM_BLOCKING */
+	PARAM_ALGO,		      /* NCCL_ALGO */
+	PARAM_CHECK_POINTERS,	      /* NCCL_CHECK_POINTERS */
+	PARAM_SHM_DISABLE,	      /* NCCL_SHM_DISABLE */
+	PARAM_ZERO_COPY,	      /* WEFT_ZERO_COPY: 1 read peers' buffers in place */
+	PARAM_CMA,	    /* WEFT_CMA: -2 auto, 0 never, 1 always cross-memory attach */
+	PARAM_BOOT_TIMEOUT, /* WEFT_BOOT_TIMEOUT_SEC: 0 = none */
+	PARAM_TIMEOUT,	    /* WEFT_TIMEOUT_SEC: 0 = none, per collective */
+	PARAM_SPIN,	    /* WEFT_SPIN: turns before a waiting rank yields; -1 auto */
+	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
+	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
+	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
 	PARAM_COUNT
 };
 

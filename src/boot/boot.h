@@ -30,10 +30,10 @@ uint64_t boot_id_hash(const struct boot_id *id);
 
 struct boot_args {
 	const struct boot_id *ids; /* borrowed */
-	uint32_t id_count;         /* several ids share the load; ranks spread over them */
+	uint32_t id_count; /* several ids share the load; ranks spread over them */
 	uint32_t rank, rank_count;
-	const void *record; /* this rank's record */
-	uint32_t record_bytes; /* the same on every rank, at most BOOT_RECORD_MAX */
+	const void *record;	 /* this rank's record */
+	uint32_t record_bytes;	 /* the same on every rank, at most BOOT_RECORD_MAX */
 	const atomic_int *abort; /* non-zero ends the wait with ERR_REMOTE; may be NULL */
 };
 
