@@ -361,6 +361,9 @@ enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
 			.slot_count = match_slots(match, args->rank),
 			.slot_chunks = match->slot_chunks,
 			.lane_count = mine->lane_count};
+		for (uint32_t r = 0; r < rank_count; r++)
+			if (match_slots(match, r) > p->slot_count_max)
+				p->slot_count_max = match_slots(match, r);
 		e = program_fill(p, match);
 	} else {
 		e = err_set(ERR_SYSTEM, "no memory for a program");
