@@ -79,7 +79,8 @@ enum { BOX_LETTERS = 2 };
 struct letter {
 	uint64_t total; /* bytes of the whole message */
 	uint64_t bytes; /* of this piece */
-	uint64_t ref;	/* where it is: the sender's buffer, or 0: this pair's slot */
+	uint64_t ref;	/* the sender's buffer, or REF_NONE: this pair's slot */
+	uint32_t directory;
 };
 
 struct box {

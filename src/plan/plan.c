@@ -139,6 +139,25 @@ static enum err shape_init(
 	return OK;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * 0x100000001b3u;
+}
+
+/* Everything two ranks must agree on: the call, the schedules and the tiles. */
+static uint64_t plan_sign(const struct plan_key *key, const struct choice *choice)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	hash = mix(mix(mix(mix(hash, key->coll), key->type), key->root), key->count);
+	hash = mix(mix(hash, choice->direct_tile), choice->staged_tile);
+	for (const char *c = choice->staged->name; *c; c++)
+		hash = mix(hash, (unsigned char)*c);
+	for (const char *c = choice->direct ? choice->direct->name : ""; *c; c++)
+		hash = mix(hash, (unsigned char)*c);
+	return hash;
+}
+
 static enum err plan_build(
 	struct planner *planner, const struct plan_key *key, struct plan *plan)
 {
@@ -157,6 +176,7 @@ static enum err plan_build(
 		return e;
 	plan->key = *key;
 	plan->eager = choice.eager;
+	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;
 	lower.depth = choice.eager ? 1 : STAGE_DEPTH;

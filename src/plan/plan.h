@@ -30,6 +30,7 @@ struct shape {
 struct plan {
 	struct plan_key key;
 	bool eager;
+	uint64_t sign; /* ranks with the same sign run the same programs */
 	struct shape
 		shapes[2]; /* by enum lower_mode; an eager plan has only the staged one */
 };
