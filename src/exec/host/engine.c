@@ -491,28 +491,53 @@ uint64_t host_call_stamp(const struct host_call *call)
 
 /* ---- trouble ---- */
 
+static bool is_dead(const struct host_engine *engine, uint32_t rank)
+{
+	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
+
+	return watch.fd >= 0 && poll(&watch, 1, 0) == 1;
+}
+
+static enum err peer_dead(struct host_engine *engine, uint32_t rank)
+{
+	engine->culprit = rank;
+	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
+		board_status(engine->board, rank)->pid);
+}
+
+static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
+{
+	uint32_t culprit = atomic_load(&board_status(engine->board, rank)->culprit);
+
+	engine->culprit = rank;
+	if (state == RANK_LEFT)
+		return err_set(ERR_REMOTE,
+			"rank %u destroyed its communicator before this call was "
+			"complete",
+			rank);
+	if (culprit == rank || culprit >= engine->rank_count)
+		return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
+	engine->culprit = culprit;
+	return err_set(ERR_REMOTE, "rank %u failed; rank %u saw it first", culprit, rank);
+}
+
+/* Deaths first: they are the cause of whatever the others report. */
 enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what)
 {
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		if (rank != engine->rank && is_dead(engine, rank) &&
+			atomic_load(&board_status(engine->board, rank)->state) !=
+				RANK_LEFT &&
+			needed(what, rank))
+			return peer_dead(engine, rank);
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		struct rank_status *status = board_status(engine->board, rank);
-		uint32_t state = atomic_load(&status->state);
-		struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
+		uint32_t state = atomic_load(&board_status(engine->board, rank)->state);
 
-		if (rank == engine->rank || !needed(what, rank))
-			continue;
-		if (state == RANK_FAILED)
-			return err_set(ERR_REMOTE,
-				"rank %u gave up its communicator (it blames rank %u)",
-				rank, atomic_load(&status->culprit));
-		if (state == RANK_LEFT)
-			return err_set(ERR_REMOTE,
-				"rank %u destroyed its communicator before this call was "
-				"complete",
-				rank);
-		if (watch.fd >= 0 && poll(&watch, 1, 0) == 1 && needed(what, rank))
-			return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
-				status->pid);
+		if (rank != engine->rank &&
+			(state == RANK_FAILED || state == RANK_LEFT) &&
+			needed(what, rank))
+			return peer_gone(engine, rank, state);
 	}
 	return OK;
 }

@@ -89,6 +89,7 @@ struct host_engine {
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
 	uint32_t spin_turns;
+	uint32_t culprit;  /* the rank the last failure is blamed on */
 	uint64_t number;   /* of the last call begun */
 	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
 	uint64_t *checked; /* owned: number of the last call compared, per rank */
