@@ -270,6 +270,8 @@ static enum how message_how(
 		return HOW_STAGED;
 	if (is_landable(recv) && (push || !is_lendable(send)))
 		return HOW_LANDED;
+	if (push)
+		return HOW_STAGED;
 	return is_lendable(send) ? HOW_LENT : HOW_STAGED;
 }
 
