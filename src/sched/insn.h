@@ -30,7 +30,8 @@ enum insn_op {
 
 enum space { SPACE_IN, SPACE_OUT, SPACE_TMP, SPACE_COUNT };
 
-/* `spaces` packs source, destination, and a hint: the sender moves the bytes (PUSH). */
+/* `spaces` packs source, destination, and a hint: the sender moves the bytes (PUSH), to
+ * the receiver's destination or to a slot, and is not read from. */
 enum { SPACES_PUSH = 0x80 };
 
 enum { WAIT_NONE = 0xff };

@@ -333,12 +333,40 @@ static enum err program_fill(struct program *program, const struct match *match)
 	return OK;
 }
 
+/* One rank's program out of the matched whole. */
+static enum err program_create(const struct match *match, const struct lower_args *args,
+	uint32_t rank, struct program **program)
+{
+	const struct sched *mine = &match->scheds[rank];
+	struct program *p = calloc(1, sizeof(*p));
+	enum err e;
+
+	if (!p)
+		return err_set(ERR_SYSTEM, "no memory for a program");
+	*p = (struct program){.coll = mine->coll,
+		.mode = args->mode,
+		.rank_count = args->rank_count,
+		.rank = rank,
+		.root = args->root,
+		.chunk_count = mine->chunk_count,
+		.tmp_count = mine->tmp_count,
+		.depth = args->depth,
+		.slot_count = match_slots(match, rank),
+		.slot_chunks = match->slot_chunks,
+		.lane_count = mine->lane_count};
+	e = program_fill(p, match);
+	if (e) {
+		program_destroy(p);
+		return e;
+	}
+	*program = p;
+	return OK;
+}
+
 enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
 	const struct lower_args *args, struct program **program)
 {
-	const struct sched *mine = &scheds[args->rank];
 	struct match *match = NULL;
-	struct program *p = NULL;
 	enum err e;
 
 	if (rank_count != args->rank_count || !args->depth)
@@ -348,33 +376,33 @@ enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
 	e = match_create(scheds, args, &match);
 	if (e)
 		return e;
-	p = calloc(1, sizeof(*p));
-	if (p) {
-		*p = (struct program){.coll = mine->coll,
-			.mode = args->mode,
-			.rank_count = rank_count,
-			.rank = args->rank,
-			.root = args->root,
-			.chunk_count = mine->chunk_count,
-			.tmp_count = mine->tmp_count,
-			.depth = args->depth,
-			.slot_count = match_slots(match, args->rank),
-			.slot_chunks = match->slot_chunks,
-			.lane_count = mine->lane_count};
-		for (uint32_t r = 0; r < rank_count; r++)
-			if (match_slots(match, r) > p->slot_count_max)
-				p->slot_count_max = match_slots(match, r);
-		e = program_fill(p, match);
-	} else {
-		e = err_set(ERR_SYSTEM, "no memory for a program");
+	e = program_create(match, args, args->rank, program);
+	match_destroy(match);
+	return e;
+}
+
+enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
+	struct program **programs)
+{
+	struct match *match = NULL;
+	uint32_t made = 0;
+	enum err e;
+
+	if (!args->depth)
+		return err_set(ERR_INTERNAL, "lowering at depth 0");
+	e = match_create(scheds, args, &match);
+	if (e)
+		return e;
+	while (!e && made < args->rank_count) {
+		e = program_create(match, args, made, &programs[made]);
+		made += !e;
 	}
 	match_destroy(match);
-	if (e) {
-		program_destroy(p);
-		return e;
+	while (e && made > 0) {
+		program_destroy(programs[--made]);
+		programs[made] = NULL;
 	}
-	*program = p;
-	return OK;
+	return e;
 }
 
 enum err program_lower(const struct lower_args *args, struct program **program)

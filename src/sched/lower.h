@@ -107,6 +107,11 @@ enum err program_lower(const struct lower_args *args, struct program **program);
 enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
 	const struct lower_args *args, struct program **program);
 
+/* The programs of all ranks, matched once: programs[rank], for the checker and the
+ * simulation. args->rank is not looked at. On failure nothing is left to free. */
+enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
+	struct program **programs);
+
 void program_destroy(struct program *program);
 
 #endif

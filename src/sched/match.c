@@ -247,7 +247,8 @@ static bool is_lendable(const struct insn *insn)
 {
 	if (insn->op & OUT_DST)
 		return insn_dst_space(insn) == SPACE_OUT;
-	return (insn->op & (IN_SRC | IN_RECV | IN_ACC)) == IN_SRC &&
+	/* a value that exists only after an operator stands nowhere */
+	return (insn->op & (IN_SRC | IN_RECV | IN_ACC | OP_POST)) == IN_SRC &&
 	       insn_src_space(insn) != SPACE_TMP;
 }
 
@@ -270,6 +271,8 @@ static enum how message_how(
 		return HOW_STAGED;
 	if (is_landable(recv) && (push || !is_lendable(send)))
 		return HOW_LANDED;
+	if (push)
+		return HOW_STAGED;
 	return is_lendable(send) ? HOW_LENT : HOW_STAGED;
 }
 
