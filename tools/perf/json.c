@@ -108,6 +108,18 @@ static json_t *config(const struct run *run)
 	return object;
 }
 
+/* Result files are passed around; the rest of an environment may hold secrets. */
+static bool concerns_us(const char *variable)
+{
+	static const char *const prefixes[] = {"NCCL_", "WEFT_", "CUDA_", "FI_", "OMP_",
+		"SLURM_", "OMPI_", "LD_LIBRARY_PATH="};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (!strncmp(variable, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
 static json_t *top_object(const struct run *run)
 {
 	json_t *top = json_object(), *args = json_array(), *env = json_array();
@@ -116,7 +128,8 @@ static json_t *top_object(const struct run *run)
 	for (int i = 0; i < run->argc; i++)
 		json_array_append_new(args, text(run->argv[i]));
 	for (char **variable = environ; *variable; variable++)
-		json_array_append_new(env, text(*variable));
+		if (concerns_us(*variable))
+			json_array_append_new(env, text(*variable));
 	ncclGetVersion(&version);
 	json_object_set_new(top, "version", json_integer(3));
 	json_object_set_new(top, "start_time", now());

@@ -117,7 +117,7 @@ static bool parse_size(const char *name, uint64_t *bytes)
 
 static void parse_op(struct options *options)
 {
-	options->op = data_op_find(optarg);
+	options->op = (int)data_op_find(optarg);
 	if (options->op == DATA_OP_COUNT && !strcmp(optarg, "all"))
 		options->op = OPTION_ALL;
 	if (options->op != DATA_OP_COUNT)
@@ -128,7 +128,7 @@ static void parse_op(struct options *options)
 
 static void parse_type(struct options *options)
 {
-	options->type = element_find(optarg);
+	options->type = (int)element_find(optarg);
 	if (options->type == ELEMENT_COUNT && !strcmp(optarg, "all"))
 		options->type = OPTION_ALL;
 	if (options->type != ELEMENT_COUNT)

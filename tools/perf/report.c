@@ -212,7 +212,8 @@ static void print_memory(const struct report *report, const struct worker *worke
 {
 	uint64_t now = machine_resident_bytes();
 
-	printf("# %s memory usage     :", report->run->options.plain ? "GPU" : "   ");
+	printf("# %-20s :",
+		report->run->options.plain ? "GPU memory usage" : "Host memory usage");
 	print_amount(
 		" Initialization ", grown(worker->memory_start, worker->memory_init));
 	print_amount(
