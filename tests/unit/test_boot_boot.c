@@ -222,7 +222,7 @@ static int stranger_connect(void)
  * holds. */
 static void strangers_are_no_hindrance(void)
 {
-	enum { CROWD = 160 };
+	enum { CROWD = 400 };
 	int fds[CROWD];
 	char noise[700];
 
