@@ -269,7 +269,6 @@ static void divide_check(const struct kernel *k, enum dtype type)
 	static const uint64_t by[] = {1, 2, 3, 5, 7, 8, 64, 100, 127, 128, 255, 256, 641,
 		65537, INT32_MAX, 1u << 31, UINT32_MAX, (uint64_t)1 << 32, INT64_MAX,
 		(uint64_t)1 << 63, UINT64_MAX};
-
 	uint64_t want[512];
 
 	EQ(k->divide == NULL, dtype_is_float(type));
