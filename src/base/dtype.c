@@ -21,7 +21,8 @@ static const struct {
 	[DTYPE_FLOAT8E5M2] = {1, "f8e5m2"},
 };
 
-static const char *const redops[REDOP_COUNT] = {"sum", "prod", "max", "min", "avg", "mulsum"};
+static const char *const redops[REDOP_COUNT] = {
+	"sum", "prod", "max", "min", "avg", "mulsum"};
 
 size_t dtype_size(enum dtype type)
 {

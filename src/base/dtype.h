@@ -24,7 +24,15 @@ enum dtype {
 
 /* What the kernels fold with. Average and pre-multiplied sum are SUM plus a scale of the
  * input (floats) or a division of the result (integers). */
-enum redop { REDOP_SUM, REDOP_PROD, REDOP_MAX, REDOP_MIN, REDOP_AVG, REDOP_PREMUL, REDOP_COUNT };
+enum redop {
+	REDOP_SUM,
+	REDOP_PROD,
+	REDOP_MAX,
+	REDOP_MIN,
+	REDOP_AVG,
+	REDOP_PREMUL,
+	REDOP_COUNT
+};
 
 /* Bytes of one element. */
 size_t dtype_size(enum dtype type);

@@ -10,11 +10,11 @@
 enum err {
 	OK = 0,
 	ERR_CUDA = 1,
-	ERR_SYSTEM = 2,   /* the operating system refused something */
+	ERR_SYSTEM = 2,	  /* the operating system refused something */
 	ERR_INTERNAL = 3, /* a bug of ours */
 	ERR_ARGUMENT = 4, /* the call had no effect */
-	ERR_USAGE = 5,    /* legal arguments, illegal moment or combination */
-	ERR_REMOTE = 6,   /* another rank died, left or aborted */
+	ERR_USAGE = 5,	  /* legal arguments, illegal moment or combination */
+	ERR_REMOTE = 6,	  /* another rank died, left or aborted */
 	ERR_PROGRESS = 7, /* not finished: ask again */
 	ERR_TIMEOUT = 8,
 	ERR_AGAIN = 100 /* internal only: nothing to do now, never leaves the library */

@@ -42,11 +42,12 @@ struct comm_init_args {
 	const struct boot_id *ids; /* borrowed during the call */
 	uint32_t id_count;
 	uint32_t rank_count, rank;
-	int device; /* what ncclCommCuDevice() reports */
+	int device;	    /* what ncclCommCuDevice() reports */
 	const char *caller; /* "ncclCommInitRank", for the log */
 };
 
-/* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort(). */
+/* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort().
+ */
 enum err comm_init(struct comm *comm, const struct comm_init_args *args);
 
 /* Children. Each blocks like comm_init() and fills an allocated, empty `child`. */
@@ -90,10 +91,11 @@ void comm_async_set(struct comm *comm, enum err code);
 enum err comm_redop_create(struct comm *comm, const void *scalar, enum dtype type,
 	bool immediate, int *handle);
 enum err comm_redop_destroy(struct comm *comm, int handle);
-/* What a handle (or a built-in operator) means; ERR_ARGUMENT when it means nothing here. */
+/* What a handle (or a built-in operator) means; ERR_ARGUMENT when it means nothing here.
+ */
 struct comm_op {
 	enum redop op;
-	uint64_t scalar_bits;       /* PREMUL, immediate */
+	uint64_t scalar_bits;	    /* PREMUL, immediate */
 	const void *scalar_pointer; /* PREMUL, not immediate; else NULL */
 };
 enum err comm_redop_resolve(
@@ -112,7 +114,7 @@ struct comm_call {
 	size_t count; /* elements, as in nccl.h */
 	enum dtype type;
 	struct comm_op op;
-	uint32_t root; /* or the peer of a send or receive */
+	uint32_t root;	       /* or the peer of a send or receive */
 	struct stream *stream; /* NULL: done when comm_submit() returns */
 };
 

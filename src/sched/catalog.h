@@ -11,7 +11,8 @@
 
 struct sched_kind {
 	enum coll coll;
-	const char *name;    /* "ring", "tree", "direct", "halving", "oneshot", "bruck", .. */
+	const char
+		*name; /* "ring", "tree", "direct", "halving", "oneshot", "bruck", .. */
 	const char *summary; /* one line for `weft sched list` */
 	uint32_t rank_max;   /* largest n it is written for */
 	/* Fill `sched` (zeroed but for coll, rank_count, rank, root). */

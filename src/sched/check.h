@@ -26,7 +26,8 @@ struct check_args {
 };
 
 struct check_report {
-	char text[256]; /* the first thing wrong, with rank, lane and move; "" when proved */
+	char text[256]; /* the first thing wrong, with rank, lane and move; "" when proved
+			 */
 };
 
 /* OK when proved; ERR_USAGE with report->text when the schedule is wrong; other codes for
@@ -38,7 +39,7 @@ enum err check_scheds(const struct sched *scheds, const struct check_args *args,
 	struct check_report *report);
 
 /* Smallest depth up to `depth_max` at which the staged schedule is right; 0 if none. */
-uint32_t check_min_depth(const struct sched_kind *kind, uint32_t rank_count, uint32_t root,
-	uint32_t depth_max);
+uint32_t check_min_depth(const struct sched_kind *kind, uint32_t rank_count,
+	uint32_t root, uint32_t depth_max);
 
 #endif

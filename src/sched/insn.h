@@ -30,21 +30,23 @@ enum insn_op {
 
 enum space { SPACE_IN, SPACE_OUT, SPACE_TMP, SPACE_COUNT };
 
-/* `spaces` packs source, destination, and a hint: the sender moves the bytes (PUSH). */
+/* `spaces` packs source, destination, and a hint: the sender moves the bytes (PUSH), to
+ * the receiver's destination or to a slot, and is not read from. */
 enum { SPACES_PUSH = 0x80 };
 
 enum { WAIT_NONE = 0xff };
 
 struct insn {
 	uint8_t op;
-	uint8_t spaces; /* source | destination << 2 | SPACES_PUSH */
-	uint8_t rx, tx; /* first connection used, indexes into the lane's peer lists */
+	uint8_t spaces;	   /* source | destination << 2 | SPACES_PUSH */
+	uint8_t rx, tx;	   /* first connection used, indexes into the lane's peer lists */
 	uint16_t src, dst; /* first chunk read, first chunk written */
-	uint16_t count;    /* contiguous chunks per repetition */
+	uint16_t count;	   /* contiguous chunks per repetition */
 	uint16_t reps;
 	int8_t stride;
 	int8_t conn_step;
-	uint8_t wait_lane; /* WAIT_NONE, or wait until that lane of this rank has retired .. */
+	uint8_t wait_lane; /* WAIT_NONE, or wait until that lane of this rank has retired
+			      .. */
 	uint8_t wait_pc;   /* .. this many instructions in this tile */
 };
 _Static_assert(sizeof(struct insn) == 16, "an instruction stays one 128-bit load");

@@ -29,12 +29,13 @@ enum place_space { PLACE_IN, PLACE_OUT, PLACE_TMP, PLACE_STAGE };
 
 struct place {
 	uint16_t rank;
-	uint8_t space;   /* enum place_space */
-	uint8_t lane;    /* of a STAGE place: the sender's lane */
-	uint16_t chunk;  /* first chunk; of a STAGE place: message index in the tile */
-	uint16_t group;  /* of a STAGE place: group index at the sender */
+	uint8_t space;	 /* enum place_space */
+	uint8_t lane;	 /* of a STAGE place: the sender's lane */
+	uint16_t chunk;	 /* first chunk; of a STAGE place: message index in the tile */
+	uint16_t group;	 /* of a STAGE place: group index at the sender */
 	uint16_t period; /* of a STAGE place: messages per tile in that group */
-	uint16_t slot;   /* of a STAGE place: first slot of the group in the sender's stage */
+	uint16_t slot; /* of a STAGE place: first slot of the group in the sender's stage
+			*/
 };
 
 /* Wait until `lane` of `rank` has retired `position` moves of tile (tile - back). */
@@ -43,20 +44,24 @@ enum wait_kind { WAIT_DATA, WAIT_ACK, WAIT_LOCAL };
 struct wait {
 	uint16_t rank;
 	uint8_t lane;
-	uint8_t kind; /* enum wait_kind; only the simulation tells data from acknowledgement */
+	uint8_t kind; /* enum wait_kind; only the simulation tells data from
+			 acknowledgement */
 	uint32_t position;
 	uint32_t back;
 };
 
 struct move {
-	uint8_t op; /* the instruction's bits, IN_RECV cleared when the data lands by itself */
-	bool publish; /* announce the position after this move */
+	uint8_t op;	/* the instruction's bits, IN_RECV cleared when the data lands by
+			   itself */
+	bool publish;	/* announce the position after this move */
 	uint16_t count; /* chunks */
 	uint32_t wait_first, wait_count;   /* into program.waits */
-	uint32_t input_first, input_count; /* into program.places, in fold order, ACC and SRC
-					      included */
-	uint32_t output_first, output_count; /* into program.places; empty for a lent send */
-	uint32_t send_first, send_count; /* into program.sends: who is told of this message */
+	uint32_t input_first, input_count; /* into program.places, in fold order, ACC and
+					      SRC included */
+	uint32_t output_first,
+		output_count; /* into program.places; empty for a lent send */
+	uint32_t send_first,
+		send_count; /* into program.sends: who is told of this message */
 	uint16_t insn, rep; /* where it comes from, for reports */
 };
 
@@ -70,16 +75,18 @@ struct program {
 	enum lower_mode mode;
 	uint32_t rank_count, rank, root;
 	uint32_t chunk_count, tmp_count;
-	uint32_t depth;      /* slots per connection group */
-	uint32_t slot_count; /* slots this rank's stage needs in all */
-	uint32_t slot_chunks; /* chunks the largest staged message of any rank holds */
+	uint32_t depth;		 /* slots per connection group */
+	uint32_t slot_count;	 /* slots this rank's stage needs in all */
+	uint32_t slot_count_max; /* .. and the neediest rank's */
+	uint32_t slot_chunks;	 /* chunks the largest staged message of any rank holds */
 	uint32_t lane_count;
 	struct lane_moves lanes[SCHED_LANES_MAX];
 	struct wait *waits;   /* owned */
 	struct place *places; /* owned */
 	uint16_t *sends;      /* owned: ranks */
 	uint32_t wait_count, place_count, send_count;
-	/* After the last tile: readers that must be done before the buffers are ours again. */
+	/* After the last tile: readers that must be done before the buffers are ours
+	 * again. */
 	uint32_t drain_first, drain_count; /* into waits */
 	/* Every rank's length, so a position can be computed for anyone. */
 	uint32_t *lengths; /* owned: [rank * SCHED_LANES_MAX + lane] moves per tile */
@@ -99,6 +106,11 @@ enum err program_lower(const struct lower_args *args, struct program **program);
  * checker's mutants. `scheds` is borrowed. */
 enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
 	const struct lower_args *args, struct program **program);
+
+/* The programs of all ranks, matched once: programs[rank], for the checker and the
+ * simulation. args->rank is not looked at. On failure nothing is left to free. */
+enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
+	struct program **programs);
 
 void program_destroy(struct program *program);
 

@@ -11,7 +11,8 @@ static enum err prog_grow(struct prog *prog)
 	struct insn *insns;
 
 	if (capacity > PROG_INSNS_MAX)
-		return err_set(ERR_INTERNAL, "a schedule lane is longer than %d", PROG_INSNS_MAX);
+		return err_set(ERR_INTERNAL, "a schedule lane is longer than %d",
+			PROG_INSNS_MAX);
 	insns = realloc(prog->insns, capacity * sizeof(*insns));
 	if (!insns)
 		return err_set(ERR_SYSTEM, "no memory for a schedule of %u", capacity);

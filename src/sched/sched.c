@@ -31,7 +31,8 @@ bool coll_has_root(enum coll coll)
 
 bool coll_reduces(enum coll coll)
 {
-	return coll == COLL_ALL_REDUCE || coll == COLL_REDUCE || coll == COLL_REDUCE_SCATTER;
+	return coll == COLL_ALL_REDUCE || coll == COLL_REDUCE ||
+	       coll == COLL_REDUCE_SCATTER;
 }
 
 static uint32_t block_chunks(const struct sched *sched, enum space space)
@@ -60,9 +61,11 @@ uint32_t sched_chunks(const struct sched *sched, enum space space)
 	if (!coll_is_vector(sched->coll))
 		return block_chunks(sched, space);
 	/* broadcast reads IN at the root only; reduce writes OUT at the root only */
-	if (sched->coll == COLL_BROADCAST && space == SPACE_IN && sched->rank != sched->root)
+	if (sched->coll == COLL_BROADCAST && space == SPACE_IN &&
+		sched->rank != sched->root)
 		return 0;
-	if (sched->coll == COLL_REDUCE && space == SPACE_OUT && sched->rank != sched->root)
+	if (sched->coll == COLL_REDUCE && space == SPACE_OUT &&
+		sched->rank != sched->root)
 		return 0;
 	return sched->chunk_count;
 }

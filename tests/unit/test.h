@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EQ(a, b) test_eq((long long)(a), (long long)(b), #a " == " #b, __FILE__, __LINE__)
+#define EQ(a, b)     test_eq((long long)(a), (long long)(b), #a " == " #b, __FILE__, __LINE__)
 #define EQ_STR(a, b) test_eq_str((a), (b), #a " == " #b, __FILE__, __LINE__)
-#define TRUE(a) test_eq(!!(a), 1, #a, __FILE__, __LINE__)
+#define TRUE(a)	     test_eq(!!(a), 1, #a, __FILE__, __LINE__)
 
 /* CTest counts this exit code as skipped. */
 enum { TEST_SKIP = 77 };
 
-static inline void test_eq(long long a, long long b, const char *text, const char *file, int line)
+static inline void test_eq(
+	long long a, long long b, const char *text, const char *file, int line)
 {
 	if (a == b)
 		return;
@@ -28,8 +29,8 @@ static inline void test_eq_str(
 {
 	if (a && b && !strcmp(a, b))
 		return;
-	fprintf(stderr, "%s:%d: %s: \"%s\" is not \"%s\"\n", file, line, text, a ? a : "(null)",
-		b ? b : "(null)");
+	fprintf(stderr, "%s:%d: %s: \"%s\" is not \"%s\"\n", file, line, text,
+		a ? a : "(null)", b ? b : "(null)");
 	exit(1);
 }
 

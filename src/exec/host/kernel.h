@@ -27,8 +27,8 @@ struct kernel {
 	/* dst[i] = a[i] * s */
 	void (*scale)(void *dst, const void *a, union kernel_scalar s, size_t elems);
 	/* dst[i] = a[i] op (b[i] * s) */
-	void (*fold_scaled)(
-		void *dst, const void *a, const void *b, union kernel_scalar s, size_t elems);
+	void (*fold_scaled)(void *dst, const void *a, const void *b,
+		union kernel_scalar s, size_t elems);
 	/* dst[i] = dst[i] / n, integers only (truncating); NULL for floats */
 	void (*divide)(void *dst, uint64_t n, size_t elems);
 };

@@ -1,0 +1,146 @@
+/*
+ * board.h - the shared memory through which the ranks of one host meet.
+ *
+ * One segment per communicator, a memfd, the same layout whether ranks are threads or
+ * processes. Each rank writes only its own part; everyone reads all of it:
+ *
+ *   rank r:  | cards x4 | status | region directory | boxes to each peer |
+ *            | eager stage x4 | bulk stage | pair slots to each peer |
+ *
+ * A card is what a rank shows during one collective call; call number s uses card
+ * s modulo 4. Its positions are the whole synchronisation of a collective: a word that
+ * only grows, (call number << 24) + moves retired. Small payloads ride in the same line.
+ * Pages are committed on first touch, so memory follows use.
+ */
+#ifndef LINK_BOARD_H
+#define LINK_BOARD_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum {
+	BOARD_CARDS = 4,
+	BOARD_LANES = 2,
+	BOARD_INLINE = 32,   /* payload bytes that fit beside the position */
+	BOARD_REGIONS = 256, /* regions a rank can show at a time */
+	BOARD_CALL_SHIFT = 24,
+	BOARD_MAIL_BYTES = 160
+};
+
+/* What a rank is doing, so that others can compare it with what they are doing. */
+struct call_sign {
+	uint32_t coll, type, op, root;
+	uint64_t count;
+};
+
+/* References to a rank's buffers; see ref.h. */
+struct card_refs {
+	uint64_t in, out, scalar;
+};
+
+struct card {
+	alignas(64) _Atomic uint64_t position[BOARD_LANES];
+	_Atomic uint32_t sleepers; /* who sleeps on a position; waiters write it */
+	uint32_t directory;	   /* version of the region directory */
+	uint64_t sign_hash;
+	union {
+		unsigned char payload[BOARD_INLINE];
+		struct card_refs refs;
+	};
+	alignas(64) struct call_sign sign; /* read only when the hashes differ */
+};
+
+enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
+
+struct rank_status {
+	alignas(64) _Atomic uint32_t state; /* enum rank_state */
+	uint32_t pid;
+	/* RANK_FAILED: the code, and the rank it blames (itself when it aborted) */
+	_Atomic uint32_t code, culprit;
+	/* A letter to the ranks that make a child communicator with this one. */
+	_Atomic uint64_t mail_number;
+	unsigned char mail[BOARD_MAIL_BYTES];
+};
+
+struct region_entry {
+	_Atomic uint64_t id; /* 0: free */
+	uint64_t bytes;
+	int32_t fd;
+};
+
+/* One direction between two ranks, for sends and receives: two letters in flight. */
+enum { BOX_LETTERS = 2 };
+
+struct letter {
+	uint64_t total; /* bytes of the whole message */
+	uint64_t bytes; /* of this piece */
+	uint64_t ref;	/* the sender's buffer, or REF_NONE: this pair's slot */
+	uint32_t directory;
+};
+
+struct box {
+	alignas(64) _Atomic uint64_t posted; /* letters ever posted: the sender's */
+	_Atomic uint32_t posted_sleepers;
+	struct letter letters[BOX_LETTERS];
+	alignas(64) _Atomic uint64_t taken; /* letters ever taken: the receiver's */
+	_Atomic uint32_t taken_sleepers;
+	_Atomic uint32_t refused; /* the receiver expected another size */
+	uint64_t expected;	  /* .. this one */
+};
+
+struct board {
+	char *base;
+	size_t bytes;
+	uint32_t rank_count;
+	/* layout, all derived from rank_count */
+	size_t rank_bytes, eager_offset, bulk_offset, pair_offset;
+	size_t eager_bytes;	       /* of one card */
+	size_t bulk_bytes, pair_bytes; /* pair_bytes: of one slot, BOX_LETTERS of them */
+	uint64_t token;		       /* tells segments apart */
+	int fd;			       /* of the creator; -1 elsewhere */
+};
+
+/* How another rank finds the segment: travels in the boot record. */
+struct board_address {
+	uint64_t token, bytes;
+	int32_t pid, fd;
+};
+
+/* Make the segment (one rank does) or find it (the others; ranks of one process share
+ * one mapping). */
+enum err board_create(uint32_t rank_count, struct board **board);
+enum err board_attach(
+	const struct board_address *address, uint32_t rank_count, struct board **board);
+struct board_address board_address(const struct board *board);
+/* Let go; the memory goes with the last rank. */
+void board_release(struct board *board);
+
+struct card *board_card(const struct board *board, uint32_t rank, uint64_t call);
+struct rank_status *board_status(const struct board *board, uint32_t rank);
+struct region_entry *board_region(
+	const struct board *board, uint32_t rank, uint32_t slot);
+struct box *board_box(const struct board *board, uint32_t from, uint32_t to);
+char *board_eager(const struct board *board, uint32_t rank, uint64_t call);
+char *board_bulk(const struct board *board, uint32_t rank);
+char *board_pair_slot(
+	const struct board *board, uint32_t from, uint32_t to, uint64_t letter);
+
+/* Positions wrap like serial numbers. */
+static inline bool position_reached(uint64_t have, uint64_t want)
+{
+	return (int64_t)(have - want) >= 0;
+}
+
+/* Publish a growing word and wake whoever sleeps on it. Pairs with word_sleep(). */
+void word_publish(_Atomic uint64_t *word, _Atomic uint32_t *sleepers, uint64_t value);
+
+/* Sleep until *word is no longer `seen`, at most `timeout_us`. */
+void word_sleep(_Atomic uint64_t *word, _Atomic uint32_t *sleepers, uint64_t seen,
+	uint32_t timeout_us);
+
+#endif

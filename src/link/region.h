@@ -1,0 +1,42 @@
+/*
+ * region.h - memory that other processes can map: what ncclMemAlloc() hands out.
+ *
+ * A region is a memfd mapped shared. The registry is per process; which region an
+ * address belongs to is asked at every call, so the answer is cached per thread.
+ */
+#ifndef LINK_REGION_H
+#define LINK_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct region {
+	uint64_t id; /* never reused in this process */
+	char *base;
+	size_t bytes;
+	int fd;
+};
+
+/* Allocate zeroed, page-aligned, mappable memory. */
+enum err region_alloc(size_t bytes, void **ptr);
+
+/* Give it back. ERR_ARGUMENT when `ptr` did not come from region_alloc(). */
+enum err region_free(void *ptr);
+
+/* Is [ptr, ptr + bytes) inside one region? Fills a copy of it. */
+bool region_find(const void *ptr, size_t bytes, struct region *region);
+
+/* Is the region with this id still allocated? */
+bool region_is_live(uint64_t id);
+
+/* Grows whenever a region is freed: cached answers older than that are void. */
+uint64_t region_generation(void);
+
+/* Map `bytes` of descriptor `fd` of process `pid`. */
+enum err region_map_peer(int pid, int fd, size_t bytes, void **base);
+void region_unmap(void *base, size_t bytes);
+
+#endif

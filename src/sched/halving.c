@@ -1,0 +1,262 @@
+/*
+ * halving.c - logarithmic exchanges: few messages for any number of ranks.
+ *
+ * All-reduce: the classic recursive halving of the vector, then doubling. Ranks beyond
+ * the largest power of two first give their vector to a neighbour and get the result
+ * back at the end.
+ *
+ * All-gather is Bruck's: in round d (1, 2, 4, ..) rank r owns blocks r .. r + d - 1,
+ * sends them to r - d and gets the next ones from r + d. Reduce-scatter runs the same
+ * rounds backwards, largest d first, folding where the other one copies. Blocks are kept
+ * under their own number, so no final rotation is needed; a run of blocks that passes
+ * rank n - 1 is two messages.
+ */
+#include "sched/write.h"
+#include "sched/writers.h"
+
+static uint32_t largest_power_below(uint32_t n)
+{
+	uint32_t power = 1;
+
+	while (power * 2 < n)
+		power *= 2;
+	return power;
+}
+
+/* This rank among the `core_count` (a power of two) that halve; 2 * extra ranks at the
+ * start are pairs of which the even one takes part. */
+struct core {
+	uint32_t count, extra, place;
+};
+
+static uint32_t core_rank(const struct core *core, uint32_t place)
+{
+	return place < core->extra ? 2 * place : place + core->extra;
+}
+
+/* The spare rank of a pair: hand the vector over, take the result. */
+static void write_spare(struct writer *w, const struct core *core)
+{
+	struct prog *lane = &w->sched->lanes[0];
+	uint32_t partner = w->sched->rank - 1;
+
+	write_line(w, 0,
+		&(struct line){.op = IN_SRC | OUT_SEND,
+			.count = core->count,
+			.tx = prog_tx(lane, partner)});
+	write_line(w, 0,
+		&(struct line){.op = IN_RECV | OUT_DST,
+			.to = SPACE_OUT,
+			.count = core->count,
+			.rx = prog_rx(lane, partner)});
+}
+
+/* Chunks keep .. keep + half end here, the other half of the range goes to the peer. */
+static void write_halving(struct writer *w, const struct core *core, enum space from)
+{
+	struct prog *lane = &w->sched->lanes[0];
+	uint32_t low = 0;
+
+	for (uint32_t half = core->count / 2; half; half /= 2) {
+		bool upper = core->place & half;
+		uint32_t keep = low + (upper ? half : 0), give = low + (upper ? 0 : half);
+		uint32_t peer = core_rank(core, core->place ^ half);
+
+		write_line(w, 0,
+			&(struct line){.op = IN_SRC | OUT_SEND,
+				.from = from,
+				.src = give,
+				.count = half,
+				.tx = prog_tx(lane, peer)});
+		write_line(w, 0,
+			&(struct line){.op = IN_SRC | IN_RECV | OUT_DST |
+					     (half == 1 ? OP_POST : 0u),
+				.from = from,
+				.to = SPACE_OUT,
+				.src = keep,
+				.dst = keep,
+				.count = half,
+				.rx = prog_rx(lane, peer)});
+		low = keep;
+		from = SPACE_OUT;
+	}
+}
+
+static void write_doubling(struct writer *w, const struct core *core)
+{
+	struct prog *lane = &w->sched->lanes[0];
+
+	for (uint32_t have = 1; have < core->count; have *= 2) {
+		uint32_t low = core->place & ~(have - 1);
+		uint32_t peer = core_rank(core, core->place ^ have);
+
+		write_line(w, 0,
+			&(struct line){.op = IN_SRC | OUT_SEND,
+				.from = SPACE_OUT,
+				.src = low,
+				.count = have,
+				.tx = prog_tx(lane, peer)});
+		write_line(w, 0,
+			&(struct line){.op = IN_RECV | OUT_DST,
+				.to = SPACE_OUT,
+				.dst = low ^ have,
+				.count = have,
+				.rx = prog_rx(lane, peer)});
+	}
+}
+
+enum err halving_all_reduce(struct sched *sched)
+{
+	uint32_t n = sched->rank_count, r = sched->rank,
+		 power = largest_power_below(n + 1);
+	struct core core = {.count = power, .extra = n - power};
+	struct writer w = write_begin(sched, power, 1);
+	bool paired = r < 2 * core.extra;
+
+	core.place = paired ? r / 2 : r - core.extra;
+	if (paired && r % 2) {
+		write_spare(&w, &core);
+		return w.error;
+	}
+	if (paired)
+		write_line(&w, 0,
+			&(struct line){.op = IN_SRC | IN_RECV | OUT_DST,
+				.to = SPACE_OUT,
+				.count = power,
+				.rx = prog_rx(&sched->lanes[0], r + 1)});
+	write_halving(&w, &core, paired ? SPACE_OUT : SPACE_IN);
+	write_doubling(&w, &core);
+	if (paired)
+		write_line(&w, 0,
+			&(struct line){.op = IN_SRC | OUT_SEND,
+				.from = SPACE_OUT,
+				.count = power,
+				.tx = prog_tx(&sched->lanes[0], r + 1)});
+	return w.error;
+}
+
+/* One side of a Bruck round: blocks first .. first + count - 1, in one or two lines. */
+static void write_blocks(
+	struct writer *w, const struct line *line, uint32_t first, uint32_t count)
+{
+	uint32_t n = w->sched->rank_count;
+
+	for (uint32_t done = 0; done < count;) {
+		struct line part = *line;
+		uint32_t block = (first + done) % n;
+
+		part.src = part.dst = block;
+		part.count = count - done < n - block ? count - done : n - block;
+		write_line(w, 0, &part);
+		done += part.count;
+	}
+}
+
+enum err bruck_all_gather(struct sched *sched)
+{
+	uint32_t n = sched->rank_count, r = sched->rank;
+	struct writer w = write_begin(sched, n, 1);
+	struct prog *lane = &sched->lanes[0];
+
+	for (uint32_t d = 1; d < n; d *= 2) {
+		uint32_t count = d < n - d ? d : n - d;
+		struct line send = {.op = IN_SRC | OUT_SEND,
+			.from = SPACE_OUT,
+			.tx = prog_tx(lane, (r + n - d) % n)};
+		struct line recv = {.op = IN_RECV | OUT_DST,
+			.to = SPACE_OUT,
+			.rx = prog_rx(lane, (r + d) % n)};
+
+		if (d == 1)
+			write_line(&w, 0,
+				&(struct line){.op = IN_SRC | OUT_DST | OUT_SEND,
+					.to = SPACE_OUT,
+					.dst = r,
+					.tx = send.tx});
+		else
+			write_blocks(&w, &send, r, count);
+		write_blocks(&w, &recv, (r + d) % n, count);
+	}
+	return w.error;
+}
+
+/* A reversed round: `count` blocks move by `distance`. Offsets count from the receiving
+ * rank; the first `summed` of every rank stand in its TMP, the others still in IN. */
+struct fold {
+	uint32_t distance, count, summed;
+};
+
+/* Where the message that starts at offset `at` ends: both sides cut where either changes
+ * between TMP and IN, and where the block number wraps at rank n. */
+static uint32_t fold_cut(const struct fold *fold, uint32_t at, uint32_t wrap)
+{
+	uint32_t cuts[3] = {fold->summed, wrap, 0};
+	uint32_t end = fold->count;
+
+	if (fold->summed > fold->distance)
+		cuts[2] = fold->summed - fold->distance;
+	for (uint32_t i = 0; i < 3; i++)
+		if (cuts[i] > at && cuts[i] < end)
+			end = cuts[i];
+	return end;
+}
+
+static void fold_send(struct writer *w, const struct fold *fold)
+{
+	uint32_t n = w->sched->rank_count, to = (w->sched->rank + fold->distance) % n;
+	uint8_t tx = prog_tx(&w->sched->lanes[0], to);
+
+	for (uint32_t at = 0, end; at < fold->count; at = end) {
+		uint32_t own = fold->distance + at; /* the offset seen from this rank */
+		bool summed = own < fold->summed;
+
+		end = fold_cut(fold, at, n - to);
+		write_line(w, 0,
+			&(struct line){.op = IN_SRC | OUT_SEND,
+				.from = summed ? SPACE_TMP : SPACE_IN,
+				.src = summed ? own : (to + at) % n,
+				.count = end - at,
+				.tx = tx});
+	}
+}
+
+static void fold_recv(struct writer *w, const struct fold *fold)
+{
+	uint32_t n = w->sched->rank_count, r = w->sched->rank;
+	bool last = fold->distance == 1;
+	uint8_t rx = prog_rx(&w->sched->lanes[0], (r + n - fold->distance) % n);
+
+	for (uint32_t at = 0, end; at < fold->count; at = end) {
+		bool summed = at < fold->summed;
+
+		end = fold_cut(fold, at, n - r);
+		write_line(w, 0,
+			&(struct line){
+				.op = IN_SRC | IN_RECV | OUT_DST | (last ? OP_POST : 0u),
+				.from = summed ? SPACE_TMP : SPACE_IN,
+				.to = last ? SPACE_OUT : SPACE_TMP,
+				.src = summed ? at : (r + at) % n,
+				.dst = at,
+				.count = end - at,
+				.rx = rx});
+	}
+}
+
+enum err halving_reduce_scatter(struct sched *sched)
+{
+	uint32_t n = sched->rank_count;
+	struct writer w = write_begin(sched, n, 1);
+	struct fold fold = {.distance = largest_power_below(n)};
+
+	for (; fold.distance; fold.distance /= 2) {
+		uint32_t rest = n - fold.distance;
+
+		fold.count = fold.distance < rest ? fold.distance : rest;
+		fold_send(&w, &fold);
+		fold_recv(&w, &fold);
+		if (fold.distance > 1 && fold.count > fold.summed)
+			fold.summed = fold.count;
+	}
+	sched->tmp_count = fold.summed;
+	return w.error;
+}
