@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "boot/boot.h"
 
 #include <errno.h>

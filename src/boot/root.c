@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* accept4, pthread_setname_np */
 #include "boot/root.h"
 
 #include <errno.h>
