@@ -64,6 +64,7 @@ enum err host_engine_create(
 	struct host_engine *en = calloc(1, sizeof(*en));
 	struct plan_room room = {.rank_count = args->board->rank_count,
 		.rank = args->rank,
+		.inline_bytes = BOARD_INLINE,
 		.eager_bytes = args->board->eager_bytes,
 		.bulk_bytes = args->board->bulk_bytes};
 	enum err e;

@@ -32,11 +32,10 @@ static char *stage_pointer(
 	uint64_t message = (uint64_t)tile * place->period + place->chunk;
 	uint64_t slot = place->slot + message % shape->program->depth;
 
-	/* the smallest messages ride in the line of the position itself */
-	if (call->plan->eager && slot == 0 &&
-		shape->tile_bytes * shape->program->slot_chunks <= BOARD_INLINE)
+	if (shape->inline_bytes)
 		return (char *)board_card(call->engine->board, place->rank, call->number)
-			->payload;
+			       ->payload +
+		       slot * shape->program->slot_chunks * shape->inline_bytes;
 	return stage_base(call, place->rank) + slot * shape->slot_bytes;
 }
 
@@ -58,7 +57,9 @@ static char *place_pointer(const struct host_call *call, const struct place *pla
 		return call->engine->scratch +
 		       (place->chunk + (size_t)j) * shape->tile_bytes;
 	default:
-		return stage_pointer(call, place, tile) + j * shape->tile_bytes;
+		return stage_pointer(call, place, tile) +
+		       j * (shape->inline_bytes ? shape->inline_bytes
+						: shape->tile_bytes);
 	}
 }
 
