@@ -16,7 +16,7 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 /* A card reference to a buffer this rank does not have in this collective. */
 static const uint64_t ref_unused = ~(uint64_t)0;
 
-enum { SPIN_TURNS = 2000, SPIN_TURNS_SHORT = 50 };
+enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 20, PATIENCE = 64 };
 
 static uint32_t spin_turns(uint32_t local_ranks)
 {
@@ -76,6 +76,7 @@ enum err host_engine_create(
 	en->rank = args->rank;
 	en->rank_count = args->board->rank_count;
 	en->spin_turns = spin_turns(args->local_ranks);
+	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
 	if (!e)
 		e = ref_table_create(en->board, en->rank, args->zero_copy, &en->refs);
@@ -164,8 +165,10 @@ static bool position_check(
 	if (position_reached(*seen, want))
 		return true;
 	card = board_card(engine->board, rank, call->number);
-	/* pairs with the exchange in word_publish() */
+	/* pairs with the release in word_publish() */
 	now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
+	for (uint32_t i = call->patience; i && !position_reached(now, want); i--)
+		now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
 	if (position_reached(now, call->base)) {
 		*seen = now;
 		sign_check(call, rank);

@@ -54,7 +54,8 @@ struct host_call {
 	bool scaled;		     /* IN is scaled when read */
 	uint64_t number, base;	     /* call number; position zero of this call */
 	enum host_phase phase;
-	uint32_t peer; /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
+	uint32_t patience; /* looks at a position before giving way to other jobs */
+	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
 	enum err error;
@@ -89,7 +90,7 @@ struct host_engine {
 	struct planner *planner; /* owned */
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
-	uint32_t spin_turns;
+	uint32_t spin_turns, patience;
 	uint32_t culprit;  /* the rank the last failure is blamed on */
 	uint64_t number;   /* of the last call begun */
 	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
