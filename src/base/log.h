@@ -1,8 +1,10 @@
 /*
  * log.h - NCCL_DEBUG logging, in NCCL's line format.
  *
- * A line is `host:pid:tid [dev] NCCL INFO text`. Levels and subsystems are NCCL's. The
- * level test is one load, so a disabled line costs nothing worth counting.
+ * A line is `host:pid:tid [dev] NCCL INFO text`, with a timestamp in front where
+ * NCCL_DEBUG_TIMESTAMP_LEVELS asks for one. Levels and subsystems are NCCL's. The level
+ * test is one load, so a disabled line costs nothing worth counting. Lines go out whole,
+ * in one write(), from any thread. The settings are read at the first line.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -29,7 +31,8 @@ enum log_subsystem {
 	LOG_PROFILE = 1 << 14,
 	LOG_RAS = 1 << 15,
 	LOG_DESTROY = 1 << 16,
-	LOG_ALL = ~0
+	LOG_ALLOC_HOST = 1 << 17,
+	LOG_ALL = (1 << 18) - 1
 };
 
 /* Would a line of this level and subsystem be printed? */
@@ -39,6 +42,13 @@ bool log_is_on(enum log_level level, unsigned subsystem);
 void log_info(unsigned subsystem, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The `[dev]` of this thread's lines from now on; negative for none, as at first. */
+void log_set_device(int device);
+
+/* Forget the settings: the next line reads NCCL_DEBUG and its family anew
+ * (ncclResetDebugInit). */
+void log_reset(void);
 
 /* Print `NCCL version ...` once per process when the level asks for it. */
 void log_banner(const char *version);

@@ -3,11 +3,14 @@
  *
  * The table (param.c) gives name, default, range and meaning; `weft params` prints it and
  * nothing else in the tree calls getenv(). Precedence is NCCL's: environment, then the
- * file of NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf.
+ * file of NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. A file holds NAME=VALUE
+ * lines; a line with # in column 0 is a comment. Unlike NCCL we do not export a file's
+ * values into the environment: that is not safe while other threads run.
  */
 #ifndef BASE_PARAM_H
 #define BASE_PARAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum param {
@@ -31,6 +34,7 @@ enum param {
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
 	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
+	PARAM_SECRET,	    /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
 	PARAM_COUNT
 };
 
@@ -43,16 +47,31 @@ struct param_info {
 	int64_t lowest, highest;
 	const char *text_fallback; /* of a PARAM_TEXT; NULL is "unset" */
 	const char *meaning;
+	bool is_private; /* the value is never logged, and tools should not print it */
 };
+
+enum param_origin { PARAM_FROM_DEFAULT, PARAM_FROM_ENVIRONMENT, PARAM_FROM_FILE };
 
 /* The table row; never NULL for a valid id. */
 const struct param_info *param_info(enum param id);
 
+/* The id of a full name such as "NCCL_DEBUG"; false when the table has none. Every id
+ * from 0 to PARAM_COUNT - 1 is valid, so a plain loop lists them all. */
+bool param_find(const char *name, enum param *id);
+
 /* The value now in force. Read once and cached; out of range or unparsable gives the
- * default and one log line. */
+ * default and one log line. An empty value is an unset one. */
 int64_t param_int(enum param id);
 
-/* As above for text; NULL when unset and there is no default. */
+/* As above for text; NULL when unset and there is no default. The text lives as long as
+ * the process. */
 const char *param_text(enum param id);
+
+/* Where the value in force came from. */
+enum param_origin param_origin(enum param id);
+
+/* Drop the cached value: the next read looks at the environment again. Texts handed out
+ * before stay valid. The files are not read again. */
+void param_forget(enum param id);
 
 #endif

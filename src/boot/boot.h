@@ -1,11 +1,18 @@
 /*
  * boot.h - how ranks meet before they can talk: unique id, rendezvous, small allgather.
  *
- * The process that makes an id runs a root thread on a Unix socket (abstract name) or,
- * when NCCL_COMM_ID names an address, on TCP. A rank connects, proves by a keyed hash
- * over both sides' nonces that it knows the secret inside the id, and only then is
- * anything it sends parsed. The root collects one record of each rank and hands
- * everybody all of them. Every wait has a deadline and sees the abort word.
+ * The process that makes an id runs a root thread on a Unix socket (abstract name). When
+ * NCCL_COMM_ID names an address, the id is made from that text alone, the same on every
+ * host, and rank 0 runs the root there while it meets. A rank connects, both sides prove
+ * by a keyed hash over both nonces that they know the secret inside the id, and only then
+ * is anything parsed. The root collects one record of each rank and hands everybody all
+ * of them. Every wait has a deadline (WEFT_BOOT_TIMEOUT_SEC) and sees the abort word.
+ *
+ * Whoever has an id can join its meeting, so an id is as confidential as a password. One
+ * made from NCCL_COMM_ID is only as secret as that text; set WEFT_SECRET to the same
+ * random text on all ranks to make it truly secret.
+ *
+ * Read on in root.h (the meeting), guest.h (one connection) and wire.h (the messages).
  */
 #ifndef BOOT_BOOT_H
 #define BOOT_BOOT_H
@@ -22,7 +29,8 @@ struct boot_id {
 };
 
 /* Make an id and start its root thread. The root serves one meeting (of as many ranks as
- * the first arrival says) and ends by itself, at the deadline at the latest. */
+ * the first arrival says) and ends by itself: at the deadline, counted from the first
+ * arrival, at the latest, or after an hour without any. It does not keep the process. */
 enum err boot_id_create(struct boot_id *id);
 
 /* A 64-bit fingerprint of the id, for logs and for keys. */
@@ -30,7 +38,7 @@ uint64_t boot_id_hash(const struct boot_id *id);
 
 struct boot_args {
 	const struct boot_id *ids; /* borrowed */
-	uint32_t id_count; /* several ids share the load; ranks spread over them */
+	uint32_t id_count; /* all meet at the first; the others' roots are sent home */
 	uint32_t rank, rank_count;
 	const void *record;	 /* this rank's record */
 	uint32_t record_bytes;	 /* the same on every rank, at most BOOT_RECORD_MAX */
@@ -38,8 +46,10 @@ struct boot_args {
 };
 
 /* Meet: give my record, get everyone's into `records` (rank_count * record_bytes).
- * Fails with a sentence on a wrong secret, two ranks of one number, different rank
- * counts, or the deadline (naming the ranks that did not come). */
+ * Fails with a sentence, the same on every rank: ERR_USAGE on a wrong secret, two ranks
+ * of one number, different rank counts or record sizes; ERR_TIMEOUT at the deadline,
+ * naming the ranks that did not come; ERR_REMOTE when a rank or the root has gone. After
+ * a failure `records` may hold anything. */
 enum err boot_meet(const struct boot_args *args, void *records);
 
 #endif

@@ -30,7 +30,8 @@ static size_t align_up(size_t value, size_t to)
 	return (value + to - 1) / to * to;
 }
 
-/* Sizes shrink with the number of ranks: 64 ranks stay below 64 MB when all is touched. */
+/* Sizes shrink with the number of ranks: 64 ranks stay below 64 MB when all is touched.
+ */
 static void board_layout(struct board *board, uint32_t rank_count)
 {
 	size_t n = rank_count, fixed;
@@ -40,13 +41,14 @@ static void board_layout(struct board *board, uint32_t rank_count)
 	board->rank_count = rank_count;
 	board->eager_bytes = n <= 16 ? 32 << 10 : 16 << 10;
 	board->bulk_bytes = clamp((32u << 20) / n, 256 << 10, 4 << 20) / PAGE * PAGE;
-	board->pair_bytes = clamp((16u << 20) / (n * n * BOX_LETTERS), 2 << 10, 128 << 10);
+	board->pair_bytes = clamp(
+		(16u << 20) / (n * n * BOX_LETTERS), 2 << 10, 128 << 10);
 	board->pair_bytes = board->pair_bytes / 64 * 64;
 	board->eager_offset = align_up(fixed, PAGE);
 	board->bulk_offset = board->eager_offset + BOARD_CARDS * board->eager_bytes;
 	board->pair_offset = board->bulk_offset + board->bulk_bytes;
-	board->rank_bytes =
-		align_up(board->pair_offset + n * BOX_LETTERS * board->pair_bytes, PAGE);
+	board->rank_bytes = align_up(
+		board->pair_offset + n * BOX_LETTERS * board->pair_bytes, PAGE);
 	board->bytes = HEADER_BYTES + n * board->rank_bytes;
 }
 
@@ -65,13 +67,15 @@ enum err board_create(uint32_t rank_count, struct board **board)
 	struct board *b;
 
 	if (!shared)
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
+		return err_set(
+			ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
 	b = &shared->board;
 	board_layout(b, rank_count);
 	randombytes_buf(&b->token, sizeof(b->token));
 	b->fd = memfd_create("weft-comm", MFD_CLOEXEC);
 	if (b->fd < 0 || ftruncate(b->fd, (off_t)b->bytes)) {
-		enum err e = err_set(ERR_SYSTEM, "shared memory of %zu bytes: %m", b->bytes);
+		enum err e = err_set(
+			ERR_SYSTEM, "shared memory of %zu bytes: %m", b->bytes);
 
 		if (b->fd >= 0)
 			close(b->fd);
@@ -117,17 +121,22 @@ enum err board_attach(
 		return OK;
 	shared = calloc(1, sizeof(*shared));
 	if (!shared)
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
+		return err_set(
+			ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
 	board_layout(&shared->board, rank_count);
 	shared->board.token = address->token;
 	shared->board.fd = -1;
 	e = address->bytes == shared->board.bytes
-		    ? region_map_peer(address->pid, address->fd, shared->board.bytes, &base)
-		    : err_set(ERR_USAGE, "rank 0 laid out %lu bytes, this rank %zu: another version?",
+		    ? region_map_peer(
+			      address->pid, address->fd, shared->board.bytes, &base)
+		    : err_set(ERR_USAGE,
+			      "rank 0 laid out %lu bytes, this rank %zu: another "
+			      "version?",
 			      (unsigned long)address->bytes, shared->board.bytes);
 	if (!e && *(uint64_t *)base != address->token) {
 		region_unmap(base, shared->board.bytes);
-		e = err_set(ERR_REMOTE, "process %d offered a segment that is not this communicator",
+		e = err_set(ERR_REMOTE,
+			"process %d offered a segment that is not this communicator",
 			address->pid);
 	}
 	if (e) {
@@ -181,7 +190,8 @@ struct card *board_card(const struct board *board, uint32_t rank, uint64_t call)
 
 struct rank_status *board_status(const struct board *board, uint32_t rank)
 {
-	return (struct rank_status *)(rank_base(board, rank) + BOARD_CARDS * sizeof(struct card));
+	return (struct rank_status *)(rank_base(board, rank) +
+				      BOARD_CARDS * sizeof(struct card));
 }
 
 struct region_entry *board_region(const struct board *board, uint32_t rank, uint32_t slot)
@@ -205,7 +215,8 @@ char *board_bulk(const struct board *board, uint32_t rank)
 	return rank_base(board, rank) + board->bulk_offset;
 }
 
-char *board_pair_slot(const struct board *board, uint32_t from, uint32_t to, uint64_t letter)
+char *board_pair_slot(
+	const struct board *board, uint32_t from, uint32_t to, uint64_t letter)
 {
 	return rank_base(board, from) + board->pair_offset +
 	       (to * BOX_LETTERS + letter % BOX_LETTERS) * board->pair_bytes;
@@ -220,8 +231,8 @@ void word_publish(_Atomic uint64_t *word, _Atomic uint32_t *sleepers, uint64_t v
 		futex_wake(word);
 }
 
-void word_sleep(
-	_Atomic uint64_t *word, _Atomic uint32_t *sleepers, uint64_t seen, uint32_t timeout_us)
+void word_sleep(_Atomic uint64_t *word, _Atomic uint32_t *sleepers, uint64_t seen,
+	uint32_t timeout_us)
 {
 	atomic_fetch_add(sleepers, 1);
 	if (atomic_load(word) == seen)

@@ -46,7 +46,7 @@ struct card_refs {
 struct card {
 	alignas(64) _Atomic uint64_t position[BOARD_LANES];
 	_Atomic uint32_t sleepers; /* who sleeps on a position; waiters write it */
-	uint32_t directory;        /* version of the region directory */
+	uint32_t directory;	   /* version of the region directory */
 	uint64_t sign_hash;
 	union {
 		unsigned char payload[BOARD_INLINE];
@@ -77,9 +77,10 @@ struct region_entry {
 enum { BOX_LETTERS = 2 };
 
 struct letter {
-	uint64_t total;  /* bytes of the whole message */
-	uint64_t bytes;  /* of this piece */
-	uint64_t ref;    /* where it is: the sender's buffer, or 0: this pair's slot */
+	uint64_t total; /* bytes of the whole message */
+	uint64_t bytes; /* of this piece */
+	uint64_t ref;	/* the sender's buffer, or REF_NONE: this pair's slot */
+	uint32_t directory;
 };
 
 struct box {
@@ -89,7 +90,7 @@ struct box {
 	alignas(64) _Atomic uint64_t taken; /* letters ever taken: the receiver's */
 	_Atomic uint32_t taken_sleepers;
 	_Atomic uint32_t refused; /* the receiver expected another size */
-	uint64_t expected;        /* .. this one */
+	uint64_t expected;	  /* .. this one */
 };
 
 struct board {
@@ -98,10 +99,10 @@ struct board {
 	uint32_t rank_count;
 	/* layout, all derived from rank_count */
 	size_t rank_bytes, eager_offset, bulk_offset, pair_offset;
-	size_t eager_bytes; /* of one card */
+	size_t eager_bytes;	       /* of one card */
 	size_t bulk_bytes, pair_bytes; /* pair_bytes: of one slot, BOX_LETTERS of them */
-	uint64_t token; /* tells segments apart */
-	int fd;         /* of the creator; -1 elsewhere */
+	uint64_t token;		       /* tells segments apart */
+	int fd;			       /* of the creator; -1 elsewhere */
 };
 
 /* How another rank finds the segment: travels in the boot record. */
@@ -121,11 +122,13 @@ void board_release(struct board *board);
 
 struct card *board_card(const struct board *board, uint32_t rank, uint64_t call);
 struct rank_status *board_status(const struct board *board, uint32_t rank);
-struct region_entry *board_region(const struct board *board, uint32_t rank, uint32_t slot);
+struct region_entry *board_region(
+	const struct board *board, uint32_t rank, uint32_t slot);
 struct box *board_box(const struct board *board, uint32_t from, uint32_t to);
 char *board_eager(const struct board *board, uint32_t rank, uint64_t call);
 char *board_bulk(const struct board *board, uint32_t rank);
-char *board_pair_slot(const struct board *board, uint32_t from, uint32_t to, uint64_t letter);
+char *board_pair_slot(
+	const struct board *board, uint32_t from, uint32_t to, uint64_t letter);
 
 /* Positions wrap like serial numbers. */
 static inline bool position_reached(uint64_t have, uint64_t want)

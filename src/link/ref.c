@@ -24,7 +24,7 @@ struct peer_map {
 
 struct peer {
 	bool same_process;
-	uint32_t directory;                  /* version the maps were last checked against */
+	uint32_t directory;    /* version the maps were last checked against */
 	struct peer_map *maps; /* owned, BOARD_REGIONS; NULL until first used */
 };
 
@@ -41,18 +41,20 @@ struct ref_table {
 enum err ref_table_create(
 	struct board *board, uint32_t rank, bool zero_copy, struct ref_table **table)
 {
-	struct ref_table *t =
-		calloc(1, sizeof(*t) + board->rank_count * sizeof(struct peer));
+	struct ref_table *t = calloc(
+		1, sizeof(*t) + board->rank_count * sizeof(struct peer));
 
 	if (!t)
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %u", board->rank_count);
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
+			board->rank_count);
 	t->board = board;
 	t->rank = rank;
 	t->zero_copy = zero_copy;
 	t->all_local = true;
 	t->directory = 1;
 	for (uint32_t i = 0; i < board->rank_count; i++) {
-		t->peers[i].same_process = board_status(board, i)->pid == (uint32_t)getpid();
+		t->peers[i].same_process = board_status(board, i)->pid ==
+					   (uint32_t)getpid();
 		t->all_local = t->all_local && t->peers[i].same_process;
 	}
 	*table = t;
@@ -68,7 +70,8 @@ void ref_table_destroy(struct ref_table *table)
 
 		for (uint32_t slot = 0; peer->maps && slot < BOARD_REGIONS; slot++)
 			if (peer->maps[slot].id)
-				region_unmap(peer->maps[slot].base, peer->maps[slot].bytes);
+				region_unmap(
+					peer->maps[slot].base, peer->maps[slot].bytes);
 		free(peer->maps);
 	}
 	free(table);
@@ -84,7 +87,8 @@ static void directory_sweep(struct ref_table *table)
 	table->generation = now;
 	table->last_id = 0;
 	for (uint32_t slot = 0; slot < BOARD_REGIONS; slot++) {
-		struct region_entry *entry = board_region(table->board, table->rank, slot);
+		struct region_entry *entry = board_region(
+			table->board, table->rank, slot);
 		uint64_t id = atomic_load_explicit(&entry->id, memory_order_relaxed);
 
 		if (id && !region_is_live(id)) {
@@ -94,7 +98,8 @@ static void directory_sweep(struct ref_table *table)
 	}
 }
 
-static bool directory_slot(struct ref_table *table, const struct region *region, uint32_t *slot)
+static bool directory_slot(
+	struct ref_table *table, const struct region *region, uint32_t *slot)
 {
 	uint32_t free_slot = BOARD_REGIONS;
 
@@ -104,7 +109,8 @@ static bool directory_slot(struct ref_table *table, const struct region *region,
 	}
 	for (*slot = 0; *slot < BOARD_REGIONS; ++*slot) {
 		uint64_t id = atomic_load_explicit(
-			&board_region(table->board, table->rank, *slot)->id, memory_order_relaxed);
+			&board_region(table->board, table->rank, *slot)->id,
+			memory_order_relaxed);
 
 		if (id == region->id)
 			break;
@@ -112,10 +118,12 @@ static bool directory_slot(struct ref_table *table, const struct region *region,
 			free_slot = *slot;
 	}
 	if (*slot == BOARD_REGIONS) {
-		struct region_entry *entry = board_region(table->board, table->rank, free_slot);
+		struct region_entry *entry = board_region(
+			table->board, table->rank, free_slot);
 
 		if (free_slot == BOARD_REGIONS)
-			return false; /* more regions in use than the directory holds: stage */
+			return false; /* more regions in use than the directory holds:
+					 stage */
 		*slot = free_slot;
 		entry->bytes = region->bytes;
 		entry->fd = region->fd;
@@ -127,7 +135,8 @@ static bool directory_slot(struct ref_table *table, const struct region *region,
 	return true;
 }
 
-uint64_t ref_make(struct ref_table *table, const void *ptr, size_t bytes, uint32_t *directory)
+uint64_t ref_make(
+	struct ref_table *table, const void *ptr, size_t bytes, uint32_t *directory)
 {
 	struct region region;
 	uint32_t slot;
@@ -135,7 +144,8 @@ uint64_t ref_make(struct ref_table *table, const void *ptr, size_t bytes, uint32
 
 	if (table->all_local) {
 		*directory = table->directory;
-		return kind_address << KIND_SHIFT | ((uint64_t)(uintptr_t)ptr & offset_mask);
+		return kind_address << KIND_SHIFT |
+		       ((uint64_t)(uintptr_t)ptr & offset_mask);
 	}
 	directory_sweep(table);
 	if (table->zero_copy && region_find(ptr, bytes, &region) &&
@@ -154,7 +164,8 @@ static void peer_refresh(struct ref_table *table, uint32_t rank, uint32_t direct
 	for (uint32_t slot = 0; slot < BOARD_REGIONS; slot++) {
 		struct region_entry *entry = board_region(table->board, rank, slot);
 
-		if (!peer->maps[slot].id || peer->maps[slot].id == atomic_load(&entry->id))
+		if (!peer->maps[slot].id ||
+			peer->maps[slot].id == atomic_load(&entry->id))
 			continue;
 		region_unmap(peer->maps[slot].base, peer->maps[slot].bytes);
 		peer->maps[slot].id = 0;
@@ -170,9 +181,11 @@ static enum err peer_map(struct ref_table *table, uint32_t rank, uint32_t slot)
 	enum err e;
 
 	if (!id)
-		return err_set(ERR_REMOTE, "rank %u refers to memory it does not show", rank);
+		return err_set(
+			ERR_REMOTE, "rank %u refers to memory it does not show", rank);
 	map->bytes = entry->bytes;
-	e = region_map_peer((int)board_status(table->board, rank)->pid, entry->fd, map->bytes, &base);
+	e = region_map_peer(
+		(int)board_status(table->board, rank)->pid, entry->fd, map->bytes, &base);
 	if (e)
 		return e;
 	map->base = base;
@@ -180,8 +193,8 @@ static enum err peer_map(struct ref_table *table, uint32_t rank, uint32_t slot)
 	return OK;
 }
 
-enum err ref_follow(
-	struct ref_table *table, uint32_t rank, uint64_t ref, uint32_t directory, void **ptr)
+enum err ref_follow(struct ref_table *table, uint32_t rank, uint64_t ref,
+	uint32_t directory, void **ptr)
 {
 	struct peer *peer = &table->peers[rank];
 	uint32_t slot = (uint32_t)(ref >> SLOT_SHIFT & 0x3fff);
@@ -193,7 +206,8 @@ enum err ref_follow(
 		return OK;
 	}
 	if (ref >> KIND_SHIFT != kind_region || slot >= BOARD_REGIONS)
-		return err_set(ERR_REMOTE, "rank %u shows a reference that means nothing", rank);
+		return err_set(
+			ERR_REMOTE, "rank %u shows a reference that means nothing", rank);
 	if (!peer->maps)
 		peer->maps = calloc(BOARD_REGIONS, sizeof(*peer->maps));
 	if (!peer->maps)

@@ -23,10 +23,11 @@ void ref_table_destroy(struct ref_table *table);
 
 /* A reference to [ptr, ptr + bytes): by address when every peer is in this process, by
  * region when it lies in one, else REF_NONE. Also says the directory version to show. */
-uint64_t ref_make(struct ref_table *table, const void *ptr, size_t bytes, uint32_t *directory);
+uint64_t ref_make(
+	struct ref_table *table, const void *ptr, size_t bytes, uint32_t *directory);
 
 /* The address here of what `rank` refers to; maps its region on first use. */
-enum err ref_follow(struct ref_table *table, uint32_t rank, uint64_t ref, uint32_t directory,
-	void **ptr);
+enum err ref_follow(struct ref_table *table, uint32_t rank, uint64_t ref,
+	uint32_t directory, void **ptr);
 
 #endif

@@ -39,7 +39,8 @@ static enum err region_insert(const struct region *region)
 		struct region *grown = realloc(regions, room * sizeof(*grown));
 
 		if (!grown)
-			return err_set(ERR_SYSTEM, "no memory to register %zu bytes", region->bytes);
+			return err_set(ERR_SYSTEM, "no memory to register %zu bytes",
+				region->bytes);
 		regions = grown;
 		region_room = room;
 	}
@@ -56,14 +57,14 @@ static enum err region_map_new(struct region *region)
 	if (region->fd < 0)
 		return err_set(ERR_SYSTEM, "memfd_create: %m");
 	if (ftruncate(region->fd, (off_t)region->bytes)) {
-		enum err e = err_set(ERR_SYSTEM, "no room for %zu bytes of shared memory: %m",
-			region->bytes);
+		enum err e = err_set(ERR_SYSTEM,
+			"no room for %zu bytes of shared memory: %m", region->bytes);
 
 		close(region->fd);
 		return e;
 	}
-	region->base =
-		mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
+	region->base = mmap(
+		NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
 	if (region->base == MAP_FAILED) {
 		enum err e = err_set(ERR_SYSTEM, "map %zu bytes: %m", region->bytes);
 
@@ -151,7 +152,8 @@ bool region_find(const void *ptr, size_t bytes, struct region *region)
 	bool found = false;
 
 	for (unsigned i = 0; i < CACHE_WAYS; i++)
-		if (cache[i].generation == now && region_holds(&cache[i].region, ptr, bytes)) {
+		if (cache[i].generation == now &&
+			region_holds(&cache[i].region, ptr, bytes)) {
 			*region = cache[i].region;
 			return true;
 		}
@@ -197,14 +199,16 @@ enum err region_map_peer(int pid, int fd, size_t bytes, void **base)
 	mine = open(path, O_RDWR | O_CLOEXEC);
 	if (mine < 0)
 		return err_set(ERR_SYSTEM,
-			"cannot open the shared memory of process %d (%s: %m); ranks of one "
+			"cannot open the shared memory of process %d (%s: %m); ranks of "
+			"one "
 			"communicator must see each other in /proc",
 			pid, path);
 	if (fstat(mine, &status) || !S_ISREG(status.st_mode) || status.st_size < 0 ||
 		(size_t)status.st_size < bytes) {
 		close(mine);
-		return err_set(ERR_REMOTE, "process %d offered %zu bytes of memory it does not have",
-			pid, bytes);
+		return err_set(ERR_REMOTE,
+			"process %d offered %zu bytes of memory it does not have", pid,
+			bytes);
 	}
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mine, 0);
 	close(mine);

@@ -75,9 +75,10 @@ struct program {
 	enum lower_mode mode;
 	uint32_t rank_count, rank, root;
 	uint32_t chunk_count, tmp_count;
-	uint32_t depth;	      /* slots per connection group */
-	uint32_t slot_count;  /* slots this rank's stage needs in all */
-	uint32_t slot_chunks; /* chunks the largest staged message of any rank holds */
+	uint32_t depth;		 /* slots per connection group */
+	uint32_t slot_count;	 /* slots this rank's stage needs in all */
+	uint32_t slot_count_max; /* .. and the neediest rank's */
+	uint32_t slot_chunks;	 /* chunks the largest staged message of any rank holds */
 	uint32_t lane_count;
 	struct lane_moves lanes[SCHED_LANES_MAX];
 	struct wait *waits;   /* owned */

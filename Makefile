@@ -1,0 +1,76 @@
+# The front door. CMake and Ninja do the work; the presets are in CMakePresets.json.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+TEST_JOBS ?= 2
+CORES := $(shell nproc)
+CTEST = ctest --output-on-failure -j $(TEST_JOBS)
+
+# Sanitizers slow the proofs down most and gain least there.
+ASAN_TESTS ?= -LE 'long|proof'
+TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof'
+
+.PHONY: build run test test-long test-asan test-tsan test-clang bench lint format install \
+	clean help deps-build deps-test deps-clang deps-lint
+
+build: deps-build
+	@$(call compile,release)
+
+run: build
+	build/bin/weft info
+	build/bin/all_reduce_perf -b 8 -e 64M -f 8 -t $(CORES)
+
+test: build deps-test
+	$(CTEST) --test-dir build -LE long
+
+test-long: build deps-test
+	$(CTEST) --test-dir build -L long
+
+test-asan: deps-build deps-test
+	@$(call compile,asan)
+	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(CTEST) --test-dir build-asan $(ASAN_TESTS)
+
+test-tsan: deps-build deps-test
+	@$(call compile,tsan)
+	TSAN_OPTIONS=halt_on_error=1 $(CTEST) --test-dir build-tsan $(TSAN_TESTS)
+
+test-clang: deps-build deps-test deps-clang
+	@$(call compile,clang)
+	$(CTEST) --test-dir build-clang -LE 'long|proof'
+
+bench: build
+	bench/run
+
+lint: deps-build deps-lint
+	scripts/lint
+
+# Rewrite every C file in the house layout.
+format: deps-lint
+	clang-format-14 -i $$(git ls-files '*.c' '*.h' ':!include/nccl.h')
+
+install: build
+	cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-debug build-asan build-tsan build-clang
+
+help:
+	@echo 'make            build the library and the tools into build/'
+	@echo 'make run        build, describe this machine, measure all_reduce on all cores'
+	@echo 'make test       build and test; test-long adds the long proofs'
+	@echo 'make test-asan  the same with address and undefined-behaviour sanitizers'
+	@echo 'make test-tsan  the same with the thread sanitizer; test-clang: with clang'
+	@echo 'make bench      compare with other libraries on this machine'
+	@echo 'make lint       layout, layers, sizes, headers, parameters, static analysis'
+	@echo 'make format     rewrite the C files in the house layout'
+	@echo 'make install    into PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make clean      remove all build folders'
+
+deps-%:
+	@scripts/install-deps $*
+
+define compile
+if [ ! -e build$(if $(filter release,$(1)),,-$(1))/build.ninja ]; then \
+	cmake --preset $(1) >/dev/null; \
+fi && cmake --build --preset $(1) -j $(JOBS)
+endef

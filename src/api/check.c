@@ -1,0 +1,219 @@
+#include "api/check.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/param.h"
+
+enum err check_pointer(const void *pointer, const char *function, const char *name)
+{
+	if (!pointer)
+		return err_set(ERR_ARGUMENT, "%s: %s is NULL", function, name);
+	return OK;
+}
+
+enum err check_handle(struct comm *comm, const char *function)
+{
+	if (!comm)
+		return err_set(ERR_ARGUMENT, "%s: comm is NULL", function);
+	if (!comm_is_valid(comm))
+		return err_set(ERR_ARGUMENT,
+			"%s: corrupted comm object detected, %p is no communicator or "
+			"was "
+			"destroyed",
+			function, (void *)comm);
+	return OK;
+}
+
+/* The stored result as this call's. A stored failure had its sentence when it happened;
+ * it is the cause, so it is not replaced by a poorer one. */
+static enum err check_stored(struct comm *comm, const char *function)
+{
+	enum err stored = comm_async_get(comm);
+
+	if (!stored)
+		return OK;
+	if (stored == ERR_PROGRESS)
+		return err_set(stored,
+			"%s: the previous call on comm %p has not finished", function,
+			(void *)comm);
+	if (!err_last()[0])
+		return err_set(stored, "%s: comm %p has failed before: %s", function,
+			(void *)comm, err_name(stored));
+	return stored;
+}
+
+enum err check_ready(struct comm *comm, const char *function)
+{
+	enum err e = check_handle(comm, function);
+
+	return e ? e : check_stored(comm, function);
+}
+
+enum err check_comm(struct comm *comm, const char *function)
+{
+	enum err e = check_handle(comm, function);
+
+	if (e)
+		return e;
+	if (comm_is_revoked(comm))
+		return err_set(ERR_USAGE, "%s: communicator was revoked", function);
+	return check_stored(comm, function);
+}
+
+static enum err check_root(const struct call_args *args)
+{
+	uint32_t rank_count = comm_rank_count(args->comm);
+	const char *name = args->kind == CALL_COLL ? "root" : "peer";
+
+	if (args->root < 0 || (uint32_t)args->root >= rank_count)
+		return err_set(ERR_ARGUMENT,
+			"%s: invalid %s %d (%s should be in the 0..%u range)",
+			args->function, name, args->root, name, rank_count - 1);
+	return OK;
+}
+
+static enum err check_op(const struct call_args *args, struct comm_op *op)
+{
+	if (args->op < 0)
+		return err_set(ERR_ARGUMENT, "%s: invalid reduction operation %d",
+			args->function, args->op);
+	if (args->op < ncclNumOps) {
+		*op = (struct comm_op){.op = (enum redop)args->op};
+		return OK;
+	}
+	return comm_redop_resolve(args->comm, args->op, (enum dtype)args->type, op);
+}
+
+/* Only in check mode: is all of the range mapped? MS_ASYNC makes msync() walk the
+ * mappings, report a hole and do nothing else. */
+static enum err check_mapped(
+	const struct call_args *args, const char *name, const void *pointer, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)pointer & ~(page - 1);
+
+	if (msync((void *)first, (uintptr_t)pointer + bytes - first, MS_ASYNC) &&
+		errno == ENOMEM)
+		return err_set(ERR_ARGUMENT, "%s : %s %p is not a valid pointer",
+			args->function, name, pointer);
+	return OK;
+}
+
+/* How many blocks of `count` elements a buffer has on this rank; 0 when it is unused. */
+static uint32_t blocks_in(const struct call_args *args)
+{
+	uint32_t rank_count = comm_rank_count(args->comm);
+	bool is_root = (uint32_t)args->root == comm_rank(args->comm);
+
+	if (args->kind != CALL_COLL)
+		return args->kind == CALL_SEND;
+	switch (args->coll) {
+	case COLL_BROADCAST:
+		return is_root;
+	case COLL_SCATTER:
+		return is_root ? rank_count : 0;
+	case COLL_REDUCE_SCATTER:
+	case COLL_ALL_TO_ALL:
+		return rank_count;
+	default:
+		return 1;
+	}
+}
+
+static uint32_t blocks_out(const struct call_args *args)
+{
+	uint32_t rank_count = comm_rank_count(args->comm);
+	bool is_root = (uint32_t)args->root == comm_rank(args->comm);
+
+	if (args->kind != CALL_COLL)
+		return args->kind == CALL_RECV;
+	switch (args->coll) {
+	case COLL_REDUCE:
+		return is_root;
+	case COLL_GATHER:
+		return is_root ? rank_count : 0;
+	case COLL_ALL_GATHER:
+	case COLL_ALL_TO_ALL:
+		return rank_count;
+	default:
+		return 1;
+	}
+}
+
+static enum err check_buffer(const struct call_args *args, const char *name,
+	const void *pointer, uint32_t blocks)
+{
+	size_t bytes;
+
+	if (!blocks || !args->count)
+		return OK;
+	if (!pointer)
+		return err_set(ERR_ARGUMENT, "%s : %s %p is not a valid pointer",
+			args->function, name, pointer);
+	if (__builtin_mul_overflow(
+		    args->count, dtype_size((enum dtype)args->type), &bytes) ||
+		__builtin_mul_overflow(bytes, blocks, &bytes) ||
+		bytes > UINTPTR_MAX - (uintptr_t)pointer)
+		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
+			args->function, args->count);
+	if (param_int(PARAM_CHECK_POINTERS))
+		return check_mapped(args, name, pointer, bytes);
+	return OK;
+}
+
+/* CUDA's two default streams have small integers for handles; here they are the NULL
+ * stream, which is always in order. */
+static enum err check_stream(const struct call_args *args, struct stream **stream)
+{
+	uintptr_t value = (uintptr_t)args->stream;
+
+	*stream = NULL;
+	if (value <= 2)
+		return OK;
+	*stream = (struct stream *)args->stream;
+	if (!stream_is_valid(*stream))
+		return err_set(ERR_ARGUMENT,
+			"%s: stream %p was not made by weftStreamCreate, and there is no "
+			"GPU",
+			args->function, (void *)args->stream);
+	return OK;
+}
+
+enum err check_call(const struct call_args *args, struct comm_call *call)
+{
+	enum err e = check_comm(args->comm, args->function);
+
+	if (e)
+		return e;
+	if (args->kind != CALL_COLL || coll_has_root(args->coll)) {
+		e = check_root(args);
+		if (e)
+			return e;
+	}
+	if (args->type < 0 || args->type >= ncclNumTypes)
+		return err_set(
+			ERR_ARGUMENT, "%s: invalid type %d", args->function, args->type);
+	e = check_op(args, &call->op);
+	if (e)
+		return e;
+	e = check_buffer(args, "sendbuff", args->in, blocks_in(args));
+	if (e)
+		return e;
+	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
+	if (e)
+		return e;
+	e = check_stream(args, &call->stream);
+	if (e)
+		return e;
+	call->comm = args->comm;
+	call->kind = args->kind;
+	call->coll = args->coll;
+	call->in = args->in;
+	call->out = args->out;
+	call->count = args->count;
+	call->type = (enum dtype)args->type;
+	call->root = (uint32_t)args->root;
+	return OK;
+}

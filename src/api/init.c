@@ -1,0 +1,183 @@
+/*
+ * init.c - making communicators from nothing; derive.c makes them from others.
+ */
+#include <string.h>
+
+#include "api/check.h"
+#include "api/config.h"
+#include "api/group.h"
+
+ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
+{
+	struct boot_id id;
+	enum err e = check_pointer(uniqueId, "GetUniqueId", "uniqueId");
+
+	if (!e)
+		e = boot_id_create(&id);
+	if (!e)
+		memcpy(uniqueId, &id, sizeof(*uniqueId));
+	return result_of(e);
+}
+WEAK_TWIN(ncclGetUniqueId);
+
+struct init_request {
+	const char *function; /* full name, for the log */
+	ncclComm_t *out;
+	int rank_count, rank;
+	const ncclUniqueId *ids;
+	int id_count;
+	const ncclConfig_t *config;
+	int device;
+};
+
+static enum err check_request(const struct init_request *request)
+{
+	const char *function = request->function;
+	enum err e = check_pointer(request->out, function, "comm");
+
+	if (!e)
+		e = check_pointer(request->ids, function, "commIds");
+	if (e)
+		return e;
+	if (request->rank_count < 1)
+		return err_set(ERR_ARGUMENT, "%s: nranks is %d and should be at least 1",
+			function, request->rank_count);
+	if (request->rank < 0 || request->rank >= request->rank_count)
+		return err_set(ERR_ARGUMENT, "%s: invalid rank requested : %d/%d",
+			function, request->rank, request->rank_count);
+	if (request->id_count < 1 || request->id_count > request->rank_count)
+		return err_set(ERR_ARGUMENT,
+			"%s: nId is %d and should be in the 1..%d range, one id per rank "
+			"at most",
+			function, request->id_count, request->rank_count);
+	return OK;
+}
+
+static enum err init(const struct init_request *request)
+{
+	struct comm_config config;
+	struct job *job;
+	enum err e = check_request(request);
+
+	if (!e)
+		e = config_read(request->config, NULL, &config);
+	if (e)
+		return group_note(e);
+	job = job_create(JOB_INIT, NULL);
+	if (!job)
+		return group_note(ERR_SYSTEM);
+	e = job_add_ids(job, request->ids, request->id_count);
+	if (!e)
+		e = job_add_child(job, &config, request->out);
+	if (e) {
+		job_cancel(job);
+		return group_note(e);
+	}
+	job->init.rank_count = (uint32_t)request->rank_count;
+	job->init.rank = (uint32_t)request->rank;
+	job->init.device = request->device;
+	job->init.caller = request->function;
+	return group_job(job);
+}
+
+ncclResult_t pncclCommInitRank(
+	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
+{
+	return result_of(init(&(struct init_request){
+		.function = "ncclCommInitRank",
+		.out = comm,
+		.rank_count = nranks,
+		.rank = rank,
+		.ids = &commId,
+		.id_count = 1,
+	}));
+}
+WEAK_TWIN(ncclCommInitRank);
+
+ncclResult_t pncclCommInitRankConfig(
+	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
+{
+	return result_of(init(&(struct init_request){
+		.function = "ncclCommInitRankConfig",
+		.out = comm,
+		.rank_count = nranks,
+		.rank = rank,
+		.ids = &commId,
+		.id_count = 1,
+		.config = config,
+	}));
+}
+WEAK_TWIN(ncclCommInitRankConfig);
+
+ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank,
+	int nId, ncclUniqueId *commIds, ncclConfig_t *config)
+{
+	return result_of(init(&(struct init_request){
+		.function = "ncclCommInitRankScalable",
+		.out = newcomm,
+		.rank_count = nranks,
+		.rank = myrank,
+		.ids = commIds,
+		.id_count = nId,
+		.config = config,
+	}));
+}
+WEAK_TWIN(ncclCommInitRankScalable);
+
+static enum err check_all(const ncclComm_t *comms, int count, const int *devices)
+{
+	const char *function = "ncclCommInitAll";
+	enum err e = check_pointer(comms, function, "comm");
+
+	if (e)
+		return e;
+	if (count < 1)
+		return err_set(ERR_ARGUMENT, "%s: ndev is %d and should be at least 1",
+			function, count);
+	for (int i = 0; devices && i < count; i++)
+		if (devices[i] < 0)
+			return err_set(ERR_ARGUMENT, "%s: devlist[%d] is %d", function, i,
+				devices[i]);
+	return OK;
+}
+
+/* One rank after the other inside a group: they meet when the group ends. */
+static enum err init_all(ncclComm_t *comms, int count, const int *devices)
+{
+	ncclUniqueId id;
+	enum err e = (enum err)pncclGetUniqueId(&id), ended;
+
+	if (e)
+		return group_note(e);
+	group_start();
+	for (int rank = 0; rank < count && !e; rank++)
+		e = init(&(struct init_request){
+			.function = "ncclCommInitAll",
+			.out = &comms[rank],
+			.rank_count = count,
+			.rank = rank,
+			.ids = &id,
+			.id_count = 1,
+			.device = devices ? devices[rank] : rank,
+		});
+	ended = group_end();
+	return e ? e : ended;
+}
+
+ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
+{
+	enum err e = check_all(comm, ndev, devlist);
+
+	if (e)
+		return result_of(group_note(e));
+	for (int i = 0; i < ndev; i++)
+		comm[i] = NULL;
+	e = init_all(comm, ndev, devlist);
+	/* Some ranks without the others are of no use to anybody. */
+	for (int i = 0; i < ndev && e && e != ERR_PROGRESS; i++) {
+		pncclCommAbort(comm[i]);
+		comm[i] = NULL;
+	}
+	return result_of(e);
+}
+WEAK_TWIN(ncclCommInitAll);

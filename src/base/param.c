@@ -1,0 +1,331 @@
+#include "base/param.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum { FILE_LINE_BYTES = 4096, FILE_WORD_MAX = 1023, PATH_BYTES = 1024 };
+
+/* clang-format off */
+static const struct param_info table[PARAM_COUNT] = {
+	[PARAM_DEBUG] = {"NCCL_DEBUG", PARAM_TEXT, .meaning =
+		"what to log: VERSION, WARN, INFO or TRACE"},
+	[PARAM_DEBUG_SUBSYS] = {"NCCL_DEBUG_SUBSYS", PARAM_TEXT,
+		.text_fallback = "INIT,BOOTSTRAP,ENV", .meaning =
+		"comma list of what INFO shows, e.g. INIT,GRAPH or ALL; ^ in front: all but these"},
+	[PARAM_DEBUG_FILE] = {"NCCL_DEBUG_FILE", PARAM_TEXT, .meaning =
+		"file for the log instead of stdout; %h is the host, %p the process"},
+	[PARAM_DEBUG_TIMESTAMP_FORMAT] = {"NCCL_DEBUG_TIMESTAMP_FORMAT", PARAM_TEXT,
+		.text_fallback = "[%F %T] ", .meaning =
+		"strftime format before a line; %1f to %9f are fractions of a second, _ a space"},
+	[PARAM_DEBUG_TIMESTAMP_LEVELS] = {"NCCL_DEBUG_TIMESTAMP_LEVELS", PARAM_TEXT,
+		.text_fallback = "WARN", .meaning =
+		"comma list of levels that carry a timestamp, or ALL; ^ in front: all but these"},
+	[PARAM_CONF_FILE] = {"NCCL_CONF_FILE", PARAM_TEXT, .meaning =
+		"file of NAME=VALUE lines read instead of ~/.nccl.conf"},
+	[PARAM_COMM_ID] = {"NCCL_COMM_ID", PARAM_TEXT, .meaning =
+		"address:port at which rank 0 gathers the ranks; needed between hosts"},
+	[PARAM_HOSTID] = {"NCCL_HOSTID", PARAM_TEXT, .meaning =
+		"text that tells this host from others, instead of its name and boot id"},
+	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
+		"0 or 1 overrides the blocking field of every communicator's config"},
+	[PARAM_ALGO] = {"NCCL_ALGO", PARAM_TEXT, .meaning =
+		"algorithms allowed: [function:][^]Ring,Tree,..;function:.."},
+	[PARAM_CHECK_POINTERS] = {"NCCL_CHECK_POINTERS", PARAM_INT, 0, 0, 1, .meaning =
+		"1: check every buffer pointer of every call"},
+	[PARAM_SHM_DISABLE] = {"NCCL_SHM_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: no shared memory between processes of a host"},
+	[PARAM_ZERO_COPY] = {"WEFT_ZERO_COPY", PARAM_INT, 1, 0, 1, .meaning =
+		"1: read peers' buffers in place where they can be reached"},
+	[PARAM_CMA] = {"WEFT_CMA", PARAM_INT, -2, -2, 1, .meaning =
+		"cross-memory attach between processes: -2 automatic, 0 never, 1 always"},
+	[PARAM_BOOT_TIMEOUT] = {"WEFT_BOOT_TIMEOUT_SEC", PARAM_INT, 120, 0, 1000000, .meaning =
+		"seconds that ranks wait for each other at the start; 0: for ever"},
+	[PARAM_TIMEOUT] = {"WEFT_TIMEOUT_SEC", PARAM_INT, 0, 0, 1000000, .meaning =
+		"seconds a collective may take before it fails; 0: no limit"},
+	[PARAM_SPIN] = {"WEFT_SPIN", PARAM_INT, -1, -1, INT_MAX, .meaning =
+		"turns a waiting rank spins before it yields its core; -1 automatic"},
+	[PARAM_SCHEDULE] = {"WEFT_SCHEDULE", PARAM_TEXT, .meaning =
+		"name of the schedule to use instead of the tuner's choice"},
+	[PARAM_TILE] = {"WEFT_TILE", PARAM_INT, 0, 0, 1 << 30, .meaning =
+		"bytes per tile; 0 automatic"},
+	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
+		"highest vector unit to use: base, avx2, avx512 or neon"},
+	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
+		"key that all ranks share, mixed into an id made from NCCL_COMM_ID"},
+};
+/* clang-format on */
+
+/* A text of the environment or of a file; kept for ever because callers hold pointers. */
+struct text {
+	struct text *older;
+	char bytes[];
+};
+
+/* A line of a configuration file. */
+struct line {
+	struct line *next;
+	const char *value; /* inside `bytes`, after the name's end */
+	char bytes[];
+};
+
+/* A cached value. Whoever sees `is_read` (acquire) sees the rest, which param_read()
+ * wrote before its release. */
+struct slot {
+	atomic_bool is_read;
+	_Atomic int64_t number;
+	_Atomic(const char *) text;
+	_Atomic int origin;
+	struct text *texts; /* newest first */
+};
+
+static struct slot slots[PARAM_COUNT];
+
+/* Guards all writing of slots, and `lines`. Never held while we log: the logger reads
+ * parameters. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct line *lines; /* of the files, the strongest first */
+static bool files_done;
+
+/* The logger's own variables, and those read before it can be asked, are read in silence:
+ * a line about them would need them. */
+static bool is_quiet(enum param id)
+{
+	return id <= PARAM_CONF_FILE || table[id].is_private;
+}
+
+const struct param_info *param_info(enum param id)
+{
+	assert(id < PARAM_COUNT);
+	return &table[id];
+}
+
+bool param_find(const char *name, enum param *id)
+{
+	for (int i = 0; i < PARAM_COUNT; i++) {
+		if (strcmp(table[i].name, name))
+			continue;
+		*id = (enum param)i;
+		return true;
+	}
+	return false;
+}
+
+/* Add one line of a file behind those there are; malformed lines are passed over. */
+static struct line **line_add(struct line **tail, char *text)
+{
+	size_t name_bytes, bytes;
+	struct line *line;
+
+	text[strcspn(text, "\r\n")] = '\0';
+	name_bytes = strcspn(text, "=");
+	bytes = strlen(text);
+	if (text[0] == '#' || !name_bytes || !text[name_bytes] ||
+		name_bytes > FILE_WORD_MAX || bytes - name_bytes - 1 > FILE_WORD_MAX)
+		return tail;
+	line = malloc(sizeof(*line) + bytes + 1);
+	if (!line)
+		return tail;
+	memcpy(line->bytes, text, bytes + 1);
+	line->bytes[name_bytes] = '\0';
+	line->value = line->bytes + name_bytes + 1;
+	line->next = NULL;
+	*tail = line;
+	return &line->next;
+}
+
+static struct line **file_read(struct line **tail, const char *path)
+{
+	char text[FILE_LINE_BYTES];
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return tail;
+	while (fgets(text, sizeof(text), file))
+		tail = line_add(tail, text);
+	fclose(file);
+	return tail;
+}
+
+/* ~/.nccl.conf; false when there is no home. */
+static bool home_path(char *path, size_t room)
+{
+	const char *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char buffer[2048];
+
+	if (!home || !*home) {
+		if (getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &found) ||
+			!found)
+			return false;
+		home = entry.pw_dir;
+	}
+	return snprintf(path, room, "%s/.nccl.conf", home) < (int)room;
+}
+
+/* Once per process, before the first value is taken. The first line of a name wins, so
+ * the user's file is read before the machine's. */
+static void files_read(void)
+{
+	const char *named = getenv(table[PARAM_CONF_FILE].name);
+	struct line **tail = &lines;
+	char path[PATH_BYTES];
+
+	if (files_done)
+		return;
+	files_done = true;
+	if (named && *named)
+		tail = file_read(tail, named);
+	else if (home_path(path, sizeof(path)))
+		tail = file_read(tail, path);
+	file_read(tail, "/etc/nccl.conf");
+}
+
+/* The raw text in force, or NULL; an empty one counts only where emptiness means
+ * something. */
+static const char *text_find(enum param id, enum param_origin *origin)
+{
+	bool is_empty_kept = id == PARAM_DEBUG_TIMESTAMP_FORMAT;
+	const char *text = getenv(table[id].name);
+
+	*origin = PARAM_FROM_ENVIRONMENT;
+	if (text)
+		return *text || is_empty_kept ? text : NULL;
+	files_read();
+	*origin = PARAM_FROM_FILE;
+	for (const struct line *line = lines; line; line = line->next)
+		if (!strcmp(line->bytes, table[id].name))
+			return *line->value || is_empty_kept ? line->value : NULL;
+	return NULL;
+}
+
+/* A copy that outlives the environment's: setenv() may free what getenv() gave. */
+static const char *text_keep(struct slot *slot, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	struct text *fresh;
+
+	if (slot->texts && !strcmp(slot->texts->bytes, text))
+		return slot->texts->bytes;
+	fresh = malloc(sizeof(*fresh) + bytes);
+	if (!fresh)
+		return NULL;
+	memcpy(fresh->bytes, text, bytes);
+	fresh->older = slot->texts;
+	slot->texts = fresh;
+	return fresh->bytes;
+}
+
+/* The whole text is a number in range: 10, 0x10 and 010 are read as C does. */
+static bool number_parse(const struct param_info *info, const char *text, int64_t *number)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 0);
+	if (errno || end == text)
+		return false;
+	while (isspace((unsigned char)*end))
+		end++;
+	if (*end || value < info->lowest || value > info->highest)
+		return false;
+	*number = value;
+	return true;
+}
+
+/* One line per variable and process, after the value is cached and the lock is free. */
+static void slot_log(enum param id, const char *text, bool is_good)
+{
+	const struct param_info *info = &table[id];
+
+	if (!text || is_quiet(id))
+		return;
+	if (info->kind == PARAM_TEXT)
+		log_info(LOG_ENV, "%s set by environment to %s", info->name, text);
+	else if (is_good)
+		log_info(LOG_ENV, "%s set by environment to %lld.", info->name,
+			(long long)atomic_load(&slots[id].number));
+	else
+		log_info(LOG_ENV, "Invalid value %s for %s, using default %lld.", text,
+			info->name, (long long)info->fallback);
+}
+
+static void param_read(enum param id)
+{
+	const struct param_info *info = &table[id];
+	struct slot *slot = &slots[id];
+	enum param_origin origin;
+	int64_t number = info->fallback;
+	const char *text;
+	bool is_good = true;
+
+	pthread_mutex_lock(&lock);
+	if (atomic_load_explicit(&slot->is_read, memory_order_relaxed)) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	text = text_find(id, &origin);
+	if (text)
+		text = text_keep(slot, text);
+	if (text && info->kind == PARAM_INT)
+		is_good = number_parse(info, text, &number);
+	if (!text || !is_good)
+		origin = PARAM_FROM_DEFAULT;
+	atomic_store_explicit(&slot->number, number, memory_order_relaxed);
+	atomic_store_explicit(
+		&slot->text, text ? text : info->text_fallback, memory_order_relaxed);
+	atomic_store_explicit(&slot->origin, (int)origin, memory_order_relaxed);
+	atomic_store_explicit(&slot->is_read, true, memory_order_release);
+	pthread_mutex_unlock(&lock);
+	slot_log(id, text, is_good);
+}
+
+/* The slot, filled. The acquire pairs with the release in param_read(). */
+static struct slot *slot_get(enum param id)
+{
+	assert(id < PARAM_COUNT);
+	if (!atomic_load_explicit(&slots[id].is_read, memory_order_acquire)) {
+		int saved = errno;
+
+		param_read(id);
+		errno = saved;
+	}
+	return &slots[id];
+}
+
+int64_t param_int(enum param id)
+{
+	assert(table[id].kind == PARAM_INT);
+	return atomic_load_explicit(&slot_get(id)->number, memory_order_relaxed);
+}
+
+const char *param_text(enum param id)
+{
+	assert(table[id].kind == PARAM_TEXT);
+	return atomic_load_explicit(&slot_get(id)->text, memory_order_relaxed);
+}
+
+enum param_origin param_origin(enum param id)
+{
+	return (enum param_origin)atomic_load_explicit(
+		&slot_get(id)->origin, memory_order_relaxed);
+}
+
+void param_forget(enum param id)
+{
+	assert(id < PARAM_COUNT);
+	pthread_mutex_lock(&lock);
+	atomic_store_explicit(&slots[id].is_read, false, memory_order_relaxed);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,46 @@
+/*
+ * addr.h - where a root listens: an abstract Unix name, or an address and port.
+ *
+ * Sockets made here do not block, close on exec, and never listen on a wildcard address.
+ */
+#ifndef BOOT_ADDR_H
+#define BOOT_ADDR_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum addr_family { ADDR_UNIX = 1, ADDR_IPV4 = 2, ADDR_IPV6 = 3 };
+enum { ADDR_TEXT_BYTES = 64 };
+
+/* As it stands inside an id: no padding, ports in network order. */
+struct addr {
+	uint8_t family; /* enum addr_family */
+	uint8_t zero;
+	uint16_t port;
+	unsigned char bytes[16]; /* random name, or the address; unused ones are 0 */
+	uint32_t scope;		 /* of a link-local IPv6 address */
+};
+
+/* A fresh Unix name nobody can guess. */
+void addr_random(struct addr *addr);
+
+/* Read `1.2.3.4:5`, `[::1]:5` or `host:5`. Fails with ERR_ARGUMENT on anything else, on a
+ * wildcard or multicast address and on port 0. */
+enum err addr_parse(const char *text, struct addr *addr);
+
+/* The address as people write it, for messages. */
+void addr_print(const struct addr *addr, char text[ADDR_TEXT_BYTES]);
+
+/* A listening socket at exactly this address. ERR_AGAIN: somebody listens there now. */
+enum err addr_listen(const struct addr *addr, int *fd);
+
+/* Begin to connect. 0, or the errno: EINPROGRESS means wait until writable and ask
+ * addr_connected(); EAGAIN (the queue is full) and ECONNREFUSED mean close and retry.
+ * `fd` is -1 when no socket could be made. */
+int addr_connect(const struct addr *addr, int *fd);
+
+/* How a connect that was in progress ended: 0 or the errno. */
+int addr_connected(int fd);
+
+#endif

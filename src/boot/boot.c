@@ -1,0 +1,506 @@
+#include "boot/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "boot/addr.h"
+#include "boot/auth.h"
+#include "boot/root.h"
+#include "boot/wire.h"
+
+enum {
+	SLICE_MS = 10,	 /* how often a waiting rank looks at the abort word */
+	GRACE_MS = 1000, /* we outwait the root, which knows who is missing */
+	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
+	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
+};
+#define MS  1000000ull
+#define SEC 1000000000ull
+
+static const char id_magic[9] = "WEFTID01";
+
+/* The 128 bytes of an id. */
+struct id_body {
+	char magic[8];
+	unsigned char secret[AUTH_KEY_BYTES];
+	struct addr addr;
+	uint64_t home; /* where a Unix name means anything: see home_read(); 0 unknown */
+	unsigned char zero[56];
+};
+
+static_assert(sizeof(struct id_body) == BOOT_ID_BYTES, "an id is what nccl.h says");
+
+/* One rank's visit to the root. Functions below return a bare code and leave the reason
+ * in `why`; boot_meet() makes the sentence, so that a dismissal can fail in silence.
+ * ERR_AGAIN: the connection is lost, try another. */
+struct visit {
+	const struct boot_args *args;
+	struct id_body id;
+	uint64_t deadline_ns;
+	int fd;		    /* owned; -1 between connections */
+	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
+	struct auth_nonces nonces;
+	unsigned char key[AUTH_KEY_BYTES];
+	char why[WIRE_SENTENCE_MAX + 1];
+};
+
+static enum err fail(struct visit *visit, enum err code, const char *why)
+{
+	snprintf(visit->why, sizeof(visit->why), "%s", why);
+	return code;
+}
+
+/* A fingerprint of this boot of this host and of the network namespace: Unix names reach
+ * no further. 0 when the system does not say. */
+static uint64_t home_read(void)
+{
+	struct {
+		char boot[64];
+		uint64_t namespace;
+	} facts = {0};
+	unsigned char digest[AUTH_TAG_BYTES];
+	struct stat info;
+	uint64_t home;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, facts.boot, sizeof(facts.boot));
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || stat("/proc/self/ns/net", &info))
+		return 0;
+	facts.namespace = info.st_ino;
+	auth_digest(&facts, sizeof(facts), digest);
+	memcpy(&home, digest, sizeof(home));
+	return home;
+}
+
+/* Everybody who has the same texts makes the same id. */
+static enum err id_from_text(const char *text, struct id_body *body)
+{
+	const char *shared = param_text(PARAM_SECRET);
+	unsigned char key[AUTH_KEY_BYTES];
+	enum err e = addr_parse(text, &body->addr);
+
+	if (e)
+		return e;
+	auth_digest(shared ? shared : "", shared ? strlen(shared) : 0, key);
+	auth_tag(key, "comm id", text, strlen(text), body->secret);
+	auth_wipe(key, sizeof(key));
+	return OK;
+}
+
+static uint64_t timeout_ns(void)
+{
+	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * SEC;
+}
+
+static enum err id_root_start(const struct id_body *body)
+{
+	struct root_args args = {.addr = body->addr, .timeout_ns = timeout_ns()};
+	enum err e;
+
+	memcpy(args.secret, body->secret, sizeof(args.secret));
+	e = root_start(&args);
+	auth_wipe(&args, sizeof(args));
+	return e;
+}
+
+enum err boot_id_create(struct boot_id *id)
+{
+	const char *text = param_text(PARAM_COMM_ID);
+	struct id_body body = {0};
+	char where[ADDR_TEXT_BYTES];
+	enum err e = auth_init();
+
+	if (e)
+		return e;
+	memcpy(body.magic, id_magic, sizeof(body.magic));
+	if (text) {
+		e = id_from_text(text, &body);
+	} else {
+		addr_random(&body.addr);
+		auth_random(body.secret, sizeof(body.secret));
+		body.home = home_read();
+		e = id_root_start(&body);
+		if (e == ERR_AGAIN)
+			e = err_set(ERR_SYSTEM, "a random socket name is taken");
+	}
+	if (e)
+		return e;
+	memcpy(id->bytes, &body, sizeof(body));
+	addr_print(&body.addr, where);
+	log_info(LOG_BOOTSTRAP, "boot: id %#llx, root at %s",
+		(unsigned long long)boot_id_hash(id), where);
+	auth_wipe(&body, sizeof(body));
+	return OK;
+}
+
+uint64_t boot_id_hash(const struct boot_id *id)
+{
+	unsigned char digest[AUTH_TAG_BYTES];
+	uint64_t hash;
+
+	auth_digest(id->bytes, sizeof(id->bytes), digest);
+	memcpy(&hash, digest, sizeof(hash));
+	return le64toh(hash);
+}
+
+static enum err id_read(const struct boot_id *id, struct id_body *body)
+{
+	static const unsigned char zeros[sizeof(body->zero)];
+	uint64_t home;
+
+	memcpy(body, id->bytes, sizeof(*body));
+	if (memcmp(body->magic, id_magic, sizeof(body->magic)) || body->addr.zero ||
+		body->addr.family < ADDR_UNIX || body->addr.family > ADDR_IPV6 ||
+		memcmp(body->zero, zeros, sizeof(zeros)))
+		return err_set(ERR_ARGUMENT,
+			"the unique id was not made by this version of the library");
+	home = body->addr.family == ADDR_UNIX ? home_read() : 0;
+	if (home && body->home && home != body->home)
+		return err_set(ERR_USAGE,
+			"the unique id was made on another host or in another network "
+			"namespace: set NCCL_COMM_ID=address:port on all ranks");
+	return OK;
+}
+
+/* May we go on waiting? */
+static enum err wait_check(struct visit *visit)
+{
+	const atomic_int *abort_word = visit->args->abort;
+
+	if (abort_word && atomic_load_explicit(abort_word, memory_order_relaxed))
+		return fail(
+			visit, ERR_REMOTE, "aborted while waiting for the other ranks");
+	if (clock_ns() >= visit->deadline_ns)
+		return fail(visit, ERR_TIMEOUT,
+			visit->is_root_known ? "the root did not answer in time"
+					     : "no root answered in time");
+	return OK;
+}
+
+/* Sleep a little before trying again. */
+static enum err pause_ms(struct visit *visit, int ms)
+{
+	poll(NULL, 0, clock_left_ms(visit->deadline_ns, ms));
+	return wait_check(visit);
+}
+
+/* Wait until the socket is ready for `events`, or broken. */
+static enum err socket_wait(struct visit *visit, short events)
+{
+	for (;;) {
+		struct pollfd wait = {.fd = visit->fd, .events = events};
+		int n = poll(&wait, 1, clock_left_ms(visit->deadline_ns, SLICE_MS));
+		enum err e;
+
+		if (n > 0)
+			return OK;
+		e = wait_check(visit);
+		if (e)
+			return e;
+	}
+}
+
+static enum err bytes_send(struct visit *visit, const void *from, size_t bytes)
+{
+	const unsigned char *at = from;
+
+	while (bytes > 0) {
+		ssize_t n = send(visit->fd, at, bytes, MSG_NOSIGNAL);
+		enum err e = OK;
+
+		if (n >= 0) {
+			at += n;
+			bytes -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			e = socket_wait(visit, POLLOUT);
+		} else if (errno != EINTR) {
+			e = ERR_AGAIN;
+		}
+		if (e)
+			return e;
+	}
+	return OK;
+}
+
+static enum err bytes_recv(struct visit *visit, void *to, size_t bytes)
+{
+	unsigned char *at = to;
+
+	while (bytes > 0) {
+		ssize_t n = recv(visit->fd, at, bytes, 0);
+		enum err e = OK;
+
+		if (n > 0) {
+			at += n;
+			bytes -= (size_t)n;
+		} else if (n < 0 && errno == EAGAIN) {
+			e = socket_wait(visit, POLLIN);
+		} else if (n == 0 || errno != EINTR) {
+			e = ERR_AGAIN;
+		}
+		if (e)
+			return e;
+	}
+	return OK;
+}
+
+/* What a failed connect means. A Unix root listens from before its id exists, so a
+ * refusal is final; a TCP root may still come. */
+static enum err connect_judge(struct visit *visit, int status)
+{
+	char why[128];
+
+	switch (status) {
+	case 0:
+		return OK;
+	case ECONNREFUSED:
+		if (visit->id.addr.family == ADDR_UNIX || visit->is_root_known)
+			return fail(visit, ERR_REMOTE,
+				"nobody listens any more: the meeting is over or the "
+				"process "
+				"that made the id has gone");
+		return ERR_AGAIN;
+	case EAGAIN:
+	case EINTR:
+	case ECONNRESET:
+	case ECONNABORTED:
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EADDRNOTAVAIL:
+		return ERR_AGAIN;
+	default:
+		errno = status;
+		snprintf(why, sizeof(why), "connect: %m");
+		return fail(visit, ERR_SYSTEM, why);
+	}
+}
+
+static enum err root_connect(struct visit *visit)
+{
+	int status = addr_connect(&visit->id.addr, &visit->fd);
+
+	if (status == EINPROGRESS) {
+		enum err e = socket_wait(visit, POLLOUT);
+
+		if (e)
+			return e;
+		status = addr_connected(visit->fd);
+	}
+	return connect_judge(visit, status);
+}
+
+/* Exchange nonces; the root proves itself first, so a wrong id is noticed at once. */
+static enum err root_verify(struct visit *visit)
+{
+	struct wire_hello hello;
+	struct wire_challenge challenge;
+	enum err e;
+
+	memcpy(hello.magic, wire_magic, sizeof(hello.magic));
+	auth_random(hello.nonce, sizeof(hello.nonce));
+	memcpy(visit->nonces.rank, hello.nonce, sizeof(hello.nonce));
+	e = bytes_send(visit, &hello, sizeof(hello));
+	if (!e)
+		e = bytes_recv(visit, &challenge, sizeof(challenge));
+	if (e)
+		return e;
+	memcpy(visit->nonces.root, challenge.nonce, sizeof(challenge.nonce));
+	if (!auth_check(visit->id.secret, "root", &visit->nonces, sizeof(visit->nonces),
+		    challenge.tag))
+		return fail(visit, ERR_USAGE,
+			"who listens there does not know this id's secret: ranks have "
+			"different ids, or it is another program");
+	auth_session(visit->id.secret, &visit->nonces, visit->key);
+	visit->is_root_known = true;
+	return OK;
+}
+
+/* Claim and record in one message, so that the root wakes once. */
+static enum err claim_send(struct visit *visit, enum wire_kind kind)
+{
+	const struct boot_args *args = visit->args;
+	uint32_t record_bytes = kind == WIRE_MEET ? args->record_bytes : 0;
+	struct wire_claim claim = {.kind = htole32(kind),
+		.rank = htole32(args->rank),
+		.rank_count = htole32(args->rank_count),
+		.record_bytes = htole32(record_bytes)};
+	unsigned char message[sizeof(claim) + BOOT_RECORD_MAX + AUTH_TAG_BYTES];
+	unsigned char *record = message + sizeof(claim);
+
+	auth_tag(
+		visit->key, "claim", &claim, offsetof(struct wire_claim, tag), claim.tag);
+	memcpy(message, &claim, sizeof(claim));
+	if (record_bytes)
+		memcpy(record, args->record, record_bytes);
+	auth_tag(visit->key, "record", record, record_bytes, record + record_bytes);
+	return bytes_send(visit, message, sizeof(claim) + record_bytes + AUTH_TAG_BYTES);
+}
+
+static enum err forged(struct visit *visit)
+{
+	return fail(visit, ERR_REMOTE, "the root's answer was changed on the way");
+}
+
+/* A failure's payload is its sentence. */
+static enum err sentence_recv(struct visit *visit, const struct wire_verdict *verdict)
+{
+	unsigned char digest[AUTH_TAG_BYTES];
+	char text[WIRE_SENTENCE_MAX + 1];
+	uint32_t bytes = le32toh(verdict->bytes);
+	enum err code = (enum err)le32toh(verdict->code), e;
+
+	if (bytes > WIRE_SENTENCE_MAX || code < OK || code > ERR_TIMEOUT)
+		return forged(visit);
+	e = bytes_recv(visit, text, bytes);
+	if (e)
+		return e;
+	auth_digest(text, bytes, digest);
+	if (memcmp(digest, verdict->digest, sizeof(digest)))
+		return forged(visit);
+	text[bytes] = '\0';
+	return fail(visit, code, text);
+}
+
+static enum err verdict_recv(struct visit *visit, void *records)
+{
+	size_t bytes = (size_t)visit->args->rank_count * visit->args->record_bytes;
+	struct wire_verdict verdict;
+	unsigned char digest[AUTH_TAG_BYTES];
+	enum err e = bytes_recv(visit, &verdict, sizeof(verdict));
+
+	if (e)
+		return e;
+	if (!auth_check(visit->key, "verdict", &verdict,
+		    offsetof(struct wire_verdict, tag), verdict.tag))
+		return forged(visit);
+	if (le32toh(verdict.code) != OK)
+		return sentence_recv(visit, &verdict);
+	if (le32toh(verdict.bytes) != bytes)
+		return forged(visit);
+	e = bytes_recv(visit, records, bytes);
+	if (e)
+		return e;
+	auth_digest(records, bytes, digest);
+	return memcmp(digest, verdict.digest, sizeof(digest)) ? forged(visit) : OK;
+}
+
+static enum err visit_once(struct visit *visit, enum wire_kind kind, void *records)
+{
+	enum err e = root_connect(visit);
+
+	if (!e)
+		e = root_verify(visit);
+	if (!e)
+		e = claim_send(visit, kind);
+	if (!e && kind == WIRE_MEET)
+		e = verdict_recv(visit, records);
+	if (visit->fd >= 0)
+		close(visit->fd);
+	visit->fd = -1;
+	return e;
+}
+
+/* The root drops us, or its queue is full, only when there is a crowd: come again. */
+static enum err visit_root(struct visit *visit, enum wire_kind kind, void *records)
+{
+	for (int wait_ms = 1;; wait_ms = wait_ms < SLICE_MS ? wait_ms + 1 : wait_ms) {
+		enum err e = visit_once(visit, kind, records);
+
+		if (e == ERR_AGAIN)
+			e = pause_ms(visit, wait_ms);
+		else
+			return e;
+		if (e)
+			return e;
+	}
+}
+
+/* Rank 0 of an address: an earlier meeting there may be about to end. */
+static enum err root_run_here(struct visit *visit)
+{
+	uint64_t until = clock_ns() + BIND_MS * MS;
+	enum err e;
+
+	while ((e = id_root_start(&visit->id)) == ERR_AGAIN) {
+		if (clock_ns() >= until)
+			return fail(visit, ERR_SYSTEM,
+				"another program, or another meeting, listens there");
+		e = pause_ms(visit, SLICE_MS);
+		if (e)
+			return e;
+	}
+	return e;
+}
+
+/* Tell the roots of the ids we do not use to go home; that they do not hear is no harm.
+ */
+static void spares_dismiss(const struct boot_args *args)
+{
+	for (uint32_t i = 1; i < args->id_count; i++) {
+		struct visit visit = {.args = args, .fd = -1};
+
+		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
+		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
+		if (visit.id.addr.family == ADDR_UNIX)
+			visit_root(&visit, WIRE_DISMISS, NULL);
+		auth_wipe(&visit, sizeof(visit));
+	}
+}
+
+static enum err args_check(const struct boot_args *args)
+{
+	if (!args->id_count)
+		return err_set(ERR_ARGUMENT, "no unique id to meet at");
+	if (args->rank >= args->rank_count || args->rank_count > WIRE_RANKS_MAX)
+		return err_set(ERR_ARGUMENT,
+			"there is no rank %u among %u ranks (%d at most)", args->rank,
+			args->rank_count, WIRE_RANKS_MAX);
+	if (args->record_bytes > BOOT_RECORD_MAX)
+		return err_set(ERR_ARGUMENT, "a boot record of %u bytes, at most %d",
+			args->record_bytes, BOOT_RECORD_MAX);
+	return OK;
+}
+
+enum err boot_meet(const struct boot_args *args, void *records)
+{
+	struct visit visit = {.args = args, .fd = -1, .deadline_ns = UINT64_MAX};
+	char where[ADDR_TEXT_BYTES];
+	enum err e = auth_init();
+
+	if (!e)
+		e = args_check(args);
+	if (!e)
+		e = id_read(&args->ids[0], &visit.id);
+	if (e)
+		return e;
+	if (timeout_ns())
+		visit.deadline_ns = clock_ns() + timeout_ns() + GRACE_MS * MS;
+	if (visit.id.addr.family != ADDR_UNIX && args->rank == 0)
+		e = root_run_here(&visit);
+	if (!e)
+		e = visit_root(&visit, WIRE_MEET, records);
+	if (args->rank == 0)
+		spares_dismiss(args);
+	addr_print(&visit.id.addr, where);
+	auth_wipe(&visit.id, sizeof(visit.id));
+	auth_wipe(visit.key, sizeof(visit.key));
+	/* Without a reason here, whoever failed has said it already. */
+	if (e && visit.why[0])
+		return err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
+			args->rank, args->rank_count, visit.why);
+	return e;
+}

@@ -1,0 +1,185 @@
+#include "boot/guest.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void guest_init(struct guest *guest, int fd, uint64_t now_ns)
+{
+	memset(guest, 0, sizeof(*guest));
+	guest->fd = fd;
+	guest->since_ns = now_ns;
+}
+
+bool guest_has_output(const struct guest *guest)
+{
+	return guest->out_done < guest->out_bytes ||
+	       guest->payload_done < guest->payload_bytes;
+}
+
+/* Send on, advancing *done; false when the peer is lost. */
+static bool bytes_send(int fd, const unsigned char *from, size_t bytes, size_t *done)
+{
+	while (*done < bytes) {
+		ssize_t n = send(fd, from + *done, bytes - *done, MSG_NOSIGNAL);
+
+		if (n >= 0)
+			*done += (size_t)n;
+		else if (errno == EAGAIN)
+			return true;
+		else if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
+static void guest_flush(struct guest *guest)
+{
+	bool is_alive = bytes_send(
+		guest->fd, guest->out, guest->out_bytes, &guest->out_done);
+
+	if (is_alive && guest->out_done == guest->out_bytes)
+		is_alive = bytes_send(guest->fd, guest->payload, guest->payload_bytes,
+			&guest->payload_done);
+	if (!is_alive || (guest->phase == GUEST_TOLD && !guest_has_output(guest)))
+		guest->phase = GUEST_GONE;
+}
+
+static void hello_take(struct guest *guest, const unsigned char *secret)
+{
+	const struct wire_hello *hello = (const void *)guest->in;
+	struct wire_challenge challenge;
+
+	if (memcmp(hello->magic, wire_magic, sizeof(hello->magic))) {
+		guest->phase = GUEST_GONE;
+		return;
+	}
+	memcpy(guest->nonces.rank, hello->nonce, sizeof(hello->nonce));
+	auth_random(guest->nonces.root, sizeof(guest->nonces.root));
+	auth_session(secret, &guest->nonces, guest->key);
+	memcpy(challenge.nonce, guest->nonces.root, sizeof(challenge.nonce));
+	auth_tag(secret, "root", &guest->nonces, sizeof(guest->nonces), challenge.tag);
+	memcpy(guest->out, &challenge, sizeof(challenge));
+	guest->out_bytes = sizeof(challenge);
+	guest->phase = GUEST_CLAIM;
+}
+
+static void claim_take(struct guest *guest)
+{
+	struct wire_claim claim;
+
+	memcpy(&claim, guest->in, sizeof(claim));
+	guest->phase = GUEST_GONE;
+	if (!auth_check(guest->key, "claim", &claim, offsetof(struct wire_claim, tag),
+		    claim.tag))
+		return;
+	guest->kind = le32toh(claim.kind);
+	guest->rank = le32toh(claim.rank);
+	guest->rank_count = le32toh(claim.rank_count);
+	guest->record_bytes = le32toh(claim.record_bytes);
+	if (guest->record_bytes <= BOOT_RECORD_MAX)
+		guest->phase = GUEST_RECORD;
+}
+
+static void record_take(struct guest *guest)
+{
+	bool is_right = auth_check(guest->key, "record", guest->in, guest->record_bytes,
+		guest->in + guest->record_bytes);
+
+	guest->phase = is_right ? GUEST_HERE : GUEST_GONE;
+}
+
+/* Bytes of the message we await. One that is HERE has nothing more to say: a byte, or the
+ * end, means that it is lost. */
+static size_t message_bytes(const struct guest *guest)
+{
+	switch (guest->phase) {
+	case GUEST_HELLO:
+		return sizeof(struct wire_hello);
+	case GUEST_CLAIM:
+		return sizeof(struct wire_claim);
+	case GUEST_RECORD:
+		return guest->record_bytes + AUTH_TAG_BYTES;
+	default:
+		return 1;
+	}
+}
+
+static void message_take(struct guest *guest, const unsigned char *secret)
+{
+	guest->in_done = 0;
+	switch (guest->phase) {
+	case GUEST_HELLO:
+		hello_take(guest, secret);
+		break;
+	case GUEST_CLAIM:
+		claim_take(guest);
+		break;
+	case GUEST_RECORD:
+		record_take(guest);
+		break;
+	default:
+		guest->phase = GUEST_GONE;
+	}
+}
+
+/* Read until the socket is empty. Every message moves the phase on, which bounds it. */
+static void guest_listen(struct guest *guest, const unsigned char *secret)
+{
+	while (guest->phase < GUEST_TOLD) {
+		size_t bytes = message_bytes(guest);
+		ssize_t n = recv(
+			guest->fd, guest->in + guest->in_done, bytes - guest->in_done, 0);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			guest->phase = GUEST_GONE;
+			return;
+		}
+		guest->in_done += (size_t)n;
+		if (guest->in_done < bytes)
+			continue;
+		message_take(guest, secret);
+		/* The record lies in `in` until the root has copied it. */
+		if (guest->phase == GUEST_HERE)
+			return;
+	}
+}
+
+void guest_move(struct guest *guest, const unsigned char *secret)
+{
+	guest_listen(guest, secret);
+	if (guest->phase != GUEST_GONE && guest_has_output(guest))
+		guest_flush(guest);
+}
+
+void guest_tell(struct guest *guest, const struct guest_news *news)
+{
+	struct wire_verdict verdict = {.code = htole32((uint32_t)news->code),
+		.bytes = htole32((uint32_t)news->bytes)};
+
+	memcpy(verdict.digest, news->digest, sizeof(verdict.digest));
+	auth_tag(guest->key, "verdict", &verdict, offsetof(struct wire_verdict, tag),
+		verdict.tag);
+	memcpy(guest->out, &verdict, sizeof(verdict));
+	guest->out_bytes = sizeof(verdict);
+	guest->out_done = 0;
+	guest->payload = news->payload;
+	guest->payload_bytes = news->bytes;
+	guest->payload_done = 0;
+	guest->phase = GUEST_TOLD;
+	guest_flush(guest);
+}
+
+/* The application may have forked: a copy of the socket in its child would keep the
+ * connection up, and the peer waiting, were it only closed. */
+void guest_fini(struct guest *guest)
+{
+	shutdown(guest->fd, SHUT_RDWR);
+	close(guest->fd);
+	auth_wipe(guest->key, sizeof(guest->key));
+}

@@ -1,0 +1,70 @@
+/*
+ * guest.h - one connection as the root sees it: a stranger until it has proved itself.
+ *
+ * Nothing here blocks, allocates or reports: the root (root.c) polls, and decides what a
+ * guest's words mean for the meeting.
+ */
+#ifndef BOOT_GUEST_H
+#define BOOT_GUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot/wire.h"
+
+enum guest_phase {
+	GUEST_HELLO,  /* we await its nonce */
+	GUEST_CLAIM,  /* we have proved ourselves and await its proof */
+	GUEST_RECORD, /* it is one of us; its record is on the way */
+	GUEST_HERE,   /* all of it has come: it waits for the verdict */
+	GUEST_TOLD,   /* the verdict is on the way */
+	GUEST_GONE    /* close it */
+};
+
+struct guest {
+	int fd; /* owned */
+	enum guest_phase phase;
+	uint64_t since_ns; /* when it came */
+	uint32_t kind, rank, rank_count,
+		record_bytes; /* its claim, from GUEST_RECORD on */
+	struct auth_nonces nonces;
+	unsigned char key[AUTH_KEY_BYTES];
+	size_t in_done, out_done; /* bytes of the present message */
+	size_t out_bytes;
+	size_t payload_done, payload_bytes;
+	const unsigned char *payload; /* borrowed */
+	unsigned char in[BOOT_RECORD_MAX + AUTH_TAG_BYTES];
+	unsigned char out[sizeof(struct wire_verdict)];
+};
+
+/* Take over an accepted, non-blocking socket. */
+void guest_init(struct guest *guest, int fd, uint64_t now_ns);
+
+/* Read and write what can be without waiting, which may move it to a later phase. */
+void guest_move(struct guest *guest, const unsigned char *secret);
+
+/* What the root would say to all: the code, and the payload with its digest. */
+struct guest_news {
+	enum err code;
+	const unsigned char *payload; /* borrowed; must outlive the guests */
+	size_t bytes;
+	unsigned char digest[AUTH_TAG_BYTES];
+};
+
+/* Begin to send the verdict; GUEST_GONE follows when all of it is sent. */
+void guest_tell(struct guest *guest, const struct guest_news *news);
+
+/* It has not proved itself (or not finished its record) yet. */
+static inline bool guest_is_stranger(const struct guest *guest)
+{
+	return guest->phase < GUEST_HERE;
+}
+
+/* Some of our words are not sent yet. */
+bool guest_has_output(const struct guest *guest);
+
+/* Close the socket and wipe the key. */
+void guest_fini(struct guest *guest);
+
+#endif

@@ -1,0 +1,521 @@
+#include "boot/root.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "boot/guest.h"
+
+enum { STRANGERS_MAX = 256 };
+enum {
+	STRANGER_MS = 2000, /* to prove itself */
+	CROWDED_MS = 100, /* the same while the door is full: an honest rank needs 1 ms */
+	TICK_MS = 20,	  /* how often we look at the clock while somebody is on it */
+	FLUSH_MS = 10000, /* for the slowest rank to take the verdict */
+	LINGER_MS = 2000, /* a failed TCP root tells late ranks, then frees the port */
+	ACCEPT_PAUSE_MS = 10
+};
+#define MS  1000000ull
+#define SEC 1000000000ull
+
+/* With no rank at all we wait this long: ids are often made well before they are used. */
+#define IDLE_NS (3600 * SEC)
+
+enum { STACK_BYTES = 1 << 20 };
+
+struct root {
+	struct root *next;   /* in `roots` */
+	pthread_t thread;    /* joined by whoever takes it off the list */
+	pid_t process;	     /* a forked child must not join it */
+	atomic_bool is_done; /* pairs with roots_reap() */
+	int wake_fd;	     /* owned; readable means stop */
+
+	/* The rest belongs to the thread. */
+	struct root_args args;
+	int listen_fd; /* owned; -1 once closed */
+	uint64_t accept_ns, end_ns;
+	struct guest *guests; /* owned; the first `guest_count` are valid */
+	struct pollfd *polls; /* owned; room for all guests and two more */
+	uint32_t guest_count, guest_capacity, stranger_count;
+	uint32_t rank_count, record_bytes, first_rank; /* what the first arrival said */
+	uint32_t arrived, told, expected;
+	unsigned char *came;	/* owned; per rank */
+	unsigned char *records; /* owned; in rank order */
+	bool is_decided;	/* `news` holds */
+	struct guest_news news;
+	char sentence[WIRE_SENTENCE_MAX];
+};
+
+/* All roots of this process, so that none outlives the library's code. */
+static pthread_mutex_t roots_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct root *roots;
+static _Atomic pid_t roots_process; /* who made the newest */
+
+/* Shut down first: a forked child may hold a copy, at which ranks would queue for ever.
+ */
+static void listen_stop(struct root *root)
+{
+	if (root->listen_fd >= 0) {
+		shutdown(root->listen_fd, SHUT_RDWR);
+		close(root->listen_fd);
+	}
+	root->listen_fd = -1;
+}
+
+static void guest_told(struct root *root, struct guest *guest)
+{
+	root->told++;
+	guest_tell(guest, &root->news);
+}
+
+/* The one decision of a meeting: everybody here is told now, later arrivals on arrival.
+ */
+static void decide(struct root *root, enum err code)
+{
+	root->is_decided = true;
+	root->news.code = code;
+	if (code) {
+		root->news.payload = (const unsigned char *)root->sentence;
+		root->news.bytes = strlen(root->sentence);
+		log_info(LOG_BOOTSTRAP, "boot: %s", root->sentence);
+	} else {
+		root->news.payload = root->records;
+		root->news.bytes = (size_t)root->rank_count * root->record_bytes;
+	}
+	auth_digest(root->news.payload, root->news.bytes, root->news.digest);
+	for (uint32_t i = 0; i < root->guest_count; i++)
+		if (root->guests[i].phase == GUEST_HERE)
+			guest_told(root, &root->guests[i]);
+	if (!code || code == ERR_TIMEOUT) {
+		listen_stop(root);
+		root->end_ns = clock_ns() + FLUSH_MS * MS;
+	} else if (root->args.addr.family != ADDR_UNIX) {
+		root->end_ns = clock_ns() + LINGER_MS * MS;
+	} else if (root->end_ns == UINT64_MAX) {
+		root->end_ns = clock_ns() + IDLE_NS;
+	}
+}
+
+__attribute__((format(printf, 3, 4))) static void decide_failure(
+	struct root *root, enum err code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(root->sentence, sizeof(root->sentence), format, args);
+	va_end(args);
+	decide(root, code);
+}
+
+/* "3, 5-7": the ranks that have not come, cut with ".." when there is no room. */
+static uint32_t missing_print(const struct root *root, char *text, size_t room)
+{
+	uint32_t missing = 0;
+	size_t used = 0;
+
+	for (uint32_t rank = 0; rank < root->rank_count; rank++) {
+		uint32_t first = rank;
+		const char *comma = missing ? ", " : "";
+
+		if (root->came[rank])
+			continue;
+		while (rank + 1 < root->rank_count && !root->came[rank + 1])
+			rank++;
+		missing += rank - first + 1;
+		if (used + 32 > room)
+			continue;
+		if (used + 64 > room)
+			used += (size_t)snprintf(text + used, room - used, ", ..");
+		else if (first == rank)
+			used += (size_t)snprintf(
+				text + used, room - used, "%s%u", comma, first);
+		else
+			used += (size_t)snprintf(
+				text + used, room - used, "%s%u-%u", comma, first, rank);
+		if (used + 64 > room)
+			used = room;
+	}
+	return missing;
+}
+
+static void decide_timeout(struct root *root)
+{
+	char list[WIRE_SENTENCE_MAX - 128];
+	uint32_t missing = missing_print(root, list, sizeof(list));
+
+	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not come within %llu s",
+		missing == 1 ? "rank" : "ranks", list, root->rank_count,
+		(unsigned long long)(root->args.timeout_ns / SEC));
+}
+
+/* Every rank keeps a connection open until the last has come; NCCL raises the limit, too.
+ */
+static void fd_limit_raise(uint32_t rank_count)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= 2ull * rank_count + 512)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Room for `capacity` guests; the array may move. */
+static bool guests_grow(struct root *root, uint32_t capacity)
+{
+	struct guest *guests = realloc(root->guests, capacity * sizeof(*guests));
+	struct pollfd *polls;
+
+	if (!guests)
+		return false;
+	root->guests = guests;
+	polls = realloc(root->polls, (capacity + 2) * sizeof(*polls));
+	if (!polls)
+		return false;
+	root->polls = polls;
+	root->guest_capacity = capacity;
+	return true;
+}
+
+/* The first arrival says what meeting this is. Its guest may move. */
+static void meeting_open(struct root *root, uint32_t index)
+{
+	struct guest first = root->guests[index];
+	size_t bytes = (size_t)first.rank_count * first.record_bytes;
+
+	root->rank_count = root->expected = first.rank_count;
+	root->record_bytes = first.record_bytes;
+	root->first_rank = first.rank;
+	if (root->args.timeout_ns)
+		root->end_ns = clock_ns() + root->args.timeout_ns;
+	else
+		root->end_ns = UINT64_MAX;
+	if (first.rank_count > WIRE_RANKS_MAX) {
+		decide_failure(root, ERR_USAGE,
+			"rank %u says there are %u ranks; %d can meet", first.rank,
+			first.rank_count, WIRE_RANKS_MAX);
+		return;
+	}
+	root->came = calloc(first.rank_count ? first.rank_count : 1, 1);
+	root->records = malloc(bytes ? bytes : 1);
+	if (!root->came || !root->records ||
+		!guests_grow(root, STRANGERS_MAX + first.rank_count))
+		decide_failure(root, ERR_SYSTEM, "the root has no memory for %u ranks",
+			first.rank_count);
+	fd_limit_raise(first.rank_count);
+}
+
+/* Does the claim fit the meeting? If not, that is the decision. */
+static void claim_check(struct root *root, const struct guest *guest)
+{
+	if (guest->rank_count != root->rank_count)
+		decide_failure(root, ERR_USAGE,
+			"rank %u says there are %u ranks, rank %u says %u", guest->rank,
+			guest->rank_count, root->first_rank, root->rank_count);
+	else if (guest->record_bytes != root->record_bytes)
+		decide_failure(root, ERR_USAGE,
+			"rank %u sends a record of %u bytes, rank %u one of %u: they run "
+			"different versions of this library",
+			guest->rank, guest->record_bytes, root->first_rank,
+			root->record_bytes);
+	else if (guest->rank >= root->rank_count)
+		decide_failure(root, ERR_USAGE, "there is no rank %u among %u ranks",
+			guest->rank, root->rank_count);
+	else if (root->came[guest->rank])
+		decide_failure(root, ERR_USAGE,
+			"two ranks say that they are rank %u of %u", guest->rank,
+			root->rank_count);
+}
+
+/* A guest has proved itself and its record is whole. */
+static void guest_arrive(struct root *root, uint32_t index)
+{
+	struct guest *guest = &root->guests[index];
+
+	if (!root->rank_count && !root->is_decided) {
+		meeting_open(root, index);
+		guest = &root->guests[index];
+	}
+	if (guest->rank_count > root->expected)
+		root->expected = guest->rank_count;
+	if (!root->is_decided)
+		claim_check(root, guest);
+	if (root->is_decided) {
+		/* If it was decided just now, this guest is told already. */
+		if (guest->phase == GUEST_HERE)
+			guest_told(root, guest);
+		return;
+	}
+	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->in,
+		root->record_bytes);
+	root->came[guest->rank] = 1;
+	if (++root->arrived == root->rank_count)
+		decide(root, OK);
+}
+
+/* One of us is lost before the verdict: nobody should wait for the deadline. */
+static void guest_leave(struct root *root, const struct guest *guest)
+{
+	if (root->is_decided)
+		return;
+	root->told++;
+	decide_failure(root, ERR_REMOTE, "rank %u left before all %u ranks had come",
+		guest->rank, root->rank_count);
+}
+
+static void guest_serve(struct root *root, uint32_t index)
+{
+	struct guest *guest = &root->guests[index];
+	bool was_stranger = guest_is_stranger(guest),
+	     was_here = guest->phase == GUEST_HERE;
+
+	guest_move(guest, root->args.secret);
+	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
+	 */
+	if (guest->phase == GUEST_RECORD && guest->kind == WIRE_DISMISS) {
+		guest->phase = GUEST_GONE;
+		if (!root->rank_count)
+			root->end_ns = 0;
+		return;
+	}
+	if (was_stranger && guest->phase == GUEST_HERE)
+		guest_arrive(root, index);
+	else if (was_here && guest->phase == GUEST_GONE)
+		guest_leave(root, guest);
+}
+
+/* Put out those that are done, and strangers that take too long. */
+static void guests_sweep(struct root *root)
+{
+	uint64_t now = clock_ns();
+	uint64_t patience = root->stranger_count < STRANGERS_MAX ? STRANGER_MS
+								 : CROWDED_MS;
+
+	root->stranger_count = 0;
+	for (uint32_t i = 0; i < root->guest_count;) {
+		struct guest *guest = &root->guests[i];
+		bool is_stranger = guest_is_stranger(guest);
+		bool is_late = now > guest->since_ns &&
+			       now - guest->since_ns > patience * MS;
+
+		if (guest->phase == GUEST_GONE ||
+			(is_stranger && (is_late || root->listen_fd < 0))) {
+			guest_fini(guest);
+			*guest = root->guests[--root->guest_count];
+			continue;
+		}
+		root->stranger_count += is_stranger;
+		i++;
+	}
+}
+
+static bool door_is_open(const struct root *root)
+{
+	return root->listen_fd >= 0 && root->stranger_count < STRANGERS_MAX &&
+	       root->guest_count < root->guest_capacity && clock_ns() >= root->accept_ns;
+}
+
+static void guests_accept(struct root *root)
+{
+	int one = 1;
+
+	while (door_is_open(root)) {
+		int fd = accept4(
+			root->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0) {
+			/* Out of descriptors, most likely: they come back. */
+			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+				root->accept_ns = clock_ns() + ACCEPT_PAUSE_MS * MS;
+			if (errno != EINTR && errno != ECONNABORTED)
+				return;
+			continue;
+		}
+		if (root->args.addr.family != ADDR_UNIX)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		guest_init(&root->guests[root->guest_count++], fd, clock_ns());
+		root->stranger_count++;
+		/* Its first words have often come with it. */
+		guest_serve(root, root->guest_count - 1);
+	}
+}
+
+static bool root_is_over(struct root *root)
+{
+	if (clock_ns() < root->end_ns)
+		return root->is_decided && !root->guest_count &&
+		       (root->listen_fd < 0 || root->told >= root->expected);
+	if (root->rank_count && !root->is_decided) {
+		decide_timeout(root);
+		guests_sweep(root);
+		return !root->guest_count;
+	}
+	return true;
+}
+
+/* Wait for something to happen. False: we are to stop. */
+static bool root_wait(struct root *root)
+{
+	struct pollfd *polls = root->polls;
+	bool is_ticking = root->stranger_count > 0 || clock_ns() < root->accept_ns;
+	int timeout_ms = clock_left_ms(root->end_ns, is_ticking ? TICK_MS : 60000);
+
+	polls[0] = (struct pollfd){.fd = root->wake_fd, .events = POLLIN};
+	polls[1] = (struct pollfd){
+		.fd = door_is_open(root) ? root->listen_fd : -1, .events = POLLIN};
+	for (uint32_t i = 0; i < root->guest_count; i++) {
+		const struct guest *guest = &root->guests[i];
+		int events = guest->phase < GUEST_TOLD ? POLLIN : 0;
+
+		if (guest_has_output(guest))
+			events |= POLLOUT;
+		polls[i + 2] = (struct pollfd){.fd = guest->fd, .events = (short)events};
+	}
+	if (poll(polls, root->guest_count + 2, timeout_ms) <= 0) {
+		polls[1].revents = 0;
+		for (uint32_t i = 0; i < root->guest_count; i++)
+			polls[i + 2].revents = 0;
+		return true;
+	}
+	return !polls[0].revents;
+}
+
+static void *root_run(void *argument)
+{
+	struct root *root = argument;
+
+	while (!root_is_over(root) && root_wait(root)) {
+		uint32_t count = root->guest_count;
+		bool is_knocking = root->polls[1].revents != 0;
+
+		/* Serving adds no guest and moves none, so the two arrays stay in step.
+		 */
+		for (uint32_t i = 0; i < count; i++)
+			if (root->polls[i + 2].revents)
+				guest_serve(root, i);
+		if (is_knocking)
+			guests_accept(root);
+		guests_sweep(root);
+	}
+	for (uint32_t i = 0; i < root->guest_count; i++)
+		guest_fini(&root->guests[i]);
+	root->guest_count = 0;
+	listen_stop(root);
+	log_info(LOG_BOOTSTRAP, "boot: root ends, %u of %u ranks came", root->arrived,
+		root->rank_count);
+	atomic_store_explicit(&root->is_done, true, memory_order_release);
+	return NULL;
+}
+
+static void root_destroy(struct root *root)
+{
+	listen_stop(root);
+	if (root->wake_fd >= 0)
+		close(root->wake_fd);
+	free(root->guests);
+	free(root->polls);
+	free(root->came);
+	free(root->records);
+	auth_wipe(root->args.secret, sizeof(root->args.secret));
+	free(root);
+}
+
+/* Join the roots that have ended or, with `is_exit`, end and join all. */
+static void roots_reap(bool is_exit)
+{
+	pthread_mutex_lock(&roots_lock);
+	for (struct root **at = &roots; *at;) {
+		struct root *root = *at;
+		bool is_done = atomic_load_explicit(&root->is_done, memory_order_acquire);
+
+		if (root->process != getpid() || (!is_done && !is_exit)) {
+			at = &root->next;
+			continue;
+		}
+		if (!is_done)
+			eventfd_write(root->wake_fd, 1);
+		pthread_join(root->thread, NULL);
+		*at = root->next;
+		root_destroy(root);
+	}
+	pthread_mutex_unlock(&roots_lock);
+}
+
+/* A forked child has the list but not the threads, and perhaps a lock nobody will free.
+ */
+__attribute__((destructor)) static void roots_stop(void)
+{
+	if (atomic_load(&roots_process) == getpid())
+		roots_reap(true);
+}
+
+/* A thread that leaves the application's signals to the application. */
+static int thread_start(struct root *root)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&root->thread, &attr, root_run, root);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (!rc)
+		pthread_setname_np(root->thread, "weft-root");
+	return rc;
+}
+
+enum err root_start(const struct root_args *args)
+{
+	struct root *root = calloc(1, sizeof(*root));
+	enum err e;
+
+	roots_reap(false);
+	if (!root)
+		return err_set(ERR_SYSTEM, "no memory for a root");
+	root->args = *args;
+	root->process = getpid();
+	atomic_store(&roots_process, root->process);
+	root->listen_fd = -1;
+	root->end_ns = clock_ns() + IDLE_NS;
+	root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e = root->wake_fd < 0 ? err_set(ERR_SYSTEM, "eventfd: %m") : OK;
+	if (!e && !guests_grow(root, STRANGERS_MAX))
+		e = err_set(ERR_SYSTEM, "no memory for a root");
+	if (!e)
+		e = addr_listen(&args->addr, &root->listen_fd);
+	if (e)
+		goto err_destroy;
+	pthread_mutex_lock(&roots_lock);
+	errno = thread_start(root);
+	if (errno) {
+		pthread_mutex_unlock(&roots_lock);
+		e = err_set(ERR_SYSTEM, "no thread for a root: %m");
+		goto err_destroy;
+	}
+	root->next = roots;
+	roots = root;
+	pthread_mutex_unlock(&roots_lock);
+	return OK;
+
+err_destroy:
+	root_destroy(root);
+	return e;
+}

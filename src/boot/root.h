@@ -1,0 +1,28 @@
+/*
+ * root.h - the root of a meeting: a thread that gathers one record of each rank and hands
+ * everybody all of them, or everybody the same sentence when that cannot be.
+ *
+ * One poll() loop, no blocking call, so a stranger (a port scanner, random bytes, a
+ * half-open connection) costs no rank more than a moment: it has two seconds to prove
+ * itself, and only so many strangers are let in at a time.
+ */
+#ifndef BOOT_ROOT_H
+#define BOOT_ROOT_H
+
+#include <stdint.h>
+
+#include "boot/addr.h"
+#include "boot/auth.h"
+
+struct root_args {
+	struct addr addr;
+	unsigned char secret[AUTH_KEY_BYTES];
+	uint64_t timeout_ns; /* from the first rank to the last; 0 is for ever */
+};
+
+/* Listen, and start the thread. It ends by itself after the meeting, at the timeout, or
+ * an hour later when nobody comes at all; at exit (or dlclose) it is stopped and joined.
+ * ERR_AGAIN, with no sentence, when the address is taken. */
+enum err root_start(const struct root_args *args);
+
+#endif

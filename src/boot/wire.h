@@ -1,0 +1,65 @@
+/*
+ * wire.h - what goes over a boot connection. All fields have fixed sizes, are
+ * little-endian and are tagged; nothing but the first magic is looked at before its tag
+ * is checked.
+ *
+ *      rank                                     root
+ *        | hello    magic, nonce ----------------> |
+ *        | <------- challenge   nonce, tag         |  the root knows the secret
+ *        | claim    who I am, tag ---------------> |  the rank knows it, too
+ *        | record   record_bytes, tag -----------> |
+ *        |                ...                      |  until all have come
+ *        | <------- verdict     code, size, tag    |
+ *        | <------- payload     all records, or the sentence of the failure
+ */
+#ifndef BOOT_WIRE_H
+#define BOOT_WIRE_H
+
+#include <assert.h>
+#include <endian.h>
+#include <stdint.h>
+
+#include "boot/auth.h"
+#include "boot/boot.h"
+
+enum { WIRE_MAGIC_BYTES = 8, WIRE_SENTENCE_MAX = 480, WIRE_RANKS_MAX = 1 << 16 };
+
+/* Changes with every change of this file. */
+static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT01";
+
+struct wire_hello {
+	char magic[WIRE_MAGIC_BYTES];
+	unsigned char nonce[AUTH_NONCE_BYTES];
+};
+
+/* `tag` is of both nonces under the secret, label "root". */
+struct wire_challenge {
+	unsigned char nonce[AUTH_NONCE_BYTES];
+	unsigned char tag[AUTH_TAG_BYTES];
+};
+
+/* A rank comes to meet, or tells the root of a spare id that it is not needed. */
+enum wire_kind { WIRE_MEET = 1, WIRE_DISMISS = 2 };
+
+/* The tags from here on are under the connection's key. */
+struct wire_claim {
+	uint32_t kind; /* enum wire_kind */
+	uint32_t rank, rank_count, record_bytes;
+	unsigned char tag[AUTH_TAG_BYTES]; /* of the above, label "claim" */
+};
+
+/* After the record itself: its tag, label "record". */
+
+struct wire_verdict {
+	uint32_t code;			      /* enum err */
+	uint32_t bytes;			      /* of the payload */
+	unsigned char digest[AUTH_TAG_BYTES]; /* of the payload */
+	unsigned char tag[AUTH_TAG_BYTES];    /* of the above, label "verdict" */
+};
+
+static_assert(sizeof(struct wire_hello) == 40, "no padding on the wire");
+static_assert(sizeof(struct wire_challenge) == 64, "no padding on the wire");
+static_assert(sizeof(struct wire_claim) == 48, "no padding on the wire");
+static_assert(sizeof(struct wire_verdict) == 72, "no padding on the wire");
+
+#endif

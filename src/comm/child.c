@@ -1,0 +1,252 @@
+/*
+ * child.c - communicators made from communicators: split, shrink, grow.
+ *
+ * The members of a child meet by an ordinary id. Its first member makes the id and leaves
+ * it as a letter on the parent's board; nothing but reading that letter is asked of the
+ * parent, so a parent with dead ranks can still shrink.
+ */
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/param.h"
+#include "comm/comm.h"
+#include "comm/state.h"
+
+enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
+enum { MAIL_SLEEP_US = 50, NO_COLOR = -1 };
+
+_Static_assert(sizeof(struct boot_id) <= BOARD_MAIL_BYTES, "an id fits in a letter");
+
+/* A number all members compute alike: what is made, of whom, for which time. */
+static enum err birth_number(struct comm *parent, enum birth_kind kind,
+	const uint32_t *members, uint32_t count, uint64_t *number)
+{
+	uint64_t key = 0xcbf29ce484222325u ^ kind;
+	struct birth *birth, *grown;
+
+	for (uint32_t i = 0; i < count; i++)
+		key = (key ^ members[i]) * 0x100000001b3u;
+	for (uint32_t i = 0; i < parent->birth_count; i++) {
+		birth = &parent->births[i];
+		if (birth->key == key) {
+			*number = key + ++birth->count;
+			return OK;
+		}
+	}
+	grown = realloc(parent->births, (parent->birth_count + 1) * sizeof(*grown));
+	if (!grown)
+		return err_set(ERR_SYSTEM, "no memory to make a communicator");
+	parent->births = grown;
+	parent->births[parent->birth_count++] = (struct birth){.key = key};
+	*number = key;
+	return OK;
+}
+
+static void mail_post(struct comm *parent, uint64_t number, const struct boot_id *id)
+{
+	struct rank_status *status = board_status(parent->board, parent->rank);
+
+	memcpy(status->mail, id, sizeof(*id));
+	atomic_store_explicit(&status->mail_number, number, memory_order_release);
+}
+
+/* Wait for the letter of `from`, or of anyone when `from` is rank_count. */
+static enum err mail_wait(
+	struct comm *parent, uint32_t from, uint64_t number, struct boot_id *id)
+{
+	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+	uint64_t start = clock_ns();
+	uint32_t first = from < parent->rank_count ? from : 0;
+	uint32_t last = from < parent->rank_count ? from + 1 : parent->rank_count;
+
+	for (;;) {
+		for (uint32_t rank = first; rank < last; rank++) {
+			struct rank_status *status = board_status(parent->board, rank);
+
+			if (atomic_load_explicit(&status->mail_number,
+				    memory_order_acquire) == number) {
+				memcpy(id, status->mail, sizeof(*id));
+				return OK;
+			}
+		}
+		if (limit_s > 0 && clock_ns() - start > (uint64_t)limit_s * 1000000000u)
+			return err_set(ERR_TIMEOUT,
+				"waited %ld s for rank %u to begin the new communicator",
+				(long)limit_s, first);
+		usleep(MAIL_SLEEP_US);
+	}
+}
+
+/* Members know each other: meet and connect. */
+static enum err child_meet(struct comm *parent, enum birth_kind kind,
+	const uint32_t *members, uint32_t count, struct comm *child)
+{
+	struct comm_init_args args = {.id_count = 1,
+		.rank_count = count,
+		.device = parent->device,
+		.caller = kind == BIRTH_SPLIT ? "ncclCommSplit" : "ncclCommShrink"};
+	struct boot_id id;
+	uint64_t number;
+	enum err e = birth_number(parent, kind, members, count, &number);
+
+	if (e)
+		return e;
+	while (members[args.rank] != parent->rank)
+		args.rank++;
+	args.ids = &id;
+	if (args.rank == 0) {
+		e = boot_id_create(&id);
+		if (!e)
+			mail_post(parent, number, &id);
+	} else {
+		e = mail_wait(parent, members[0], number, &id);
+	}
+	if (!e)
+		e = comm_init(child, &args);
+	sodium_memzero(&id, sizeof(id));
+	return e;
+}
+
+struct color_key {
+	int32_t color, key;
+};
+
+/* My color's ranks, by key and then by rank; insertion keeps equal keys in rank order. */
+static uint32_t color_members(const struct color_key *all, uint32_t rank_count,
+	int32_t color, uint32_t *members)
+{
+	uint32_t count = 0;
+
+	for (uint32_t rank = 0; rank < rank_count; rank++) {
+		uint32_t at = count;
+
+		if (all[rank].color != color)
+			continue;
+		for (; at > 0 && all[members[at - 1]].key > all[rank].key; at--)
+			members[at] = members[at - 1];
+		members[at] = rank;
+		count++;
+	}
+	return count;
+}
+
+static enum err colors_gather(
+	struct comm *parent, struct color_key mine, struct color_key *all)
+{
+	struct host_spec spec = {.key = {.coll = COLL_ALL_GATHER,
+					 .type = DTYPE_UINT8,
+					 .count = sizeof(mine)},
+		.in = &mine,
+		.out = all};
+	enum err e;
+
+	atomic_fetch_add(&parent->inside, 1);
+	e = host_run_one(parent->engine, &spec);
+	atomic_fetch_sub(&parent->inside, 1);
+	return e;
+}
+
+enum err comm_split(
+	struct comm *parent, int color, int key, struct comm *child, bool *no_color)
+{
+	struct color_key *all = calloc(parent->rank_count, sizeof(*all));
+	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
+	enum err e = OK;
+
+	if (!all || !members)
+		e = err_set(
+			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
+	if (!e)
+		e = colors_gather(parent, (struct color_key){color, key}, all);
+	*no_color = !e && color == NO_COLOR;
+	if (!e && !*no_color) {
+		uint32_t count = color_members(all, parent->rank_count, color, members);
+
+		e = child_meet(parent, BIRTH_SPLIT, members, count, child);
+	}
+	free(all);
+	free(members);
+	return e;
+}
+
+static bool is_excluded(const int *exclude, uint32_t count, uint32_t rank)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (exclude[i] == (int)rank)
+			return true;
+	return false;
+}
+
+/* Stop what is in flight on the parent, then let it live on. */
+static void parent_stop(struct comm *parent)
+{
+	atomic_store(&parent->abort, 1);
+	comm_finish_work(parent);
+	atomic_store(&parent->abort, 0);
+}
+
+enum err comm_shrink(struct comm *parent, const int *exclude, uint32_t exclude_count,
+	bool abort, struct comm *child)
+{
+	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
+	uint32_t count = 0;
+	enum err e;
+
+	if (!members)
+		return err_set(
+			ERR_SYSTEM, "no memory to shrink %u ranks", parent->rank_count);
+	for (uint32_t rank = 0; rank < parent->rank_count; rank++)
+		if (!is_excluded(exclude, exclude_count, rank))
+			members[count++] = rank;
+	if (abort)
+		parent_stop(parent);
+	e = child_meet(parent, BIRTH_SHRINK, members, count, child);
+	free(members);
+	return e;
+}
+
+enum err comm_get_unique_id(struct comm *comm, struct boot_id *id)
+{
+	uint64_t number;
+	enum err e = birth_number(comm, BIRTH_GROW, &comm->rank_count, 1, &number);
+
+	if (!e)
+		e = boot_id_create(id);
+	if (!e) {
+		comm->grow_number = number;
+		mail_post(comm, number, id);
+	}
+	return e;
+}
+
+enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_id *id,
+	int rank, struct comm *child)
+{
+	struct comm_init_args args = {.ids = id,
+		.id_count = 1,
+		.rank_count = rank_count,
+		.rank = parent ? parent->rank : (uint32_t)rank,
+		.device = parent ? parent->device : rank,
+		.caller = "ncclCommGrow"};
+	struct boot_id found;
+	uint64_t number;
+	enum err e = OK;
+
+	if (parent && !id) {
+		number = parent->grow_number;
+		if (!number)
+			e = birth_number(
+				parent, BIRTH_GROW, &parent->rank_count, 1, &number);
+		if (!e)
+			e = mail_wait(parent, parent->rank_count, number, &found);
+		args.ids = &found;
+	}
+	if (parent)
+		parent->grow_number = 0;
+	if (!e)
+		e = comm_init(child, &args);
+	return e;
+}

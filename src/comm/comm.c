@@ -1,0 +1,397 @@
+/*
+ * comm.c - the life of a communicator: made, used, finished, aborted.
+ *
+ * Children (split, shrink, grow) are in child.c, work in submit.c, memory in memory.c.
+ */
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "comm/state.h"
+
+/* What each rank tells the others when they meet. */
+struct peer_record {
+	uint32_t version, pid;
+	uint64_t host_hash;
+	struct board_address board; /* rank 0's is the one that counts */
+	char host[64];
+};
+
+enum { RECORD_VERSION = 1, ATTACH_SLEEP_US = 50, ABORT_SLEEP_US = 200 };
+
+void comm_config_default(struct comm_config *config)
+{
+	*config = (struct comm_config){.blocking = true,
+		.cga_cluster_size = 4,
+		.min_ctas = 1,
+		.max_ctas = 64,
+		.traffic_class = -1};
+}
+
+enum err comm_alloc(const struct comm_config *config, struct comm **comm)
+{
+	struct comm *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_set(ERR_SYSTEM, "no memory for a communicator");
+	c->magic_start = c->magic_end = COMM_MAGIC;
+	c->config = *config;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->idle, NULL);
+	*comm = c;
+	return OK;
+}
+
+static uint64_t hash_text(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+	return hash;
+}
+
+/* The host's name and boot: two containers of one machine differ only in the name. */
+static uint64_t host_identity(char *host, size_t room)
+{
+	const char *forced = param_text(PARAM_HOSTID);
+	char boot[64] = "", text[256];
+	FILE *file;
+
+	if (gethostname(host, room))
+		snprintf(host, room, "unknown");
+	host[room - 1] = 0;
+	if (forced)
+		return hash_text(forced);
+	file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (file) {
+		if (!fgets(boot, sizeof(boot), file))
+			boot[0] = 0;
+		fclose(file);
+	}
+	snprintf(text, sizeof(text), "%s%s", host, boot);
+	return hash_text(text);
+}
+
+static enum err records_check(
+	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank_count; i++) {
+		if (records[i].version != RECORD_VERSION)
+			return err_set(ERR_USAGE,
+				"rank %u runs another version of the library", i);
+		if (records[i].host_hash != records[rank].host_hash)
+			return err_set(ERR_USAGE,
+				"rank %u is on host %.63s and rank %u on host %.63s: "
+				"this version "
+				"connects the ranks of one host",
+				i, records[i].host, rank, records[rank].host);
+	}
+	return OK;
+}
+
+/* Rank 0 keeps the segment's descriptor open for the others, so nobody may go on, and
+ * perhaps leave, before all have mapped it. */
+static enum err wait_attached(struct comm *comm)
+{
+	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+	uint64_t start = clock_ns();
+
+	for (uint32_t i = 0; i < comm->rank_count; i++) {
+		struct rank_status *status = board_status(comm->board, i);
+
+		for (uint32_t turn = 0; atomic_load(&status->state) == RANK_ABSENT;
+			turn++) {
+			if (atomic_load(&comm->abort))
+				return err_set(
+					ERR_REMOTE, "the communicator was aborted");
+			if (limit_s > 0 &&
+				clock_ns() - start > (uint64_t)limit_s * 1000000000u)
+				return err_set(ERR_TIMEOUT,
+					"rank %u did not connect within %ld s", i,
+					(long)limit_s);
+			if (turn > 100)
+				usleep(ATTACH_SLEEP_US);
+			else
+				cpu_relax();
+		}
+	}
+	return OK;
+}
+
+static enum err comm_attach(struct comm *comm, const struct peer_record *records)
+{
+	struct host_engine_args args = {.rank = comm->rank,
+		.abort = &comm->abort,
+		.zero_copy = param_int(PARAM_ZERO_COPY) != 0,
+		.local_ranks = comm->rank_count};
+	struct rank_status *status;
+	enum err e = OK;
+
+	if (!comm->board)
+		e = board_attach(&records[0].board, comm->rank_count, &comm->board);
+	if (e)
+		return e;
+	status = board_status(comm->board, comm->rank);
+	status->pid = (uint32_t)getpid();
+	atomic_store(&status->state, RANK_LIVE);
+	e = wait_attached(comm);
+	args.board = comm->board;
+	return e ? e : host_engine_create(&args, &comm->engine);
+}
+
+static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
+{
+	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
+	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
+	struct boot_args boot = {.ids = args->ids,
+		.id_count = args->id_count,
+		.rank = args->rank,
+		.rank_count = args->rank_count,
+		.record = &mine,
+		.record_bytes = sizeof(mine),
+		.abort = &comm->abort};
+	enum err e = OK;
+
+	if (!records)
+		return err_set(
+			ERR_SYSTEM, "no memory to meet %u ranks", args->rank_count);
+	mine.host_hash = host_identity(mine.host, sizeof(mine.host));
+	if (args->rank == 0) {
+		e = board_create(args->rank_count, &comm->board);
+		if (!e)
+			mine.board = board_address(comm->board);
+	}
+	if (!e)
+		e = boot_meet(&boot, records);
+	if (!e)
+		e = records_check(records, args->rank_count, args->rank);
+	if (!e)
+		e = comm_attach(comm, records);
+	free(records);
+	return e;
+}
+
+enum err comm_init(struct comm *comm, const struct comm_init_args *args)
+{
+	uint64_t start = clock_ns();
+	enum err e;
+
+	atomic_fetch_add(&comm->inside, 1);
+	comm->rank = args->rank;
+	comm->rank_count = args->rank_count;
+	comm->device = args->device;
+	comm->id_hash = boot_id_hash(&args->ids[0]);
+	log_info(LOG_INIT,
+		"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %d busId 0 commId 0x%lx "
+		"- "
+		"Init START",
+		args->caller, (void *)comm, args->rank, args->rank_count, args->device,
+		args->device, (unsigned long)comm->id_hash);
+	e = comm_meet(comm, args);
+	if (!e) {
+		log_info(LOG_INIT,
+			"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %d busId 0 "
+			"commId "
+			"0x%lx - Init COMPLETE",
+			args->caller, (void *)comm, args->rank, args->rank_count,
+			args->device, args->device, (unsigned long)comm->id_hash);
+		log_info(LOG_INIT,
+			"Init timings - %s: rank %u nranks %u total %.2f (boot %.2f)",
+			args->caller, args->rank, args->rank_count,
+			(double)(clock_ns() - start) * 1e-9,
+			(double)(clock_ns() - start) * 1e-9);
+		comm->ready = true;
+	}
+	atomic_fetch_sub(&comm->inside, 1);
+	return e;
+}
+
+/* ---- asking ---- */
+
+bool comm_is_valid(const struct comm *comm)
+{
+	return comm && comm->magic_start == COMM_MAGIC && comm->magic_end == COMM_MAGIC;
+}
+
+bool comm_is_revoked(const struct comm *comm)
+{
+	return atomic_load(&comm->revoked);
+}
+
+bool comm_is_blocking(const struct comm *comm)
+{
+	return comm->config.blocking;
+}
+
+uint32_t comm_rank(const struct comm *comm)
+{
+	return comm->rank;
+}
+
+uint32_t comm_rank_count(const struct comm *comm)
+{
+	return comm->rank_count;
+}
+
+int comm_device(const struct comm *comm)
+{
+	return comm->device;
+}
+
+const struct comm_config *comm_config(const struct comm *comm)
+{
+	return &comm->config;
+}
+
+enum err comm_async_get(struct comm *comm)
+{
+	return (enum err)atomic_load(&comm->async);
+}
+
+void comm_async_set(struct comm *comm, enum err code)
+{
+	int now = atomic_load(&comm->async);
+
+	while (now == OK || now == ERR_PROGRESS)
+		if (atomic_compare_exchange_weak(&comm->async, &now, (int)code))
+			return;
+}
+
+/* ---- trouble and end ---- */
+
+/* Show the failure on the board and wake everyone who may be asleep waiting for us. */
+static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
+{
+	struct rank_status *status;
+
+	if (!comm->board || !comm->engine)
+		return;
+	status = board_status(comm->board, comm->rank);
+	atomic_store(&status->culprit, culprit);
+	atomic_store(&status->code, (uint32_t)code);
+	atomic_store(&status->state, RANK_FAILED);
+	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
+		struct card *card = board_card(comm->board, comm->rank, i);
+
+		for (uint32_t lane = 0; lane < BOARD_LANES; lane++)
+			futex_wake(&card->position[lane]);
+	}
+	for (uint32_t i = 0; i < comm->rank_count; i++) {
+		futex_wake(&board_box(comm->board, comm->rank, i)->posted);
+		futex_wake(&board_box(comm->board, i, comm->rank)->taken);
+	}
+}
+
+void comm_fail(struct comm *comm, enum err code)
+{
+	comm_async_set(comm, code);
+	tell_peers(comm, code, comm->engine ? comm->engine->culprit : comm->rank);
+}
+
+void comm_busy_add(struct comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	comm->busy++;
+	pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_busy_sub(struct comm *comm, enum err result)
+{
+	if (result)
+		comm_fail(comm, result);
+	pthread_mutex_lock(&comm->lock);
+	if (--comm->busy == 0) {
+		int progress = ERR_PROGRESS;
+
+		atomic_compare_exchange_strong(&comm->async, &progress, OK);
+		pthread_cond_broadcast(&comm->idle);
+	}
+	pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_finish_work(struct comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	while (comm->busy)
+		pthread_cond_wait(&comm->idle, &comm->lock);
+	pthread_mutex_unlock(&comm->lock);
+	while (atomic_load(&comm->inside))
+		usleep(ABORT_SLEEP_US);
+}
+
+enum err comm_finalize(struct comm *comm)
+{
+	enum err e;
+
+	if (comm->finalized)
+		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
+	comm->finalized = true;
+	comm_finish_work(comm);
+	e = comm_async_get(comm);
+	return e == ERR_PROGRESS ? OK : e;
+}
+
+static void comm_free(struct comm *comm, enum rank_state last)
+{
+	if (comm->worker)
+		stream_destroy(comm->worker);
+	if (comm->board && comm->engine) {
+		uint32_t live = RANK_LIVE;
+
+		atomic_compare_exchange_strong(
+			&board_status(comm->board, comm->rank)->state, &live,
+			(uint32_t)last);
+	}
+	comm_registrations_drop(comm);
+	host_engine_destroy(comm->engine);
+	board_release(comm->board);
+	free(comm->redops);
+	free(comm->births);
+	pthread_mutex_destroy(&comm->lock);
+	pthread_cond_destroy(&comm->idle);
+	comm->magic_start = comm->magic_end = 0;
+	free(comm);
+}
+
+enum err comm_destroy(struct comm *comm)
+{
+	enum err e = OK;
+
+	log_info(LOG_DESTROY, "comm %p rank %u nranks %u - Destroy START", (void *)comm,
+		comm->rank, comm->rank_count);
+	if (!comm->finalized)
+		e = comm_finalize(comm);
+	comm_free(comm, RANK_LEFT);
+	return e;
+}
+
+enum err comm_abort(struct comm *comm)
+{
+	log_info(LOG_INIT,
+		"comm %p rank %u nranks %u cudaDev %d busId 0 - Abort COMPLETE",
+		(void *)comm, comm->rank, comm->rank_count, comm->device);
+	atomic_store(&comm->abort, 1);
+	if (comm->ready)
+		tell_peers(comm, ERR_REMOTE, comm->rank);
+	comm_finish_work(comm);
+	comm_free(comm, RANK_FAILED);
+	return OK;
+}
+
+enum err comm_revoke(struct comm *comm)
+{
+	atomic_store(&comm->revoked, 1);
+	atomic_store(&comm->abort, 1);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
+	comm_finish_work(comm);
+	atomic_store(&comm->abort, 0);
+	return OK;
+}

@@ -1,0 +1,81 @@
+/*
+ * state.h - what a communicator is made of; for the files of this room only.
+ */
+#ifndef COMM_STATE_H
+#define COMM_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "comm/comm.h"
+#include "exec/host/run.h"
+#include "link/board.h"
+
+enum { COMM_MAGIC = 0x77656674, REDOP_BUILTIN = 5 };
+
+struct redop_entry {
+	bool used, immediate;
+	enum dtype type;
+	uint64_t scalar_bits;
+	const void *scalar_pointer; /* borrowed */
+};
+
+/* How often a child with these members was made: names the letter that invites them. */
+struct birth {
+	uint64_t key, count;
+};
+
+struct comm {
+	uint64_t magic_start;
+	struct comm_config config;
+	uint32_t rank, rank_count;
+	int device;
+	uint64_t id_hash;
+	bool ready, finalized;
+	atomic_int abort;
+	atomic_int revoked;
+	atomic_int async;	    /* enum err */
+	struct board *board;	    /* counted */
+	struct host_engine *engine; /* owned */
+	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
+	struct redop_entry *redops; /* owned */
+	uint32_t redop_count;
+	struct birth *births; /* owned */
+	uint32_t birth_count;
+	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
+	struct registration *registrations; /* owned, a list */
+	/* guards busy; the condition tells when it is zero */
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	uint32_t busy;	    /* batches enqueued and not finished */
+	atomic_uint inside; /* threads inside a blocking call, or inside comm_init() */
+	uint64_t magic_end;
+};
+
+/* A batch was enqueued on, or finished for, this comm. A failure is kept and shown. */
+void comm_busy_add(struct comm *comm);
+void comm_busy_sub(struct comm *comm, enum err result);
+
+/* Wait until nothing of this comm runs anywhere. */
+void comm_finish_work(struct comm *comm);
+
+/* Remember a failure of a running call and tell the peers. */
+void comm_fail(struct comm *comm, enum err code);
+
+/* One job of a batch, with what only this room knows. */
+struct work {
+	struct host_job job;
+	struct comm *comm;
+	const void *scalar_pointer; /* read when the batch starts; may be NULL */
+};
+
+/* Run a batch here and now. */
+enum err works_run(struct work *works, uint32_t count);
+
+/* Hand a batch to a stream's thread; takes ownership of `works` (from malloc). */
+enum err stream_push(struct stream *stream, struct work *works, uint32_t count);
+
+/* Forget registrations when a comm goes. */
+void comm_registrations_drop(struct comm *comm);
+
+#endif

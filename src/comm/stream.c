@@ -1,0 +1,160 @@
+/*
+ * stream.c - host streams: a queue of batches and a thread that runs them in order.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "comm/comm.h"
+#include "comm/state.h"
+
+static const uint64_t stream_magic = 0x7765667473747265u;
+
+struct batch {
+	struct work *works; /* owned */
+	uint32_t count;
+	struct batch *next;
+};
+
+struct stream {
+	uint64_t magic;
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t changed;
+	struct batch *first, **last;
+	uint32_t pending; /* queued or running */
+	bool closing;
+	enum err error; /* first failure since the last query */
+};
+
+static void batch_finish(struct batch *batch, enum err result)
+{
+	for (uint32_t i = 0; i < batch->count; i++)
+		comm_busy_sub(batch->works[i].comm, result);
+	free(batch->works);
+	free(batch);
+}
+
+static struct batch *batch_next(struct stream *stream)
+{
+	struct batch *batch;
+
+	pthread_mutex_lock(&stream->lock);
+	while (!stream->first && !stream->closing)
+		pthread_cond_wait(&stream->changed, &stream->lock);
+	batch = stream->first;
+	if (batch) {
+		stream->first = batch->next;
+		if (!stream->first)
+			stream->last = &stream->first;
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return batch;
+}
+
+static void *stream_main(void *argument)
+{
+	struct stream *stream = argument;
+	struct batch *batch;
+
+	while ((batch = batch_next(stream))) {
+		enum err e = works_run(batch->works, batch->count);
+
+		batch_finish(batch, e);
+		pthread_mutex_lock(&stream->lock);
+		if (e && !stream->error)
+			stream->error = e;
+		stream->pending--;
+		pthread_cond_broadcast(&stream->changed);
+		pthread_mutex_unlock(&stream->lock);
+	}
+	return NULL;
+}
+
+enum err stream_create(struct stream **stream)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(ERR_SYSTEM, "no memory for a stream");
+	s->magic = stream_magic;
+	s->last = &s->first;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	if (pthread_create(&s->thread, NULL, stream_main, s)) {
+		free(s);
+		return err_set(ERR_SYSTEM, "cannot start a stream's thread: %m");
+	}
+	*stream = s;
+	return OK;
+}
+
+enum err stream_push(struct stream *stream, struct work *works, uint32_t count)
+{
+	struct batch *batch = malloc(sizeof(*batch));
+
+	if (!batch) {
+		for (uint32_t i = 0; i < count; i++)
+			comm_busy_sub(works[i].comm, OK);
+		free(works);
+		return err_set(ERR_SYSTEM, "no memory for a batch");
+	}
+	*batch = (struct batch){.works = works, .count = count};
+	pthread_mutex_lock(&stream->lock);
+	*stream->last = batch;
+	stream->last = &batch->next;
+	stream->pending++;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	return OK;
+}
+
+static enum err error_take(struct stream *stream)
+{
+	enum err e = stream->error;
+
+	stream->error = OK;
+	return e;
+}
+
+enum err stream_synchronize(struct stream *stream)
+{
+	enum err e;
+
+	pthread_mutex_lock(&stream->lock);
+	while (stream->pending)
+		pthread_cond_wait(&stream->changed, &stream->lock);
+	e = error_take(stream);
+	pthread_mutex_unlock(&stream->lock);
+	return e;
+}
+
+enum err stream_query(struct stream *stream)
+{
+	enum err e;
+
+	pthread_mutex_lock(&stream->lock);
+	e = stream->pending && !stream->error ? ERR_PROGRESS : error_take(stream);
+	pthread_mutex_unlock(&stream->lock);
+	return e;
+}
+
+enum err stream_destroy(struct stream *stream)
+{
+	enum err e = stream_synchronize(stream);
+
+	pthread_mutex_lock(&stream->lock);
+	stream->closing = true;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	pthread_join(stream->thread, NULL);
+	pthread_mutex_destroy(&stream->lock);
+	pthread_cond_destroy(&stream->changed);
+	stream->magic = 0;
+	free(stream);
+	return e;
+}
+
+bool stream_is_valid(const struct stream *stream)
+{
+	return stream && stream->magic == stream_magic;
+}

@@ -1,0 +1,196 @@
+/*
+ * submit.c - a group's calls become jobs of the engines, here or on a stream's thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/comm.h"
+#include "comm/state.h"
+
+static union kernel_scalar scalar_read(const void *pointer, enum dtype type)
+{
+	union kernel_scalar scalar = {0};
+
+	memcpy(scalar.bytes, pointer, dtype_size(type));
+	return scalar;
+}
+
+static void spec_fill(const struct comm_call *call, struct host_spec *spec)
+{
+	*spec = (struct host_spec){
+		.key = {.coll = call->coll,
+			.type = call->type,
+			.root = coll_has_root(call->coll) ? call->root : 0,
+			.count = call->count},
+		.op = coll_reduces(call->coll) ? call->op.op : REDOP_SUM,
+		.scalar = {.bits = call->op.scalar_bits},
+		.in = call->in,
+		.out = call->out};
+}
+
+static void work_fill(const struct comm_call *call, struct work *work)
+{
+	struct host_engine *engine = call->comm->engine;
+
+	*work = (struct work){
+		.comm = call->comm, .scalar_pointer = call->op.scalar_pointer};
+	work->job.engine = engine;
+	if (call->kind == CALL_COLL) {
+		work->job.kind = JOB_COLL;
+		spec_fill(call, &work->job.spec);
+		return;
+	}
+	work->job.kind = JOB_P2P;
+	p2p_init(&work->job.p2p, engine, call->kind == CALL_SEND, call->root);
+	work->job.p2p.data = call->kind == CALL_SEND ? (char *)(uintptr_t)call->in
+						     : (char *)call->out;
+	work->job.p2p.bytes = call->count * dtype_size(call->type);
+}
+
+enum err works_run(struct work *works, uint32_t count)
+{
+	struct host_job *jobs = malloc(count * sizeof(*jobs));
+	enum err e;
+
+	if (!jobs)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (works[i].scalar_pointer)
+			works[i].job.spec.scalar = scalar_read(
+				works[i].scalar_pointer, works[i].job.spec.key.type);
+		jobs[i] = works[i].job;
+	}
+	e = host_run(jobs, count);
+	free(jobs);
+	return e;
+}
+
+/* Collectives and transfers in the calling thread; the comms are marked failed, all of
+ * them, because a group succeeds or fails as one. */
+static enum err submit_here(const struct comm_call *calls, uint32_t count)
+{
+	struct work *works = calloc(count, sizeof(*works));
+	enum err e;
+
+	if (!works)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count; i++) {
+		atomic_fetch_add(&calls[i].comm->inside, 1);
+		work_fill(&calls[i], &works[i]);
+	}
+	e = works_run(works, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (e)
+			comm_fail(calls[i].comm, e);
+		atomic_fetch_sub(&calls[i].comm->inside, 1);
+	}
+	free(works);
+	return e;
+}
+
+static enum err submit_to(
+	struct stream *stream, const struct comm_call *calls, uint32_t count)
+{
+	struct work *works = calloc(count, sizeof(*works));
+
+	if (!works)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count; i++) {
+		work_fill(&calls[i], &works[i]);
+		comm_busy_add(calls[i].comm);
+	}
+	return stream_push(stream, works, count);
+}
+
+/* The common case: one collective, wait for it. */
+static enum err submit_one(const struct comm_call *call)
+{
+	struct comm *comm = call->comm;
+	struct host_spec spec;
+	enum err e;
+
+	atomic_fetch_add_explicit(&comm->inside, 1, memory_order_relaxed);
+	spec_fill(call, &spec);
+	if (call->op.scalar_pointer && coll_reduces(call->coll))
+		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
+	e = host_run_one(comm->engine, &spec);
+	if (e)
+		comm_fail(comm, e);
+	atomic_fetch_sub_explicit(&comm->inside, 1, memory_order_release);
+	return e;
+}
+
+/* The stream a call runs on: the caller's, or a non-blocking comm's own. */
+static enum err call_stream(const struct comm_call *call, struct stream **stream)
+{
+	struct comm *comm = call->comm;
+	enum err e = OK;
+
+	*stream = call->stream;
+	if (call->stream || comm->config.blocking)
+		return OK;
+	if (!comm->worker)
+		e = stream_create(&comm->worker);
+	*stream = comm->worker;
+	return e;
+}
+
+/* Calls of one stream leave as one batch, so they can run side by side. */
+static enum err submit_batches(
+	struct comm_call *calls, struct stream **streams, uint32_t count)
+{
+	struct comm_call *batch = calloc(count, sizeof(*batch));
+	enum err e = OK;
+
+	if (!batch)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count && !e; i++) {
+		struct stream *stream = streams[i];
+		uint32_t size = 0;
+
+		if (!calls[i].comm)
+			continue;
+		for (uint32_t j = i; j < count; j++)
+			if (calls[j].comm && streams[j] == stream) {
+				batch[size++] = calls[j];
+				calls[j].comm = NULL; /* taken */
+			}
+		e = stream ? submit_to(stream, batch, size) : submit_here(batch, size);
+	}
+	free(batch);
+	return e;
+}
+
+enum err comm_submit(const struct comm_call *calls, uint32_t count)
+{
+	struct stream **streams;
+	struct comm_call *copy;
+	struct stream *own = NULL;
+	bool deferred = false;
+	enum err e = OK;
+
+	if (count == 1 && calls->kind == CALL_COLL && !calls->stream &&
+		calls->comm->config.blocking)
+		return submit_one(calls);
+	streams = calloc(count, sizeof(*streams));
+	copy = calloc(count, sizeof(*copy));
+	if (!streams || !copy)
+		e = err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count && !e; i++) {
+		copy[i] = calls[i];
+		e = call_stream(&calls[i], &streams[i]);
+		if (calls[i].comm->config.blocking || calls[i].stream)
+			continue;
+		/* non-blocking comms driven by one thread share one worker: side by side
+		 */
+		own = own ? own : streams[i];
+		streams[i] = own;
+		deferred = true;
+		comm_async_set(calls[i].comm, ERR_PROGRESS);
+	}
+	if (!e)
+		e = submit_batches(copy, streams, count);
+	free(streams);
+	free(copy);
+	return e ? e : deferred ? ERR_PROGRESS : OK;
+}

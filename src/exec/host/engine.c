@@ -1,0 +1,585 @@
+#include "exec/host/engine.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/param.h"
+#include "exec/host/move.h"
+
+/* Staged positions of a call that could have been direct lie above all direct ones, so an
+ * early announcement of the latter is never taken for the former. */
+static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
+
+/* A card reference to a buffer this rank does not have in this collective. */
+static const uint64_t ref_unused = ~(uint64_t)0;
+
+enum { SPIN_TURNS = 2000, SPIN_TURNS_SHORT = 50 };
+
+static uint32_t spin_turns(uint32_t local_ranks)
+{
+	int64_t asked = param_int(PARAM_SPIN);
+	cpu_set_t set;
+	int cpus = 1;
+
+	if (asked >= 0)
+		return (uint32_t)asked;
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		cpus = CPU_COUNT(&set);
+	return local_ranks > (uint32_t)cpus ? SPIN_TURNS_SHORT : SPIN_TURNS;
+}
+
+/* A descriptor that becomes readable when the process ends; -1 where there is none. */
+static int pid_watch(uint32_t pid)
+{
+	return pid == (uint32_t)getpid() ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static enum err engine_arrays(struct host_engine *engine)
+{
+	size_t n = engine->rank_count;
+
+	engine->seen = calloc(n * BOARD_LANES, sizeof(*engine->seen));
+	engine->checked = calloc(n, sizeof(*engine->checked));
+	engine->buffers = calloc(n, sizeof(*engine->buffers));
+	engine->posted = calloc(n, sizeof(*engine->posted));
+	engine->taken = calloc(n, sizeof(*engine->taken));
+	engine->pidfds = malloc(n * sizeof(*engine->pidfds));
+	if (!engine->pidfds)
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
+	for (size_t i = 0; i < n; i++)
+		engine->pidfds[i] = pid_watch(
+			board_status(engine->board, (uint32_t)i)->pid);
+	if (!engine->seen || !engine->checked || !engine->buffers || !engine->posted ||
+		!engine->taken)
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
+	return OK;
+}
+
+enum err host_engine_create(
+	const struct host_engine_args *args, struct host_engine **engine)
+{
+	struct host_engine *en = calloc(1, sizeof(*en));
+	struct plan_room room = {.rank_count = args->board->rank_count,
+		.rank = args->rank,
+		.eager_bytes = args->board->eager_bytes,
+		.bulk_bytes = args->board->bulk_bytes};
+	enum err e;
+
+	if (!en)
+		return err_set(ERR_SYSTEM, "no memory for an engine");
+	en->board = args->board;
+	en->abort = args->abort;
+	en->rank = args->rank;
+	en->rank_count = args->board->rank_count;
+	en->spin_turns = spin_turns(args->local_ranks);
+	e = engine_arrays(en);
+	if (!e)
+		e = ref_table_create(en->board, en->rank, args->zero_copy, &en->refs);
+	if (!e)
+		e = planner_create(&room, &en->planner);
+	if (e) {
+		host_engine_destroy(en);
+		return e;
+	}
+	*engine = en;
+	return OK;
+}
+
+void host_engine_destroy(struct host_engine *engine)
+{
+	if (!engine)
+		return;
+	for (uint32_t i = 0; engine->pidfds && i < engine->rank_count; i++)
+		if (engine->pidfds[i] >= 0)
+			close(engine->pidfds[i]);
+	ref_table_destroy(engine->refs);
+	planner_destroy(engine->planner);
+	free(engine->pidfds);
+	free(engine->seen);
+	free(engine->checked);
+	free(engine->buffers);
+	free(engine->posted);
+	free(engine->taken);
+	free(engine->scratch);
+	free(engine);
+}
+
+struct planner *host_engine_planner(const struct host_engine *engine)
+{
+	return engine->planner;
+}
+
+/* ---- positions ---- */
+
+static void call_block(
+	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
+{
+	call->blocked_rank = rank;
+	call->blocked_lane = lane;
+	call->blocked_want = want;
+}
+
+static enum err sign_mismatch(const struct host_call *call, uint32_t rank)
+{
+	const struct call_sign *theirs =
+		&board_card(call->engine->board, rank, call->number)->sign;
+	const struct plan_key *ours = &call->spec.key;
+	const char *type = theirs->type < DTYPE_COUNT ? dtype_name(theirs->type) : "?";
+	const char *op = theirs->op < REDOP_COUNT ? redop_name(theirs->op) : "?";
+
+	return err_set(ERR_USAGE,
+		"rank %u calls %s of %lu %s, %s, root %u, where this rank (%u) calls %s "
+		"of %zu %s, "
+		"%s, root %u: all ranks must make the same call",
+		rank, coll_name(theirs->coll), (unsigned long)theirs->count, type, op,
+		theirs->root, call->engine->rank, coll_name(ours->coll), ours->count,
+		dtype_name(ours->type), redop_name(call->spec.op), ours->root);
+}
+
+/* Compare the first time a peer is seen in this call. */
+static void sign_check(struct host_call *call, uint32_t rank)
+{
+	struct host_engine *engine = call->engine;
+
+	if (engine->checked[rank] == call->number)
+		return;
+	engine->checked[rank] = call->number;
+	if (board_card(engine->board, rank, call->number)->sign_hash != call->sign &&
+		!call->error)
+		call->error = sign_mismatch(call, rank);
+}
+
+static bool position_check(
+	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
+{
+	struct host_engine *engine = call->engine;
+	uint64_t *seen = &engine->seen[rank * BOARD_LANES + lane];
+	struct card *card;
+	uint64_t now;
+
+	if (position_reached(*seen, want))
+		return true;
+	card = board_card(engine->board, rank, call->number);
+	/* pairs with the exchange in word_publish() */
+	now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
+	if (position_reached(now, call->base)) {
+		*seen = now;
+		sign_check(call, rank);
+	}
+	if (!call->error && position_reached(*seen, want))
+		return true;
+	call_block(call, rank, lane, want);
+	return false;
+}
+
+static void position_publish(struct host_call *call, uint32_t lane, uint64_t value)
+{
+	struct card *card = board_card(
+		call->engine->board, call->engine->rank, call->number);
+
+	word_publish(&card->position[lane], &card->sleepers, value);
+}
+
+/* ---- what the interpreter asks ---- */
+
+static uint64_t mode_base(const struct host_call *call)
+{
+	bool could_be_direct = !call->plan->eager;
+
+	return call->base + (could_be_direct && call->shape->program->mode == MODE_STAGED
+					    ? staged_offset
+					    : 0);
+}
+
+static bool host_reached(void *engine, const struct wait *wait, uint32_t tile)
+{
+	struct host_call *call = engine;
+	const struct program *program = call->shape->program;
+	uint32_t length = program->lengths[wait->rank * SCHED_LANES_MAX + wait->lane];
+	uint64_t retired = (uint64_t)tile * length + wait->position;
+
+	if (wait->kind == WAIT_LOCAL) {
+		const struct lane *lane = &call->lanes[wait->lane];
+
+		return (uint64_t)lane->tile * length + lane->move >= retired;
+	}
+	return position_check(call, wait->rank, wait->lane, mode_base(call) + retired);
+}
+
+static void host_run(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
+{
+	(void)lane;
+	host_move(engine, move, tile);
+}
+
+static void host_publish(void *engine, uint32_t lane, uint64_t retired)
+{
+	struct host_call *call = engine;
+
+	position_publish(call, lane, mode_base(call) + retired);
+}
+
+static const struct lane_ops host_ops = {
+	.reached = host_reached, .run = host_run, .publish = host_publish};
+
+/* ---- phases ---- */
+
+/* My card of four calls ago is free once everyone has entered the call after it. */
+static bool card_is_free(struct host_call *call)
+{
+	struct host_engine *engine = call->engine;
+	uint64_t entered = call->number - BOARD_CARDS + 1;
+	uint64_t want = entered << BOARD_CALL_SHIFT;
+
+	if (call->number <= BOARD_CARDS)
+		return true;
+	for (; call->peer < engine->rank_count; call->peer++) {
+		uint64_t *seen = &engine->seen[call->peer * BOARD_LANES];
+		uint64_t now;
+
+		if (call->peer == engine->rank || position_reached(*seen, want))
+			continue;
+		now = atomic_load_explicit(
+			&board_card(engine->board, call->peer, entered)->position[0],
+			memory_order_acquire);
+		if (!position_reached(now, want)) {
+			call_block(call, call->peer, 0, want);
+			return false;
+		}
+		*seen = position_reached(now, *seen) ? now : *seen;
+	}
+	return true;
+}
+
+/* Bytes behind IN and OUT of the rank whose program this is; 0 where it has none. */
+static size_t space_bytes(const struct host_call *call, uint32_t rank, enum space space)
+{
+	const struct program *program = call->plan->shapes[MODE_STAGED].program;
+	struct sched view = {.coll = program->coll,
+		.rank_count = program->rank_count,
+		.rank = rank,
+		.root = program->root,
+		.chunk_count = 1};
+	size_t block = call->spec.key.count * dtype_size(call->spec.key.type);
+
+	return sched_chunks(&view, space) * block;
+}
+
+static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
+{
+	size_t bytes = space_bytes(call, call->engine->rank, space);
+	const void *buffer = space == SPACE_IN ? call->spec.in : call->spec.out;
+
+	return bytes ? ref_make(call->engine->refs, buffer, bytes, directory)
+		     : ref_unused;
+}
+
+/* Show the buffers and say that we are here. Where all of ours can be reached, what we
+ * lend at once counts as sent already. */
+static void call_arrive(struct host_call *call, struct card *card)
+{
+	struct host_engine *engine = call->engine;
+	const struct program *direct = call->plan->shapes[MODE_DIRECT].program;
+	uint32_t directory = card->directory, lead = 0;
+
+	card->refs.in = buffer_ref(call, SPACE_IN, &directory);
+	card->refs.out = buffer_ref(call, SPACE_OUT, &directory);
+	card->refs.scalar = engine->buffers[engine->rank].scalar.bits;
+	card->directory = directory;
+	if (card->refs.in != REF_NONE && card->refs.out != REF_NONE)
+		lead = lane_lead(direct, 0);
+	for (uint32_t lane = 1; lane < direct->lane_count; lane++)
+		position_publish(call, lane, call->base);
+	position_publish(call, 0, call->base + lead);
+}
+
+static void card_write(struct host_call *call)
+{
+	struct card *card = board_card(
+		call->engine->board, call->engine->rank, call->number);
+	const struct plan_key *key = &call->spec.key;
+
+	card->sign_hash = call->sign;
+	card->sign = (struct call_sign){.coll = key->coll,
+		.type = key->type,
+		.op = call->spec.op,
+		.root = key->root,
+		.count = key->count};
+	call->peer = 0;
+	if (call->plan->eager) {
+		call->shape = &call->plan->shapes[MODE_STAGED];
+		call->phase = PHASE_RUN;
+	} else {
+		call_arrive(call, card);
+		call->phase = PHASE_ARRIVE;
+	}
+}
+
+/* Bytes of scratch the chosen program needs. */
+static enum err scratch_reserve(struct host_engine *engine, const struct shape *shape)
+{
+	size_t bytes = shape->program->tmp_count * shape->tile_bytes;
+	char *scratch;
+
+	if (bytes <= engine->scratch_bytes)
+		return OK;
+	scratch = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	if (!scratch)
+		return err_set(ERR_SYSTEM, "no memory for %zu bytes of scratch", bytes);
+	free(engine->scratch);
+	engine->scratch = scratch;
+	engine->scratch_bytes = bytes;
+	return OK;
+}
+
+static enum err follow(
+	struct host_call *call, uint32_t rank, const struct card *card, bool *reachable)
+{
+	struct host_buffers *buffers = &call->engine->buffers[rank];
+	struct card_refs refs = card->refs;
+	void *in = NULL, *out = NULL;
+	enum err e = OK;
+
+	*reachable = *reachable && refs.in != REF_NONE && refs.out != REF_NONE;
+	if (!*reachable)
+		return OK;
+	if (refs.in != ref_unused)
+		e = ref_follow(call->engine->refs, rank, refs.in, card->directory, &in);
+	if (!e && refs.out != ref_unused)
+		e = ref_follow(call->engine->refs, rank, refs.out, card->directory, &out);
+	buffers->in = in;
+	buffers->out = out;
+	buffers->scalar.bits = refs.scalar;
+	return e;
+}
+
+/* Everyone is here: direct if everyone's buffers can be reached, staged otherwise. All
+ * ranks read the same cards, so all decide alike. */
+static enum err mode_settle(struct host_call *call)
+{
+	struct host_engine *engine = call->engine;
+	const struct card *mine = board_card(engine->board, engine->rank, call->number);
+	bool reachable = mine->refs.in != REF_NONE && mine->refs.out != REF_NONE;
+	enum err e = OK;
+
+	for (uint32_t rank = 0; rank < engine->rank_count && !e; rank++)
+		if (rank != engine->rank)
+			e = follow(call, rank,
+				board_card(engine->board, rank, call->number),
+				&reachable);
+	call->shape = &call->plan->shapes[reachable ? MODE_DIRECT : MODE_STAGED];
+	if (!e)
+		e = scratch_reserve(engine, call->shape);
+	if (reachable) /* announced in call_arrive() */
+		call->lanes[0].move = lane_lead(call->shape->program, 0);
+	call->phase = PHASE_RUN;
+	return e;
+}
+
+static bool everyone_arrived(struct host_call *call)
+{
+	for (; call->peer < call->engine->rank_count; call->peer++)
+		if (call->peer != call->engine->rank &&
+			!position_check(call, call->peer, 0, call->base))
+			return false;
+	return true;
+}
+
+static enum err lanes_step(struct host_call *call)
+{
+	const struct program *program = call->shape->program;
+	uint64_t stamp;
+	bool done;
+
+	do {
+		const struct wait *blocked;
+
+		stamp = host_call_stamp(call);
+		done = true;
+		for (uint32_t lane = 0; lane < program->lane_count; lane++)
+			if (lane_step(call->shape, lane, &call->lanes[lane], &host_ops,
+				    call, &blocked) == LANE_BLOCKED)
+				done = false;
+		/* one lane may have freed the other */
+	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));
+	return done ? OK : ERR_AGAIN;
+}
+
+static bool drained(struct host_call *call)
+{
+	const struct program *program = call->shape->program;
+
+	for (; call->peer < program->drain_count; call->peer++)
+		if (!host_reached(call,
+			    &program->waits[program->drain_first + call->peer],
+			    call->shape->tile_count - 1))
+			return false;
+	return true;
+}
+
+enum err host_call_start(
+	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
+{
+	bool reduces = coll_reduces(spec->key.coll);
+	union kernel_scalar scalar = spec->scalar;
+	const struct plan *plan;
+	enum err e = plan_get(engine->planner, &spec->key, &plan);
+
+	if (!e && plan->eager)
+		e = scratch_reserve(engine, &plan->shapes[MODE_STAGED]);
+	if (e)
+		return e;
+	*call = (struct host_call){.engine = engine, .spec = *spec, .plan = plan};
+	call->number = ++engine->number;
+	call->base = call->number << BOARD_CALL_SHIFT;
+	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
+	if (reduces) {
+		call->kernel = kernel_get(spec->key.type, spec->op);
+		call->scaled = spec->op == REDOP_PREMUL ||
+			       (spec->op == REDOP_AVG && dtype_is_float(spec->key.type));
+		if (spec->op == REDOP_AVG && call->scaled)
+			scalar = kernel_reciprocal(spec->key.type, engine->rank_count);
+	}
+	engine->buffers[engine->rank] = (struct host_buffers){
+		.in = (char *)(uintptr_t)spec->in, .out = spec->out, .scalar = scalar};
+	return OK;
+}
+
+enum err host_call_step(struct host_call *call)
+{
+	enum err e;
+
+	if (call->phase == PHASE_CARD) {
+		if (!card_is_free(call))
+			return ERR_AGAIN;
+		card_write(call);
+	}
+	if (call->phase == PHASE_ARRIVE) {
+		if (!everyone_arrived(call))
+			return call->error ? call->error : ERR_AGAIN;
+		e = mode_settle(call);
+		if (e)
+			return e;
+	}
+	if (call->phase == PHASE_RUN) {
+		e = lanes_step(call);
+		if (e)
+			return call->error ? call->error : e;
+		call->peer = 0;
+		call->phase = PHASE_DRAIN;
+	}
+	if (call->phase == PHASE_DRAIN) {
+		if (!drained(call))
+			return call->error ? call->error : ERR_AGAIN;
+		call->phase = PHASE_DONE;
+	}
+	return OK;
+}
+
+uint64_t host_call_stamp(const struct host_call *call)
+{
+	uint64_t stamp = (uint64_t)call->phase + call->peer;
+
+	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
+		stamp += ((uint64_t)call->lanes[i].tile << 32) +
+			 ((uint64_t)call->lanes[i].move << 12) + call->lanes[i].wait;
+	return stamp;
+}
+
+/* ---- trouble ---- */
+
+static bool is_dead(const struct host_engine *engine, uint32_t rank)
+{
+	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
+
+	return watch.fd >= 0 && poll(&watch, 1, 0) == 1;
+}
+
+static enum err peer_dead(struct host_engine *engine, uint32_t rank)
+{
+	engine->culprit = rank;
+	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
+		board_status(engine->board, rank)->pid);
+}
+
+static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
+{
+	uint32_t culprit = atomic_load(&board_status(engine->board, rank)->culprit);
+
+	engine->culprit = rank;
+	if (state == RANK_LEFT)
+		return err_set(ERR_REMOTE,
+			"rank %u destroyed its communicator before this call was "
+			"complete",
+			rank);
+	if (culprit == rank || culprit >= engine->rank_count)
+		return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
+	engine->culprit = culprit;
+	return err_set(ERR_REMOTE, "rank %u failed; rank %u saw it first", culprit, rank);
+}
+
+/* Deaths first: they are the cause of whatever the others report. */
+enum err host_peers_check(struct host_engine *engine,
+	bool (*needed)(const void *what, uint32_t rank), const void *what)
+{
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		if (rank != engine->rank && is_dead(engine, rank) &&
+			atomic_load(&board_status(engine->board, rank)->state) !=
+				RANK_LEFT &&
+			needed(what, rank))
+			return peer_dead(engine, rank);
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		uint32_t state = atomic_load(&board_status(engine->board, rank)->state);
+
+		if (rank != engine->rank &&
+			(state == RANK_FAILED || state == RANK_LEFT) &&
+			needed(what, rank))
+			return peer_gone(engine, rank, state);
+	}
+	return OK;
+}
+
+/* A rank that has finished this call may be gone; anyone else is needed. */
+static bool call_needs(const void *what, uint32_t rank)
+{
+	const struct host_call *call = what;
+	struct card *card = board_card(call->engine->board, rank, call->number);
+
+	if (!call->shape)
+		return true;
+	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++) {
+		uint64_t length =
+			call->shape->program->lengths[rank * SCHED_LANES_MAX + lane];
+		uint64_t done = mode_base(call) + call->shape->tile_count * length;
+
+		if (!position_reached(atomic_load(&card->position[lane]), done))
+			return true;
+	}
+	return false;
+}
+
+enum err host_call_check(struct host_call *call)
+{
+	struct host_engine *engine = call->engine;
+	struct card *card = board_card(engine->board, engine->rank, call->number);
+
+	if (engine->abort && atomic_load(engine->abort))
+		return err_set(ERR_REMOTE, "the communicator was aborted");
+	if (call->phase == PHASE_CARD)
+		return host_peers_check(engine, call_needs, call);
+	/* say that we are here, so that two ranks that wait for each other in different
+	 * calls can find out */
+	if (!position_reached(atomic_load(&card->position[0]), call->base))
+		position_publish(call, 0, call->base);
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		struct card *theirs = board_card(engine->board, rank, call->number);
+
+		if (rank != engine->rank &&
+			position_reached(atomic_load(&theirs->position[0]), call->base))
+			sign_check(call, rank);
+	}
+	return call->error ? call->error : host_peers_check(engine, call_needs, call);
+}

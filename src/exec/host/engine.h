@@ -1,0 +1,109 @@
+/*
+ * engine.h - runs plans on host memory: one engine per rank of a communicator.
+ *
+ * A call goes through: its card is free, (unless eager) everyone has arrived and shown
+ * its buffers, the lanes run, lent buffers are given back. host_call_step() does what
+ * can be done without blocking; run.h decides how to wait. Calls of one engine run one
+ * at a time, in the order all ranks agree on.
+ */
+#ifndef EXEC_HOST_ENGINE_H
+#define EXEC_HOST_ENGINE_H
+
+#include "base/dtype.h"
+#include "exec/host/kernel.h"
+#include "exec/lane.h"
+#include "link/board.h"
+#include "link/ref.h"
+
+struct host_engine;
+
+struct host_engine_args {
+	struct board *board; /* borrowed */
+	uint32_t rank;
+	const atomic_int *abort; /* borrowed: non-zero stops every wait */
+	bool zero_copy;
+	uint32_t local_ranks; /* ranks on this host, to know whether cores are short */
+};
+
+enum err host_engine_create(
+	const struct host_engine_args *args, struct host_engine **engine);
+void host_engine_destroy(struct host_engine *engine);
+
+/* The planner of this engine: plans fit its board. */
+struct planner *host_engine_planner(const struct host_engine *engine);
+
+/* What to do, with pointers. */
+struct host_spec {
+	struct plan_key key;
+	enum redop op;
+	union kernel_scalar scalar; /* of REDOP_PREMUL */
+	const void *in;
+	void *out;
+};
+
+enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
+
+/* A call in flight. Plain memory of the caller's; nothing to free. */
+struct host_call {
+	struct host_engine *engine;
+	struct host_spec spec;
+	const struct plan *plan;
+	const struct shape *shape;   /* set once the mode is known */
+	const struct kernel *kernel; /* NULL when nothing is folded */
+	bool scaled;		     /* IN is scaled when read */
+	uint64_t number, base;	     /* call number; position zero of this call */
+	enum host_phase phase;
+	uint32_t peer; /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
+	struct lane lanes[SCHED_LANES_MAX];
+	uint64_t sign;
+	enum err error;
+	/* what it is blocked on, for sleeping and for reports */
+	uint32_t blocked_rank, blocked_lane;
+	uint64_t blocked_want;
+};
+
+/* Begin. Fails without effect on the peers only for want of memory or a bad schedule. */
+enum err host_call_start(
+	struct host_engine *engine, const struct host_spec *spec, struct host_call *call);
+
+/* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
+enum err host_call_step(struct host_call *call);
+
+/* A number that changes whenever the call makes progress. */
+uint64_t host_call_stamp(const struct host_call *call);
+
+/* Slow checks while blocked: abort, a peer that died or left, a call that does not match
+ * ours. OK means keep waiting. */
+enum err host_call_check(struct host_call *call);
+
+/* The engine's own state, for the files of this folder. */
+struct host_buffers {
+	char *in, *out;
+	union kernel_scalar scalar;
+};
+
+struct host_engine {
+	struct board *board;	 /* borrowed */
+	struct ref_table *refs;	 /* owned */
+	struct planner *planner; /* owned */
+	const atomic_int *abort; /* borrowed */
+	uint32_t rank, rank_count;
+	uint32_t spin_turns;
+	uint32_t culprit;  /* the rank the last failure is blamed on */
+	uint64_t number;   /* of the last call begun */
+	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
+	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
+	char *scratch;		      /* owned: TMP chunks */
+	size_t scratch_bytes;
+	/* sends and receives: letters posted to and taken from each peer */
+	uint64_t *posted, *taken; /* owned */
+};
+
+/* The rank that died, left or failed and so cannot do what we need, as a sentence and
+ * ERR_REMOTE; OK when all are well. `needed(rank)` is true for ranks we still need. */
+enum err host_peers_check(struct host_engine *engine,
+	bool (*needed)(const void *what, uint32_t rank), const void *what);
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * move.h - the bytes of one move: fold the inputs, store the outputs.
+ */
+#ifndef EXEC_HOST_MOVE_H
+#define EXEC_HOST_MOVE_H
+
+#include "exec/host/engine.h"
+
+/* Run one tile of a move whose waits are over. */
+void host_move(struct host_call *call, const struct move *move, uint32_t tile);
+
+#endif

@@ -1,0 +1,148 @@
+#include "exec/host/p2p.h"
+
+#include <string.h>
+
+/* Below this a copy through the slot beats waiting for the receiver. */
+enum { EAGER_BYTES = 4 << 10 };
+
+void p2p_init(struct p2p *p2p, struct host_engine *engine, bool is_send, uint32_t peer)
+{
+	*p2p = (struct p2p){.engine = engine, .is_send = is_send, .peer = peer};
+}
+
+static struct box *p2p_box(const struct p2p *p2p)
+{
+	const struct host_engine *engine = p2p->engine;
+
+	return p2p->is_send ? board_box(engine->board, engine->rank, p2p->peer)
+			    : board_box(engine->board, p2p->peer, engine->rank);
+}
+
+static enum err refused(const struct p2p *p2p, const struct box *box)
+{
+	return err_set(ERR_USAGE,
+		"rank %u sends %zu bytes to rank %u, which expects %lu: a send and its "
+		"receive "
+		"must have the same size",
+		p2p->engine->rank, p2p->bytes, p2p->peer, (unsigned long)box->expected);
+}
+
+static void letter_post(struct p2p *p2p, struct box *box, const struct letter *letter)
+{
+	uint64_t number = p2p->engine->posted[p2p->peer]++;
+
+	box->letters[number % BOX_LETTERS] = *letter;
+	word_publish(&box->posted, &box->posted_sleepers, number + 1);
+	p2p->started = true;
+	p2p->done += letter->bytes;
+}
+
+static enum err send_piece(struct p2p *p2p, struct box *box)
+{
+	struct host_engine *engine = p2p->engine;
+	size_t room = engine->board->pair_bytes, left = p2p->bytes - p2p->done;
+	struct letter letter = {.total = p2p->bytes, .bytes = left < room ? left : room};
+	char *slot = board_pair_slot(
+		engine->board, engine->rank, p2p->peer, engine->posted[p2p->peer]);
+
+	memcpy(slot, p2p->data + p2p->done, letter.bytes);
+	letter_post(p2p, box, &letter);
+	return p2p->done == p2p->bytes ? OK : ERR_AGAIN;
+}
+
+static enum err send_step(struct p2p *p2p, struct box *box)
+{
+	struct host_engine *engine = p2p->engine;
+	uint64_t posted = engine->posted[p2p->peer];
+	uint64_t taken = atomic_load_explicit(&box->taken, memory_order_acquire);
+	struct letter letter = {.total = p2p->bytes, .bytes = p2p->bytes};
+
+	if (atomic_load_explicit(&box->refused, memory_order_relaxed))
+		return refused(p2p, box);
+	if (p2p->lent)
+		return taken == posted ? OK : ERR_AGAIN;
+	if (posted - taken >= BOX_LETTERS)
+		return ERR_AGAIN;
+	if (!p2p->started && p2p->bytes > EAGER_BYTES)
+		letter.ref = ref_make(
+			engine->refs, p2p->data, p2p->bytes, &letter.directory);
+	if (letter.ref == REF_NONE)
+		return send_piece(p2p, box);
+	letter_post(p2p, box, &letter);
+	p2p->lent = true;
+	return ERR_AGAIN;
+}
+
+static enum err recv_step(struct p2p *p2p, struct box *box)
+{
+	struct host_engine *engine = p2p->engine;
+	uint64_t number = engine->taken[p2p->peer];
+	struct letter letter;
+	void *from;
+	enum err e = OK;
+
+	if (atomic_load_explicit(&box->posted, memory_order_acquire) == number)
+		return ERR_AGAIN;
+	letter = box->letters[number % BOX_LETTERS];
+	if (letter.total != p2p->bytes || letter.bytes > p2p->bytes - p2p->done) {
+		box->expected = p2p->bytes;
+		atomic_store(&box->refused, 1);
+		word_publish(&box->taken, &box->taken_sleepers, number);
+		return err_set(ERR_USAGE,
+			"rank %u receives %zu bytes from rank %u, which sends %lu: a "
+			"send and its "
+			"receive must have the same size",
+			engine->rank, p2p->bytes, p2p->peer, (unsigned long)letter.total);
+	}
+	from = board_pair_slot(engine->board, p2p->peer, engine->rank, number);
+	if (letter.ref != REF_NONE)
+		e = ref_follow(
+			engine->refs, p2p->peer, letter.ref, letter.directory, &from);
+	if (e)
+		return e;
+	if (letter.bytes)
+		kernel_copy(p2p->data + p2p->done, from, letter.bytes);
+	p2p->done += letter.bytes;
+	engine->taken[p2p->peer] = number + 1;
+	word_publish(&box->taken, &box->taken_sleepers, number + 1);
+	return p2p->done == p2p->bytes ? OK : ERR_AGAIN;
+}
+
+enum err p2p_step(struct p2p *p2p)
+{
+	struct box *box = p2p_box(p2p);
+	enum err e;
+	size_t before;
+
+	do { /* pieces go on as long as there are letters */
+		before = p2p->done;
+		e = p2p->is_send ? send_step(p2p, box) : recv_step(p2p, box);
+	} while (e == ERR_AGAIN && p2p->done != before && !p2p->lent);
+	return e;
+}
+
+static bool p2p_needs(const void *what, uint32_t rank)
+{
+	return rank == ((const struct p2p *)what)->peer;
+}
+
+enum err p2p_check(struct p2p *p2p)
+{
+	struct box *box = p2p_box(p2p);
+	uint64_t posted = atomic_load(&box->posted);
+
+	if (p2p->engine->abort && atomic_load(p2p->engine->abort))
+		return err_set(ERR_REMOTE, "the communicator was aborted");
+	/* what was posted before the sender left can still be taken */
+	if (!p2p->is_send && posted != p2p->engine->taken[p2p->peer])
+		return OK;
+	return host_peers_check(p2p->engine, p2p_needs, p2p);
+}
+
+_Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers)
+{
+	struct box *box = p2p_box(p2p);
+
+	*sleepers = p2p->is_send ? &box->taken_sleepers : &box->posted_sleepers;
+	return p2p->is_send ? &box->taken : &box->posted;
+}

@@ -1,0 +1,35 @@
+/*
+ * p2p.h - one send or one receive.
+ *
+ * The k-th letter a rank posts to a peer is the k-th that peer takes. A message whose
+ * buffer the receiver can reach is one letter that says where it is, and the send is
+ * complete when the letter has been taken. Any other message goes piece by piece through
+ * the pair's slots, and the send is complete when the last piece has been posted.
+ */
+#ifndef EXEC_HOST_P2P_H
+#define EXEC_HOST_P2P_H
+
+#include "exec/host/engine.h"
+
+struct p2p {
+	struct host_engine *engine;
+	bool is_send;
+	uint32_t peer;
+	char *data;
+	size_t bytes, done;
+	bool started; /* a first letter was posted or taken */
+	bool lent;    /* send: waiting for the letter to be taken */
+};
+
+void p2p_init(struct p2p *p2p, struct host_engine *engine, bool is_send, uint32_t peer);
+
+/* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
+enum err p2p_step(struct p2p *p2p);
+
+/* Slow checks while blocked, as host_call_check(). */
+enum err p2p_check(struct p2p *p2p);
+
+/* The word it is blocked on, to sleep on. */
+_Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers);
+
+#endif

@@ -1,0 +1,210 @@
+#include "exec/host/run.h"
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/param.h"
+
+enum {
+	YIELD_NS = 1000000,    /* yield this long before sleeping */
+	SLEEP_US = 10000,      /* sleep at most this long between slow checks */
+	SLEEP_SHARED_US = 500, /* .. when one thread drives several jobs */
+	CLOCK_EVERY = 16       /* yields between looks at the clock */
+};
+
+/* How long this thread has been without progress. */
+struct idle {
+	uint32_t turns, spin_turns;
+	uint64_t since_ns;
+};
+
+static enum err deadline_check(const struct idle *idle)
+{
+	int64_t limit_s = param_int(PARAM_TIMEOUT);
+	uint64_t waited = clock_ns() - idle->since_ns;
+
+	if (limit_s > 0 && waited > (uint64_t)limit_s * 1000000000u)
+		return err_set(ERR_TIMEOUT, "no progress for %ld s (WEFT_TIMEOUT_SEC)",
+			(long)limit_s);
+	return OK;
+}
+
+/* Spin and yield; true when it is time for the slow checks and a sleep. */
+static bool idle_turn(struct idle *idle)
+{
+	if (++idle->turns <= idle->spin_turns) {
+		cpu_relax();
+		return false;
+	}
+	if (!idle->since_ns)
+		idle->since_ns = clock_ns();
+	if ((idle->turns - idle->spin_turns) % CLOCK_EVERY ||
+		clock_ns() - idle->since_ns < YIELD_NS) {
+		sched_yield();
+		return false;
+	}
+	return true;
+}
+
+static void idle_reset(struct idle *idle)
+{
+	idle->turns = 0;
+	idle->since_ns = 0;
+}
+
+static void call_sleep(const struct host_call *call, uint32_t timeout_us)
+{
+	const struct board *board = call->engine->board;
+	uint64_t number = call->blocked_want >> BOARD_CALL_SHIFT;
+	struct card *card = board_card(board, call->blocked_rank, number);
+	_Atomic uint64_t *word = &card->position[call->blocked_lane];
+	uint64_t seen = atomic_load(word);
+
+	if (!position_reached(seen, call->blocked_want))
+		word_sleep(word, &card->sleepers, seen, timeout_us);
+}
+
+enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
+{
+	struct idle idle = {.spin_turns = engine->spin_turns};
+	struct host_call call;
+	uint64_t stamp = 0;
+	enum err e = host_call_start(engine, spec, &call);
+
+	if (e)
+		return e;
+	while ((e = host_call_step(&call)) == ERR_AGAIN) {
+		uint64_t now = host_call_stamp(&call);
+
+		if (now != stamp)
+			idle_reset(&idle);
+		stamp = now;
+		if (!idle_turn(&idle))
+			continue;
+		e = host_call_check(&call);
+		if (!e)
+			e = deadline_check(&idle);
+		if (e)
+			return e;
+		call_sleep(&call, SLEEP_US);
+	}
+	return e;
+}
+
+static bool jobs_conflict(const struct host_job *a, const struct host_job *b)
+{
+	if (a->engine != b->engine || a->kind != b->kind)
+		return false;
+	return a->kind == JOB_COLL ||
+	       (a->p2p.peer == b->p2p.peer && a->p2p.is_send == b->p2p.is_send);
+}
+
+static void jobs_order(struct host_job *jobs, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		jobs[i].before = NULL;
+		jobs[i].started = false;
+		jobs[i].result = ERR_AGAIN;
+		for (uint32_t j = i; j-- > 0 && !jobs[i].before;)
+			if (jobs_conflict(&jobs[i], &jobs[j]))
+				jobs[i].before = &jobs[j];
+	}
+}
+
+/* One attempt at one job; *moved when anything happened. */
+static enum err job_step(struct host_job *job, bool *moved)
+{
+	uint64_t stamp;
+
+	if (job->before && job->before->result)
+		return ERR_AGAIN;
+	if (!job->started) {
+		enum err e = OK;
+
+		job->started = true;
+		*moved = true;
+		if (job->kind == JOB_COLL)
+			e = host_call_start(job->engine, &job->spec, &job->call);
+		if (e)
+			return e;
+	}
+	if (job->kind == JOB_COLL) {
+		stamp = host_call_stamp(&job->call);
+		job->result = host_call_step(&job->call);
+		*moved = *moved || stamp != host_call_stamp(&job->call);
+	} else {
+		stamp = job->p2p.done + job->p2p.started;
+		job->result = p2p_step(&job->p2p);
+		*moved = *moved || stamp != job->p2p.done + job->p2p.started;
+	}
+	*moved = *moved || !job->result;
+	return job->result;
+}
+
+static enum err jobs_check(
+	struct host_job *jobs, uint32_t count, struct host_job **sleeper)
+{
+	enum err e = OK;
+
+	*sleeper = NULL;
+	for (uint32_t i = 0; i < count && !e; i++) {
+		if (!jobs[i].result || !jobs[i].started)
+			continue;
+		e = jobs[i].kind == JOB_COLL ? host_call_check(&jobs[i].call)
+					     : p2p_check(&jobs[i].p2p);
+		if (!*sleeper)
+			*sleeper = &jobs[i];
+	}
+	return e;
+}
+
+static void job_sleep(const struct host_job *job, uint32_t timeout_us)
+{
+	_Atomic uint32_t *sleepers;
+	_Atomic uint64_t *word;
+
+	if (job->kind == JOB_COLL) {
+		call_sleep(&job->call, timeout_us);
+		return;
+	}
+	word = p2p_word(&job->p2p, &sleepers);
+	word_sleep(word, sleepers,
+		job->p2p.is_send ? atomic_load(word) : job->engine->taken[job->p2p.peer],
+		timeout_us);
+}
+
+enum err host_run(struct host_job *jobs, uint32_t count)
+{
+	struct idle idle = {.spin_turns = count ? jobs[0].engine->spin_turns : 0};
+	uint32_t left = count;
+
+	jobs_order(jobs, count);
+	while (left) {
+		struct host_job *sleeper;
+		bool moved = false;
+		enum err e = OK;
+
+		left = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			if (!jobs[i].result)
+				continue;
+			e = job_step(&jobs[i], &moved);
+			if (e && e != ERR_AGAIN)
+				return e;
+			left += e == ERR_AGAIN;
+		}
+		if (moved)
+			idle_reset(&idle);
+		if (!left || moved || !idle_turn(&idle))
+			continue;
+		e = jobs_check(jobs, count, &sleeper);
+		if (!e)
+			e = deadline_check(&idle);
+		if (e)
+			return e;
+		if (sleeper)
+			job_sleep(sleeper, left == 1 ? SLEEP_US : SLEEP_SHARED_US);
+	}
+	return OK;
+}

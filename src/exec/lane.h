@@ -1,0 +1,37 @@
+/*
+ * lane.h - the interpreter: steps one lane of a program through its tiles.
+ *
+ * The state is three integers. An engine gives three answers: has this position been
+ * reached, move these bytes, announce this position. The host engine answers with memory
+ * and the simulation with virtual time; both run exactly these steps.
+ */
+#ifndef EXEC_LANE_H
+#define EXEC_LANE_H
+
+#include "plan/plan.h"
+
+struct lane {
+	uint32_t tile, move;
+	uint32_t wait; /* waits of the current move already satisfied */
+};
+
+enum lane_result { LANE_DONE, LANE_BLOCKED };
+
+struct lane_ops {
+	/* Has wait->rank retired wait->position moves of `tile` (already minus back)? */
+	bool (*reached)(void *engine, const struct wait *wait, uint32_t tile);
+	void (*run)(void *engine, const struct move *move, uint32_t lane, uint32_t tile);
+	/* `retired` moves of this lane are done, over all tiles. */
+	void (*publish)(void *engine, uint32_t lane, uint64_t retired);
+};
+
+/* Moves at the start of lane that neither wait nor touch memory: they can be announced
+ * together with the rank's arrival. */
+uint32_t lane_lead(const struct program *program, uint32_t lane);
+
+/* Run until done or blocked; when blocked, *blocked (if not NULL) is what it waits for,
+ * and lane->tile - (*blocked)->back the tile. */
+enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lane *lane,
+	const struct lane_ops *ops, void *engine, const struct wait **blocked);
+
+#endif

@@ -1,0 +1,242 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+#include "tune/choose.h"
+
+enum {
+	CACHE_PLANS = 64, /* direct mapped */
+	CACHE_LINE = 64,
+	STAGE_DEPTH = 2,
+	POSITION_MAX = 1 << 22 /* moves of one call; a position has 24 bits for them */
+};
+
+/* One lowered program, kept for the life of the planner. */
+struct kept_program {
+	const struct sched_kind *kind;
+	uint32_t root;
+	enum lower_mode mode;
+	uint32_t depth;
+	struct program *program; /* owned */
+	struct kept_program *next;
+};
+
+struct planner {
+	struct plan_room room;
+	struct kept_program *programs;	/* owned */
+	struct plan plans[CACHE_PLANS]; /* key.coll is COLL_COUNT where empty */
+};
+
+enum err planner_create(const struct plan_room *room, struct planner **planner)
+{
+	struct planner *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return err_set(ERR_SYSTEM, "no memory for a planner");
+	p->room = *room;
+	for (uint32_t i = 0; i < CACHE_PLANS; i++)
+		p->plans[i].key.coll = COLL_COUNT;
+	*planner = p;
+	return OK;
+}
+
+void planner_destroy(struct planner *planner)
+{
+	if (!planner)
+		return;
+	while (planner->programs) {
+		struct kept_program *kept = planner->programs;
+
+		planner->programs = kept->next;
+		program_destroy(kept->program);
+		free(kept);
+	}
+	free(planner);
+}
+
+static enum err program_get(struct planner *planner, const struct lower_args *args,
+	const struct program **program)
+{
+	struct kept_program *kept;
+	enum err e;
+
+	for (kept = planner->programs; kept; kept = kept->next)
+		if (kept->kind == args->kind && kept->root == args->root &&
+			kept->mode == args->mode && kept->depth == args->depth) {
+			*program = kept->program;
+			return OK;
+		}
+	kept = calloc(1, sizeof(*kept));
+	if (!kept)
+		return err_set(ERR_SYSTEM, "no memory for a program");
+	*kept = (struct kept_program){.kind = args->kind,
+		.root = args->root,
+		.mode = args->mode,
+		.depth = args->depth};
+	e = program_lower(args, &kept->program);
+	if (e) {
+		free(kept);
+		return e;
+	}
+	kept->next = planner->programs;
+	planner->programs = kept;
+	*program = kept->program;
+	return OK;
+}
+
+static size_t round_up(size_t value, size_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+/* The largest tile whose slots fit in the stage; never more than asked, never 0. */
+static size_t tile_that_fits(
+	const struct program *program, size_t wanted, size_t stage_bytes)
+{
+	size_t slots = (size_t)program->slot_count_max * program->slot_chunks;
+	size_t fits = slots ? stage_bytes / slots / CACHE_LINE * CACHE_LINE : wanted;
+
+	return wanted < fits ? wanted : fits;
+}
+
+static uint32_t program_length(const struct program *program)
+{
+	uint32_t longest = 1;
+
+	for (uint32_t i = 0; i < program->rank_count * SCHED_LANES_MAX; i++)
+		longest = program->lengths[i] > longest ? program->lengths[i] : longest;
+	return longest;
+}
+
+/* Settle chunk and tile sizes. `tile` 0 asks for one tile. */
+static enum err shape_init(
+	struct shape *shape, const struct plan_key *key, size_t tile, size_t stage)
+{
+	const struct program *program = shape->program;
+	size_t bytes = key->count * dtype_size(key->type), chunks = program->chunk_count;
+
+	shape->total_bytes = bytes;
+	shape->chunk_bytes = bytes;
+	if (coll_is_vector(key->coll) && chunks > 1)
+		shape->chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
+	shape->tile_bytes = tile ? tile : round_up(shape->chunk_bytes, CACHE_LINE);
+	if (shape->tile_bytes > shape->chunk_bytes)
+		shape->tile_bytes = round_up(shape->chunk_bytes, CACHE_LINE);
+	shape->tile_bytes = tile_that_fits(program, shape->tile_bytes, stage);
+	if (!shape->tile_bytes)
+		return err_set(ERR_INTERNAL,
+			"a stage of %zu bytes is too small for %s of %u ranks", stage,
+			coll_name(key->coll), program->rank_count);
+	shape->tile_count = (uint32_t)((shape->chunk_bytes + shape->tile_bytes - 1) /
+				       shape->tile_bytes);
+	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program_length(program) >
+		POSITION_MAX)
+		return err_set(ERR_USAGE,
+			"%s of %zu elements needs too many tiles of %zu bytes",
+			coll_name(key->coll), key->count, shape->tile_bytes);
+	shape->slot_bytes = round_up(
+		shape->tile_bytes * program->slot_chunks, CACHE_LINE);
+	return OK;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * 0x100000001b3u;
+}
+
+/* Everything two ranks must agree on: the call, the schedules and the tiles. */
+static uint64_t plan_sign(const struct plan_key *key, const struct choice *choice)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	hash = mix(mix(mix(mix(hash, key->coll), key->type), key->root), key->count);
+	hash = mix(mix(hash, choice->direct_tile), choice->staged_tile);
+	for (const char *c = choice->staged->name; *c; c++)
+		hash = mix(hash, (unsigned char)*c);
+	for (const char *c = choice->direct ? choice->direct->name : ""; *c; c++)
+		hash = mix(hash, (unsigned char)*c);
+	return hash;
+}
+
+static enum err plan_build(
+	struct planner *planner, const struct plan_key *key, struct plan *plan)
+{
+	const struct plan_room *room = &planner->room;
+	struct choose_args ask = {.coll = key->coll,
+		.rank_count = room->rank_count,
+		.bytes = key->count * dtype_size(key->type),
+		.eager_bytes = room->eager_bytes};
+	struct lower_args lower = {.rank_count = room->rank_count,
+		.rank = room->rank,
+		.root = coll_has_root(key->coll) ? key->root : 0};
+	struct choice choice;
+	enum err e = choose(&ask, &choice);
+
+	if (e)
+		return e;
+	plan->key = *key;
+	plan->eager = choice.eager;
+	plan->sign = plan_sign(key, &choice);
+	lower.kind = choice.staged;
+	lower.mode = MODE_STAGED;
+	lower.depth = choice.eager ? 1 : STAGE_DEPTH;
+	e = program_get(planner, &lower, &plan->shapes[MODE_STAGED].program);
+	if (!e)
+		e = shape_init(&plan->shapes[MODE_STAGED], key, choice.staged_tile,
+			choice.eager ? room->eager_bytes : room->bulk_bytes);
+	if (e || choice.eager)
+		return e;
+	lower.kind = choice.direct;
+	lower.mode = MODE_DIRECT;
+	e = program_get(planner, &lower, &plan->shapes[MODE_DIRECT].program);
+	if (!e)
+		e = shape_init(&plan->shapes[MODE_DIRECT], key, choice.direct_tile,
+			room->bulk_bytes);
+	return e;
+}
+
+static bool key_equal(const struct plan_key *a, const struct plan_key *b)
+{
+	return a->coll == b->coll && a->type == b->type && a->root == b->root &&
+	       a->count == b->count;
+}
+
+static uint32_t key_slot(const struct plan_key *key)
+{
+	uint64_t mix = key->count * 0x9e3779b97f4a7c15u;
+
+	mix ^= (uint64_t)key->coll << 8 ^ (uint64_t)key->type << 4 ^
+	       (uint64_t)key->root << 16;
+	return (uint32_t)((mix ^ mix >> 29 ^ mix >> 58) % CACHE_PLANS);
+}
+
+enum err plan_get(
+	struct planner *planner, const struct plan_key *key, const struct plan **plan)
+{
+	struct plan *slot = &planner->plans[key_slot(key)];
+	struct plan built = {0};
+	enum err e;
+
+	if (!key_equal(&slot->key, key)) {
+		e = plan_build(planner, key, &built);
+		if (e)
+			return e;
+		*slot = built;
+	}
+	*plan = slot;
+	return OK;
+}
+
+size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile)
+{
+	size_t offset = (size_t)tile * shape->tile_bytes, length = shape->chunk_bytes;
+
+	if (coll_is_vector(shape->program->coll)) {
+		size_t begin = chunk * shape->chunk_bytes;
+		size_t left = begin < shape->total_bytes ? shape->total_bytes - begin : 0;
+
+		length = left < length ? left : length;
+	}
+	length = length > offset ? length - offset : 0;
+	return length < shape->tile_bytes ? length : shape->tile_bytes;
+}

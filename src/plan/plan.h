@@ -1,0 +1,56 @@
+/*
+ * plan.h - one call becomes one plan: schedule, mode, chunk and tile sizes.
+ *
+ * A plan depends on what is called and how much of it, not on pointers, so a repeated
+ * call finds it by its key and starts at once. Programs are shared by all sizes.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include "base/dtype.h"
+#include "sched/lower.h"
+
+struct plan_key {
+	enum coll coll;
+	enum dtype type;
+	uint32_t root;
+	size_t count; /* elements, as in nccl.h */
+};
+
+/* A program and the sizes it runs with. */
+struct shape {
+	const struct program *program; /* borrowed from the planner */
+	size_t chunk_bytes;	       /* distance between chunks */
+	size_t total_bytes; /* of the vector; chunks beyond it are short or empty */
+	size_t tile_bytes;
+	size_t slot_bytes; /* stage slot, rounded to cache lines */
+	uint32_t tile_count;
+};
+
+struct plan {
+	struct plan_key key;
+	bool eager;
+	uint64_t sign; /* ranks with the same sign run the same programs */
+	struct shape
+		shapes[2]; /* by enum lower_mode; an eager plan has only the staged one */
+};
+
+/* What the planner must know of the board it plans for. */
+struct plan_room {
+	uint32_t rank_count, rank;
+	size_t eager_bytes, bulk_bytes;
+};
+
+struct planner;
+
+enum err planner_create(const struct plan_room *room, struct planner **planner);
+void planner_destroy(struct planner *planner);
+
+/* The plan for a key. Borrowed; valid until the next plan_get() on this planner. */
+enum err plan_get(
+	struct planner *planner, const struct plan_key *key, const struct plan **plan);
+
+/* Bytes of tile `tile` of `chunk`; 0 when the chunk ends before it. */
+size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile);
+
+#endif

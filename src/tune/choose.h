@@ -1,0 +1,35 @@
+/*
+ * choose.h - which schedule a call of a given size gets on host memory.
+ *
+ * A small call is eager: its data rides on the board and nobody waits for anybody to
+ * arrive. A larger one begins with everyone showing where its buffers are; then the
+ * direct schedule is used when all can be reached in place and the staged one when not.
+ */
+#ifndef TUNE_CHOOSE_H
+#define TUNE_CHOOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "sched/catalog.h"
+
+struct choose_args {
+	enum coll coll;
+	uint32_t rank_count;
+	size_t bytes;	    /* of the vector, or of one rank's block */
+	size_t eager_bytes; /* room for staged data on a card */
+};
+
+struct choice {
+	bool eager;
+	const struct sched_kind
+		*direct; /* when buffers can be reached; unset when eager */
+	const struct sched_kind *staged; /* when they cannot, or when eager */
+	size_t direct_tile, staged_tile; /* bytes; 0: one tile whatever the size */
+};
+
+/* Decide. WEFT_SCHEDULE overrides by name; ERR_USAGE when it names nothing usable. */
+enum err choose(const struct choose_args *args, struct choice *choice);
+
+#endif

@@ -1,0 +1,141 @@
+/* Environment beats file beats default; bad values fall back and say so once. */
+#include "base/param.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static char folder[] = "/tmp/weft-param-XXXXXX";
+static char conf[256], logged[256];
+
+static void conf_write(void)
+{
+	FILE *file = fopen(conf, "w");
+
+	TRUE(file);
+	fputs("# a comment\nWEFT_SPIN=7\r\nWEFT_SPIN=8\n#WEFT_CMA=1\nnonsense\n=x\n"
+	      "NCCL_HOSTID==a=b\nWEFT_TILE=0x100\nNCCL_ALGO=Ring\n",
+		file);
+	EQ(fclose(file), 0);
+}
+
+/* How often a text stands in the log. */
+static int log_count(const char *text)
+{
+	static char content[1 << 16];
+	FILE *file = fopen(logged, "r");
+	size_t bytes = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
+	int count = 0;
+
+	if (file)
+		fclose(file);
+	content[bytes] = '\0';
+	for (const char *at = content; (at = strstr(at, text)); at++)
+		count++;
+	return count;
+}
+
+static void table_is_complete(void)
+{
+	enum param id;
+
+	for (int i = 0; i < PARAM_COUNT; i++) {
+		const struct param_info *info = param_info((enum param)i);
+
+		TRUE(info->name && info->meaning);
+		TRUE(!strncmp(info->name, "NCCL_", 5) ||
+			!strncmp(info->name, "WEFT_", 5));
+		TRUE(info->kind == PARAM_TEXT || info->lowest < info->highest);
+		TRUE(param_find(info->name, &id));
+		EQ(id, i);
+	}
+	TRUE(!param_find("NCCL_NONSENSE", &id));
+	TRUE(!param_find("", &id));
+}
+
+static void sources_are_ranked(void)
+{
+	EQ(param_int(PARAM_SPIN), 7); /* the first line of a name wins */
+	EQ(param_origin(PARAM_SPIN), PARAM_FROM_FILE);
+	EQ_STR(param_text(PARAM_HOSTID), "=a=b");
+	EQ(param_int(PARAM_TILE), 32); /* the environment's octal beats the file */
+	EQ(param_origin(PARAM_TILE), PARAM_FROM_ENVIRONMENT);
+	EQ(param_text(PARAM_ALGO) == NULL, 1); /* set to nothing hides the file */
+	EQ(param_int(PARAM_CMA), -2);
+	EQ(param_origin(PARAM_CMA), PARAM_FROM_DEFAULT);
+	EQ(param_int(PARAM_ZERO_COPY), 1);
+	EQ(param_int(PARAM_COMM_BLOCKING), INT_MIN);
+	EQ_STR(param_text(PARAM_DEBUG_TIMESTAMP_LEVELS), "WARN");
+	EQ(param_text(PARAM_ISA) == NULL, 1);
+}
+
+static void bad_values_fall_back(void)
+{
+	EQ(param_int(PARAM_BOOT_TIMEOUT), 120); /* "12x" */
+	EQ(param_origin(PARAM_BOOT_TIMEOUT), PARAM_FROM_DEFAULT);
+	EQ(param_int(PARAM_TIMEOUT), 0); /* out of range */
+	EQ(param_int(PARAM_BOOT_TIMEOUT), 120);
+	EQ(log_count("Invalid value 12x for WEFT_BOOT_TIMEOUT_SEC, using default 120."),
+		1);
+	EQ(log_count("Invalid value -3 for WEFT_TIMEOUT_SEC, using default 0."), 1);
+	EQ(log_count("NCCL INFO WEFT_SPIN set by environment to 7.\n"), 1);
+	EQ(log_count("NCCL INFO NCCL_HOSTID set by environment to =a=b\n"), 1);
+	EQ(log_count("NCCL_DEBUG"), 0);
+	EQ_STR(param_text(PARAM_SECRET), "hush");
+	EQ(log_count("hush"), 0);
+}
+
+static void forgetting_reads_again(void)
+{
+	const char *before = param_text(PARAM_HOSTID);
+
+	setenv("NCCL_HOSTID", "new", 1);
+	EQ_STR(param_text(PARAM_HOSTID), "=a=b");
+	param_forget(PARAM_HOSTID);
+	EQ_STR(param_text(PARAM_HOSTID), "new");
+	EQ_STR(before, "=a=b"); /* still readable */
+}
+
+static void *reader(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 1000; i++) {
+		EQ(param_int(PARAM_SHM_DISABLE), 1);
+		if (i % 100 == 0)
+			param_forget(PARAM_SHM_DISABLE);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[4];
+
+	TRUE(mkdtemp(folder));
+	snprintf(conf, sizeof(conf), "%s/conf", folder);
+	snprintf(logged, sizeof(logged), "%s/log", folder);
+	conf_write();
+	setenv("NCCL_CONF_FILE", conf, 1);
+	setenv("NCCL_DEBUG", "INFO", 1);
+	setenv("NCCL_DEBUG_FILE", logged, 1);
+	setenv("WEFT_TILE", "040", 1);
+	setenv("NCCL_ALGO", "", 1);
+	setenv("WEFT_BOOT_TIMEOUT_SEC", "12x", 1);
+	setenv("WEFT_TIMEOUT_SEC", "-3", 1);
+	setenv("NCCL_SHM_DISABLE", " 1 ", 1);
+	setenv("WEFT_SECRET", "hush", 1);
+	table_is_complete();
+	sources_are_ranked();
+	bad_values_fall_back();
+	forgetting_reads_again();
+	for (int i = 0; i < 4; i++)
+		EQ(pthread_create(&threads[i], NULL, reader, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		EQ(pthread_join(threads[i], NULL), 0);
+	unlink(conf);
+	unlink(logged);
+	EQ(rmdir(folder), 0);
+	return 0;
+}

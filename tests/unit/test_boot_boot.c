@@ -1,0 +1,346 @@
+/* Ranks meet, or all learn why not; strangers are no hindrance. Ranks are threads. */
+#include "boot/boot.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/param.h"
+#include "test.h"
+
+enum { RANKS_MAX = 64 };
+
+/* Where family and name stand in an id: see struct id_body. */
+enum { ID_SECRET = 8, ID_NAME = 44 };
+
+struct seat {
+	struct boot_args args;
+	pthread_t thread;
+	uint32_t record[4];
+	enum err e;
+	char sentence[512];
+	uint32_t records[RANKS_MAX * 4];
+};
+
+static struct boot_id id, spare[3];
+static struct seat seats[RANKS_MAX];
+
+static void set(const char *name, enum param param, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+	param_forget(param);
+}
+
+static void *meet(void *argument)
+{
+	struct seat *seat = argument;
+
+	seat->e = boot_meet(&seat->args, seat->records);
+	snprintf(seat->sentence, sizeof(seat->sentence), "%s", seat->e ? err_last() : "");
+	return NULL;
+}
+
+/* Seats for ranks 0 .. count-1 of `rank_count` at `id`; the test may change them. */
+static void seats_set(uint32_t count, uint32_t rank_count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct seat *seat = &seats[i];
+
+		memset(seat, 0, sizeof(*seat));
+		seat->record[0] = 1000 + i;
+		seat->record[3] = ~i;
+		seat->args = (struct boot_args){.ids = &id,
+			.id_count = 1,
+			.rank = i,
+			.rank_count = rank_count,
+			.record = seat->record,
+			.record_bytes = sizeof(seat->record)};
+	}
+}
+
+static double seats_run(uint32_t count)
+{
+	uint64_t begin = clock_ns();
+
+	for (uint32_t i = 0; i < count; i++)
+		EQ(pthread_create(&seats[i].thread, NULL, meet, &seats[i]), 0);
+	for (uint32_t i = 0; i < count; i++)
+		EQ(pthread_join(seats[i].thread, NULL), 0);
+	return (double)(clock_ns() - begin) / 1e6;
+}
+
+static void all_met(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (seats[i].e)
+			fprintf(stderr, "rank %u: %s\n", i, seats[i].sentence);
+		EQ(seats[i].e, OK);
+		for (uint32_t j = 0; j < count; j++) {
+			EQ(seats[i].records[4 * j], 1000 + j);
+			EQ(seats[i].records[4 * j + 3], ~j);
+		}
+	}
+}
+
+static void all_failed(uint32_t count, enum err code, const char *part)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		EQ(seats[i].e, code);
+		if (!strstr(seats[i].sentence, part))
+			EQ_STR(seats[i].sentence, part);
+	}
+}
+
+static void ranks_meet(uint32_t count)
+{
+	EQ(boot_id_create(&id), OK);
+	seats_set(count, count);
+	printf("%u ranks met in %.2f ms\n", count, seats_run(count));
+	all_met(count);
+}
+
+/* A used id is refused at once, as is one that was never an id. */
+static void old_ids_are_refused(void)
+{
+	static struct boot_id zero;
+
+	ranks_meet(2);
+	seats_set(1, 2);
+	TRUE(seats_run(1) < 500);
+	all_failed(1, ERR_REMOTE, "nobody listens any more");
+	id = zero;
+	seats_set(1, 2);
+	seats_run(1);
+	all_failed(1, ERR_ARGUMENT, "not made by this version");
+}
+
+static void wrong_secret(void)
+{
+	struct boot_id wrong;
+
+	EQ(boot_id_create(&id), OK);
+	wrong = id;
+	wrong.bytes[ID_SECRET] ^= 1;
+	TRUE(boot_id_hash(&wrong) != boot_id_hash(&id));
+	seats_set(1, 2);
+	seats[0].args.ids = &wrong;
+	seats_run(1);
+	all_failed(1, ERR_USAGE, "does not know this id's secret");
+	seats_set(2, 2);
+	seats_run(2); /* the root took no notice */
+	all_met(2);
+}
+
+static void claims_must_fit(void)
+{
+	EQ(boot_id_create(&id), OK);
+	seats_set(3, 3);
+	seats[2].args.rank = 1;
+	seats_run(3);
+	all_failed(3, ERR_USAGE, "two ranks say that they are rank 1 of 3");
+
+	EQ(boot_id_create(&id), OK);
+	seats_set(3, 3);
+	seats[1].args.rank_count = 2;
+	seats_run(3);
+	all_failed(3, ERR_USAGE, "ranks, rank ");
+
+	EQ(boot_id_create(&id), OK);
+	seats_set(2, 2);
+	seats[1].args.record_bytes = 12;
+	seats_run(2);
+	all_failed(2, ERR_USAGE, "they run different versions");
+
+	seats_set(1, 1);
+	seats[0].args.rank = 1;
+	seats_run(1);
+	all_failed(1, ERR_ARGUMENT, "no rank 1 among 1");
+}
+
+static void missing_ranks_are_named(void)
+{
+	double ms;
+
+	set("WEFT_BOOT_TIMEOUT_SEC", PARAM_BOOT_TIMEOUT, "1");
+	EQ(boot_id_create(&id), OK);
+	seats_set(3, 9);
+	seats[2].args.rank = 4;
+	ms = seats_run(3);
+	TRUE(ms > 900 && ms < 1900);
+	all_failed(3, ERR_TIMEOUT, "ranks 2-3, 5-8 of 9 did not come within 1 s");
+	set("WEFT_BOOT_TIMEOUT_SEC", PARAM_BOOT_TIMEOUT, NULL);
+}
+
+static void *raise_later(void *word)
+{
+	usleep(50000);
+	atomic_store((atomic_int *)word, 1);
+	return NULL;
+}
+
+/* One rank gives up; the other hears of it long before the deadline. */
+static void abort_ends_the_wait(void)
+{
+	static atomic_int word;
+	pthread_t thread;
+
+	EQ(boot_id_create(&id), OK);
+	seats_set(2, 3);
+	seats[0].args.abort = &word;
+	EQ(pthread_create(&thread, NULL, raise_later, &word), 0);
+	TRUE(seats_run(2) < 500);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(seats[0].e, ERR_REMOTE);
+	TRUE(strstr(seats[0].sentence, "aborted"));
+	EQ(seats[1].e, ERR_REMOTE);
+	TRUE(strstr(seats[1].sentence, "rank 0 left before all 3 ranks had come"));
+}
+
+static int stranger_connect(void)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int used = sprintf(to.sun_path + 1, "weft-");
+
+	for (int i = 0; i < 16; i++)
+		used += sprintf(to.sun_path + 1 + used, "%02x", id.bytes[ID_NAME + i]);
+	EQ(connect(fd, (struct sockaddr *)&to,
+		   (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)used)),
+		0);
+	return fd;
+}
+
+/* Silent ones, noisy ones, one that knows the magic, one that leaves; more than the door
+ * holds. */
+static void strangers_are_no_hindrance(void)
+{
+	enum { CROWD = 400 };
+	int fds[CROWD];
+	char noise[700];
+
+	memset(noise, 'x', sizeof(noise));
+	EQ(boot_id_create(&id), OK);
+	for (int i = 0; i < CROWD; i++) {
+		fds[i] = stranger_connect();
+		if (i % 4 == 1)
+			send(fds[i], noise, sizeof(noise), MSG_NOSIGNAL);
+		if (i % 4 == 2)
+			send(fds[i], "WEFTBT01xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 40,
+				MSG_NOSIGNAL);
+		if (i == 3)
+			close(fds[i]);
+	}
+	send(fds[2], noise, sizeof(noise), MSG_NOSIGNAL); /* a wrong proof */
+	seats_set(8, 8);
+	printf("8 ranks met among %d strangers in %.2f ms\n", CROWD, seats_run(8));
+	all_met(8);
+	for (int i = 0; i < CROWD; i++)
+		if (i != 3)
+			close(fds[i]);
+}
+
+static void spare_ids_go_home(void)
+{
+	struct seat *seat = &seats[0];
+
+	for (int i = 0; i < 3; i++)
+		EQ(boot_id_create(&spare[i]), OK);
+	id = spare[0];
+	seats_set(2, 2);
+	seats[0].args.ids = seats[1].args.ids = spare;
+	seats[0].args.id_count = seats[1].args.id_count = 3;
+	seats_run(2);
+	all_met(2);
+	id = spare[2];
+	for (int tries = 0; tries < 100; tries++) { /* it goes within moments */
+		usleep(5000);
+		seats_set(1, 1);
+		meet(seat);
+		if (seat->e)
+			break;
+		EQ(boot_id_create(&id), OK);
+	}
+	EQ(seat->e, ERR_REMOTE);
+}
+
+/* A port that was free a moment ago. */
+static int free_port(int family)
+{
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+	struct sockaddr_in v4 = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t bytes = family == AF_INET ? sizeof(v4) : sizeof(v6);
+	struct sockaddr *at = family == AF_INET ? (void *)&v4 : (void *)&v6;
+	int fd = socket(family, SOCK_STREAM, 0);
+	int port = -1;
+
+	if (fd >= 0 && !bind(fd, at, bytes) && !getsockname(fd, at, &bytes))
+		port = ntohs(family == AF_INET ? v4.sin_port : v6.sin6_port);
+	if (fd >= 0)
+		close(fd);
+	return port;
+}
+
+static void address_meets(int family, const char *format)
+{
+	static struct boot_id each[4];
+	int port = free_port(family);
+	char text[64];
+
+	if (port < 0)
+		return; /* no IPv6 here */
+	snprintf(text, sizeof(text), format, port);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, text);
+	for (int round = 0; round < 2; round++) { /* the port is free again at once */
+		seats_set(4, 4);
+		for (int i = 0; i < 4; i++) { /* every rank may make the id for itself */
+			EQ(boot_id_create(&each[i]), OK);
+			EQ(memcmp(&each[i], &each[0], sizeof(id)), 0);
+			seats[i].args.ids = &each[i];
+		}
+		printf("4 ranks met at %s in %.2f ms\n", text, seats_run(4));
+		all_met(4);
+	}
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+}
+
+static void secret_text_counts(void)
+{
+	struct boot_id plain, keyed;
+
+	set("NCCL_COMM_ID", PARAM_COMM_ID, "127.0.0.1:5000");
+	EQ(boot_id_create(&plain), OK);
+	set("WEFT_SECRET", PARAM_SECRET, "hush");
+	EQ(boot_id_create(&keyed), OK);
+	TRUE(memcmp(&plain.bytes[ID_SECRET], &keyed.bytes[ID_SECRET], 32));
+	set("WEFT_SECRET", PARAM_SECRET, NULL);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+}
+
+int main(void)
+{
+	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
+	for (uint32_t count = 1; count <= 64; count *= 8)
+		ranks_meet(count);
+	ranks_meet(2);
+	old_ids_are_refused();
+	wrong_secret();
+	claims_must_fit();
+	abort_ends_the_wait();
+	strangers_are_no_hindrance();
+	spare_ids_go_home();
+	address_meets(AF_INET, "127.0.0.1:%d");
+	address_meets(AF_INET6, "[::1]:%d");
+	secret_text_counts();
+	missing_ranks_are_named();
+	boot_id_create(&id); /* never used: must not keep us here */
+	return 0;
+}

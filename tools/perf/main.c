@@ -1,0 +1,74 @@
+/* The *_perf programs: one source, built once per collective (PERF_COLLECTIVE). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "perf/run.h"
+
+/* Two buffers per rank in three quarters of what is free. */
+static uint64_t bytes_that_fit(const struct run *run)
+{
+	uint64_t available = run->machine.memory_available_bytes / 4 * 3;
+	uint64_t each = available / (2 * (uint64_t)run->rank_count);
+
+	if (!available || run->options.max_bytes <= each)
+		return run->options.max_bytes;
+	return each / 4096 * 4096;
+}
+
+static int refuse(const struct run *run)
+{
+	const struct options *options = &run->options;
+	bool power_of_two = !(run->rank_count & (run->rank_count - 1));
+
+	if (run->kind->has_root && options->root >= (int)run->rank_count) {
+		fprintf(stderr, "root %d: there are only %u ranks\n", options->root,
+			run->rank_count);
+		return TEST_USAGE;
+	}
+	if (run->kind->in_rounds && !power_of_two) {
+		printf("nRanks %u is not a power of 2, skipping\n", run->rank_count);
+		return TEST_USAGE;
+	}
+	if (run->kind->in_rounds && (options->gpus > 1 || options->agg_iters > 1)) {
+		fprintf(stderr,
+			"%s swaps in rounds, which a group would merge: use -p or -t "
+			"instead of -g, and no -m\n",
+			run->program);
+		return TEST_USAGE;
+	}
+	if (run->kind->setup && !run->kind->setup(run->rank_count, options->min_bytes,
+					options->max_bytes))
+		return TEST_USAGE;
+	return TEST_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct run run = {.program = PERF_COLLECTIVE "_perf",
+		.kind = coll_find(PERF_COLLECTIVE),
+		.argc = argc,
+		.argv = argv};
+	int status;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!options_parse(&run.options, argc, argv))
+		return TEST_BAD_OPTION;
+	if (run.options.help) {
+		options_usage(run.program);
+		return TEST_OK;
+	}
+	machine_read(&run.machine);
+	run.worker_count = (uint32_t)(run.options.procs * run.options.threads);
+	run.rank_count = run.worker_count * (uint32_t)run.options.gpus;
+	run.max_bytes = bytes_that_fit(&run);
+	status = refuse(&run);
+	if (status)
+		return status;
+	run.meet = meet_create(run.worker_count);
+	if (!run.meet) {
+		fprintf(stderr, "%s: no shared page for %u workers: %m\n",
+			run.machine.host, run.worker_count);
+		return TEST_INTERNAL;
+	}
+	return run_processes(&run);
+}

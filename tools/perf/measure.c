@@ -1,0 +1,419 @@
+/*
+ * The sweep. All workers walk through it in step; worker 0 reports. For each size: one
+ * call off the clock, a loop of timed calls, then fresh data, one more call, and a check.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "perf/report.h"
+#include "perf/run.h"
+
+/* One line of the table. */
+struct point {
+	enum element type;
+	enum data_op op;
+	uint32_t root;
+	size_t total; /* elements of the size asked for */
+	bool in_place;
+};
+
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static struct coll_shape shape_of(
+	const struct worker *worker, const struct point *point, uint32_t rank)
+{
+	const struct run *run = worker->run;
+	struct coll_shape shape = {.rank = rank,
+		.rank_count = run->rank_count,
+		.root = point->root,
+		.elem_bytes = element_info(point->type)->bytes,
+		.total = point->total};
+
+	shape.count = run->kind->count(&shape);
+	return shape;
+}
+
+static size_t row_elems(const struct coll_kind *kind, const struct coll_shape *shape)
+{
+	size_t send = kind->send_elems(shape), recv = kind->recv_elems(shape);
+
+	return send > recv ? send : recv;
+}
+
+/* The call of one rank, `shift` bytes into its buffers. */
+static struct coll_call call_of(const struct worker *worker, const struct point *point,
+	const struct rank *rank, size_t shift)
+{
+	const struct coll_kind *kind = worker->run->kind;
+	struct coll_call call = {.shape = shape_of(worker, point, rank->rank),
+		.type = (ncclDataType_t)point->type,
+		.op = rank->op,
+		.comm = rank->comm};
+	size_t bytes = call.shape.elem_bytes;
+	char *recv;
+
+	shift += (size_t)worker->run->options.unalign * bytes;
+	recv = rank->recv + shift;
+	call.send = rank->send + shift;
+	call.recv = recv;
+	if (point->in_place) {
+		call.send = recv + kind->send_offset(&call.shape) * bytes;
+		call.recv = recv + kind->recv_offset(&call.shape) * bytes;
+	}
+	return call;
+}
+
+/* ---- calls ---- */
+
+/* Iteration `i` walks through the buffers, so that small sizes do not stay in cache. */
+static size_t shift_of(const struct worker *worker, const struct point *point, int i)
+{
+	struct coll_shape shape = shape_of(worker, point, 0);
+	size_t bytes = row_elems(worker->run->kind, &shape) * shape.elem_bytes;
+	size_t places = bytes ? worker->run->max_bytes / bytes : 1;
+
+	return places > 1 ? (size_t)i % places * bytes : 0;
+}
+
+static ncclResult_t run_ranks(struct worker *worker, const struct point *point, int i)
+{
+	size_t shift = shift_of(worker, point, i);
+	ncclResult_t result = ncclSuccess;
+
+	for (uint32_t j = 0; !result && j < worker->rank_count; j++) {
+		struct coll_call call = call_of(worker, point, &worker->ranks[j], shift);
+		result = worker->run->kind->run(&call);
+	}
+	return result;
+}
+
+/* One iteration: `calls` calls, in a group when one thread has several to make. */
+static int iterate(struct worker *worker, const struct point *point, int i, int calls)
+{
+	bool grouped = calls > 1 || worker->rank_count > 1;
+	ncclResult_t result = grouped ? ncclGroupStart() : ncclSuccess;
+
+	for (int j = 0; !result && j < calls; j++)
+		result = run_ranks(worker, point, i * calls + j);
+	if (!result && grouped)
+		result = ncclGroupEnd();
+	return result ? run_nccl_failed(worker, result, worker->run->program) : TEST_OK;
+}
+
+static int wait_all(const struct worker *worker)
+{
+	return meet_wait(worker->run->meet) ? TEST_OK : meet_failure(worker->run->meet);
+}
+
+/* -z 1 meets after each call, -z 3 after each iteration with the clock stopped. */
+static int timed_loop(struct worker *worker, const struct point *point, double *time_us)
+{
+	const struct options *options = &worker->run->options;
+	int calls = options->blocking == 1 ? 1 : options->agg_iters;
+	int iters = options->blocking == 1 ? options->iters * options->agg_iters
+					   : options->iters;
+	double start = now_us(), stopped = 0;
+	int status = TEST_OK;
+
+	for (int i = 0; !status && i < iters; i++) {
+		status = iterate(worker, point, i, calls);
+		if (!status && options->blocking == 1)
+			status = wait_all(worker);
+		if (!status && options->blocking == 3) {
+			double before = now_us();
+			status = wait_all(worker);
+			stopped += now_us() - before;
+		}
+	}
+	*time_us = (now_us() - start - stopped) / ((double)iters * calls);
+	return status;
+}
+
+/* ---- data ---- */
+
+static struct data_rule rule_of(
+	const struct worker *worker, const struct point *point, uint64_t seed)
+{
+	return (struct data_rule){point->type, point->op, worker->run->rank_count, seed};
+}
+
+static void fill_rank(const struct coll_kind *kind, const struct data_rule *rule,
+	const struct coll_call *call, char *base)
+{
+	size_t bytes = row_elems(kind, &call->shape) * call->shape.elem_bytes;
+	struct data_part part;
+
+	memset(base, 0, bytes);
+	for (uint32_t i = 0; kind->send_part(&call->shape, i, &part); i++)
+		data_fill(rule, &part, (void *)(uintptr_t)call->send);
+}
+
+static void fill(struct worker *worker, const struct point *point, uint64_t seed)
+{
+	struct data_rule rule = rule_of(worker, point, seed);
+
+	for (uint32_t j = 0; j < worker->rank_count; j++) {
+		struct rank *rank = &worker->ranks[j];
+		struct coll_call call = call_of(worker, point, rank, 0);
+		size_t skip = (size_t)worker->run->options.unalign *
+			      call.shape.elem_bytes;
+
+		fill_rank(worker->run->kind, &rule, &call, rank->recv + skip);
+	}
+}
+
+static double count_wrong(struct worker *worker, const struct point *point, uint64_t seed)
+{
+	const struct coll_kind *kind = worker->run->kind;
+	struct data_rule rule = rule_of(worker, point, seed);
+	uint64_t wrong = 0;
+
+	for (uint32_t j = 0; j < worker->rank_count; j++) {
+		struct coll_call call = call_of(worker, point, &worker->ranks[j], 0);
+		struct data_part part;
+
+		for (uint32_t i = 0; kind->recv_part(&call.shape, i, &part); i++)
+			wrong += data_count_wrong(&rule, &part, call.recv);
+	}
+	return (double)wrong;
+}
+
+/* Rounds until one is wrong. Nobody starts before all have filled, and nobody fills again
+ * before all have looked. */
+static int check(struct worker *worker, const struct point *point, double *wrong)
+{
+	int status = TEST_OK;
+
+	*wrong = 0;
+	for (int i = 0; !status && *wrong == 0 && i < worker->run->options.check_rounds;
+		i++) {
+		fill(worker, point, (uint64_t)i);
+		status = wait_all(worker);
+		if (!status) {
+			worker_busy(worker, true);
+			status = iterate(worker, point, 0, 1);
+			worker_busy(worker, false);
+		}
+		if (status)
+			return status;
+		*wrong = count_wrong(worker, point, (uint64_t)i);
+		if (!meet_combine(worker->run->meet, worker->index, COMBINE_SUM, wrong))
+			return meet_failure(worker->run->meet);
+	}
+	return status;
+}
+
+/* ---- one measurement ---- */
+
+static int time_point(struct worker *worker, const struct point *point, double *time_us)
+{
+	static const enum combine how[] = {
+		COMBINE_FIRST, COMBINE_AVERAGE, COMBINE_MIN, COMBINE_MAX};
+	const struct run *run = worker->run;
+	int status;
+
+	if (run->options.check_rounds)
+		fill(worker, point, 99);
+	status = wait_all(worker);
+	if (status)
+		return status;
+	worker_busy(worker, true);
+	status = iterate(worker, point, 0, 1);
+	if (!status)
+		status = wait_all(worker);
+	if (!status)
+		status = timed_loop(worker, point, time_us);
+	worker_busy(worker, false);
+	if (status)
+		return status;
+	return meet_combine(run->meet, worker->index, how[run->options.average], time_us)
+		       ? TEST_OK
+		       : meet_failure(run->meet);
+}
+
+static int measure(
+	struct worker *worker, const struct point *point, struct result *result)
+{
+	const struct coll_kind *kind = worker->run->kind;
+	struct coll_shape shape = shape_of(worker, point, 0);
+	double payload = (double)(kind->payload(&shape) * shape.elem_bytes);
+	int status = time_point(worker, point, &result->time_us);
+
+	if (status)
+		return status;
+	result->algbw = payload / (result->time_us * 1e3);
+	result->busbw = result->algbw * kind->factor(shape.rank_count);
+	result->wrong = -1;
+	if (worker->run->options.check_rounds &&
+		(!point->in_place || kind->in_place_checked))
+		return check(worker, point, &result->wrong);
+	return TEST_OK;
+}
+
+/* Both placements of one size, one line. */
+static int measure_row(struct worker *worker, struct point *point, struct report *report)
+{
+	const struct coll_kind *kind = worker->run->kind;
+	struct coll_shape shape = shape_of(worker, point, 0);
+	struct row row = {.bytes = row_elems(kind, &shape) * shape.elem_bytes,
+		.count = shape.count,
+		.type = element_info(point->type)->name,
+		.redop = kind->reduces ? data_op_name(point->op) : kind->redop,
+		.root = kind->has_root ? (int)point->root : -1};
+	int status;
+
+	point->in_place = false;
+	status = measure(worker, point, &row.out_of_place);
+	point->in_place = true;
+	if (!status)
+		status = measure(worker, point, &row.in_place);
+	if (!status && report)
+		report_row(report, &row);
+	return status;
+}
+
+/* ---- the sweep ---- */
+
+static uint64_t next_size(const struct options *options, uint64_t bytes)
+{
+	if (options->step_factor <= 1)
+		return bytes + options->step_bytes;
+	return bytes ? bytes * (uint64_t)options->step_factor : 1;
+}
+
+static int warm_up(struct worker *worker, struct point point)
+{
+	const struct run *run = worker->run;
+	size_t elem_bytes = element_info(point.type)->bytes;
+	uint64_t bytes = run->options.min_bytes;
+	int status = TEST_OK;
+
+	while (!status && bytes <= run->max_bytes) {
+		point.total = bytes / elem_bytes;
+		worker_busy(worker, true);
+		for (int i = 0; !status && i < run->options.warmup_iters; i++)
+			status = iterate(worker, &point, 0, 1);
+		worker_busy(worker, false);
+		bytes = bytes ? bytes * 2 : 1;
+	}
+	return status;
+}
+
+static int ops_create(struct worker *worker, const struct point *point)
+{
+	static const ncclRedOp_t built_in[] = {
+		ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
+
+	for (uint32_t i = 0; i < worker->rank_count; i++) {
+		struct rank *rank = &worker->ranks[i];
+		ncclResult_t result;
+
+		if (point->op != DATA_MULSUM) {
+			rank->op = built_in[point->op];
+			continue;
+		}
+		/* Both ways to hand over the factor, by turns. */
+		rank->scalar = data_scalar(point->type, rank->rank);
+		result = ncclRedOpCreatePreMulSum(&rank->op, &rank->scalar,
+			(ncclDataType_t)point->type,
+			rank->rank & 1 ? ncclScalarDevice : ncclScalarHostImmediate,
+			rank->comm);
+		if (result)
+			return run_nccl_failed(
+				worker, result, "ncclRedOpCreatePreMulSum");
+	}
+	return TEST_OK;
+}
+
+static int ops_destroy(struct worker *worker, const struct point *point)
+{
+	for (uint32_t i = 0; point->op == DATA_MULSUM && i < worker->rank_count; i++) {
+		ncclResult_t result = ncclRedOpDestroy(
+			worker->ranks[i].op, worker->ranks[i].comm);
+		if (result)
+			return run_nccl_failed(worker, result, "ncclRedOpDestroy");
+	}
+	return TEST_OK;
+}
+
+/* All sizes of one type, operator and root. */
+static int sweep_sizes(struct worker *worker, struct point *point, struct report *report)
+{
+	const struct run *run = worker->run;
+	size_t elem_bytes = element_info(point->type)->bytes;
+	int status = ops_create(worker, point);
+
+	if (!status)
+		status = wait_all(worker);
+	if (!status)
+		status = warm_up(worker, *point);
+	for (uint64_t bytes = run->options.min_bytes; !status && bytes <= run->max_bytes;
+		bytes = next_size(&run->options, bytes)) {
+		point->total = bytes / elem_bytes;
+		status = measure_row(worker, point, report);
+	}
+	return status ? status : ops_destroy(worker, point);
+}
+
+static int sweep_roots(struct worker *worker, struct point *point, struct report *report)
+{
+	const struct run *run = worker->run;
+	bool all = run->kind->has_root && run->options.root == OPTION_ALL;
+	uint32_t first = all || !run->kind->has_root ? 0 : (uint32_t)run->options.root;
+	uint32_t last = all ? run->rank_count - 1 : first;
+	int status = TEST_OK;
+
+	for (point->root = first; !status && point->root <= last; point->root++)
+		status = sweep_sizes(worker, point, report);
+	return status;
+}
+
+static int sweep_ops(struct worker *worker, struct point *point, struct report *report)
+{
+	const struct run *run = worker->run;
+	bool all = run->kind->reduces && run->options.op == OPTION_ALL;
+	int first = all || !run->kind->reduces ? DATA_SUM : run->options.op;
+	int last = all ? DATA_OP_COUNT - 1 : first, status = TEST_OK;
+
+	for (int op = first; !status && op <= last; op++) {
+		point->op = (enum data_op)op;
+		status = sweep_roots(worker, point, report);
+	}
+	return status;
+}
+
+static int sweep(struct worker *worker, struct report *report)
+{
+	bool all = worker->run->options.type == OPTION_ALL;
+	int first = all ? 0 : worker->run->options.type;
+	int last = all ? ELEMENT_COUNT - 1 : first, status = TEST_OK;
+
+	for (int type = first; !status && type <= last; type++) {
+		struct point point = {.type = (enum element)type};
+		status = sweep_ops(worker, &point, report);
+	}
+	return status;
+}
+
+int measure_all(struct worker *worker)
+{
+	struct report storage, *report = worker->index ? NULL : &storage;
+	int cycles = worker->run->options.cycles, status = TEST_OK;
+
+	if (report) {
+		report_open(report, worker->run);
+		report_head(report);
+	}
+	for (int i = 0; !status && (!cycles || i < cycles); i++)
+		status = sweep(worker, report);
+	if (report && !status)
+		worker->verdict = report_close(report, worker);
+	return status;
+}
