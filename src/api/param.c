@@ -36,7 +36,7 @@ static enum err find(const char *key, enum param *id)
 
 ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key)
 {
-	enum param id;
+	enum param id = PARAM_COUNT;
 	enum err e = check_pointer(out, "ParamBind", "out");
 
 	if (!e)
@@ -51,7 +51,7 @@ WEAK_TWIN(ncclParamBind);
 static enum err get_number(ncclParamHandle_t handle, const void *out, int64_t lowest,
 	uint64_t highest, int64_t *value)
 {
-	enum param id;
+	enum param id = PARAM_COUNT;
 	enum err e = handle_id(handle, out, &id);
 
 	if (e)
@@ -167,7 +167,7 @@ static const char *text_of(enum param id)
 
 ncclResult_t pncclParamGetStr(ncclParamHandle_t handle, const char **out)
 {
-	enum param id;
+	enum param id = PARAM_COUNT;
 	enum err e = handle_id(handle, out, &id);
 
 	if (!e)
@@ -178,7 +178,7 @@ WEAK_TWIN(ncclParamGetStr);
 
 ncclResult_t pncclParamGet(ncclParamHandle_t handle, void *out, int maxLen, int *len)
 {
-	enum param id;
+	enum param id = PARAM_COUNT;
 	int64_t number;
 	const void *value = &number;
 	size_t bytes = sizeof(number);
@@ -206,7 +206,7 @@ WEAK_TWIN(ncclParamGet);
 
 ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *len)
 {
-	enum param id;
+	enum param id = PARAM_COUNT;
 	enum err e = check_pointer(value, "ParamGetParameter", "value");
 
 	if (!e)

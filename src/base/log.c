@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* gettid */
 #include "base/log.h"
 
 #include <ctype.h>

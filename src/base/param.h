@@ -34,10 +34,7 @@ enum param {
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
 	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
-<<<<<<< HEAD
-=======
 	PARAM_SECRET,	    /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
->>>>>>> 118f5efa81aa5a6c54af3eda745e59e63a06a102
 	PARAM_COUNT
 };
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* SOCK_CLOEXEC, SOCK_NONBLOCK */
 #include "boot/addr.h"
 
 #include <arpa/inet.h>

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EQ(a, b)     test_eq((long long)(a), (long long)(b), #a " == " #b, __FILE__, __LINE__)
-#define EQ_STR(a, b) test_eq_str((a), (b), #a " == " #b, __FILE__, __LINE__)
-#define TRUE(a)	     test_eq(!!(a), 1, #a, __FILE__, __LINE__)
+#define HERE	     __FILE__, __LINE__
+#define EQ(a, b)     test_eq((long long)(a), (long long)(b), #a " == " #b, HERE)
+#define EQ_STR(a, b) test_eq_str((a), (b), #a " == " #b, HERE)
+#define TRUE(a)	     test_eq(!!(a), 1, #a, HERE)
 
 /* CTest counts this exit code as skipped. */
 enum { TEST_SKIP = 77 };
