@@ -7,6 +7,8 @@
  */
 #include "exec/host/move.h"
 
+#include <stdalign.h>
+
 enum { BLOCK_BYTES = 16 << 10, INPUTS_MAX = PROG_PEERS_MAX + 2 };
 
 struct operand {
@@ -131,15 +133,28 @@ struct fold {
 	bool any_scaled, post;
 };
 
+/* Is the first output also an input that is read only after that output was begun? */
+static bool fold_overwrites(const struct fold *fold)
+{
+	uint32_t first = fold->any_scaled ? 1 : fold->in_count >= 4 ? 4 : 2;
+
+	for (uint32_t i = first; i < fold->in_count; i++)
+		if (fold->in[i].data == fold->out[0])
+			return true;
+	return false;
+}
+
 static void fold_run(const struct fold *fold, size_t bytes)
 {
 	const struct host_call *call = fold->call;
 	size_t width = dtype_size(call->spec.key.type);
+	bool aside = fold_overwrites(fold);
+	alignas(64) char block_aside[BLOCK_BYTES];
 
 	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
 		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
 		size_t elems = block / width;
-		char *dst = fold->out[0] + at;
+		char *dst = aside ? block_aside : fold->out[0] + at;
 
 		if (fold->any_scaled)
 			fold_scaled(
@@ -151,7 +166,7 @@ static void fold_run(const struct fold *fold, size_t bytes)
 			kernel_copy(dst, fold->in[0].data + at, block);
 		if (fold->post && call->spec.op == REDOP_AVG && call->kernel->divide)
 			call->kernel->divide(dst, call->engine->rank_count, elems);
-		for (uint32_t i = 1; i < fold->out_count; i++)
+		for (uint32_t i = aside ? 0 : 1; i < fold->out_count; i++)
 			kernel_copy(fold->out[i] + at, dst, block);
 	}
 }
