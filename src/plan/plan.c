@@ -7,7 +7,6 @@
 enum {
 	CACHE_PLANS = 64, /* direct mapped */
 	CACHE_LINE = 64,
-	STAGE_DEPTH = 2,
 	POSITION_MAX = 1 << 22 /* moves of one call; a position has 24 bits for them */
 };
 
@@ -139,6 +138,17 @@ static enum err shape_init(
 	return OK;
 }
 
+/* The smallest messages ride in the cache line of the position itself. */
+static void shape_inline(struct shape *shape, size_t room)
+{
+	size_t unit = round_up(shape->chunk_bytes, sizeof(uint64_t));
+	size_t slots = (size_t)shape->program->slot_count_max *
+		       shape->program->slot_chunks;
+
+	if (shape->tile_count == 1 && shape->chunk_bytes && slots <= room / unit)
+		shape->inline_bytes = unit;
+}
+
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
 	return (hash ^ value) * 0x100000001b3u;
@@ -179,11 +189,13 @@ static enum err plan_build(
 	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;
-	lower.depth = choice.eager ? 1 : STAGE_DEPTH;
+	lower.depth = choice.depth;
 	e = program_get(planner, &lower, &plan->shapes[MODE_STAGED].program);
 	if (!e)
 		e = shape_init(&plan->shapes[MODE_STAGED], key, choice.staged_tile,
 			choice.eager ? room->eager_bytes : room->bulk_bytes);
+	if (!e && choice.eager)
+		shape_inline(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
 		return e;
 	lower.kind = choice.direct;

@@ -7,7 +7,7 @@
  */
 #include "exec/host/move.h"
 
-#include <stdalign.h>
+#include <string.h>
 
 enum { BLOCK_BYTES = 16 << 10, INPUTS_MAX = PROG_PEERS_MAX + 2 };
 
@@ -32,11 +32,10 @@ static char *stage_pointer(
 	uint64_t message = (uint64_t)tile * place->period + place->chunk;
 	uint64_t slot = place->slot + message % shape->program->depth;
 
-	/* the smallest messages ride in the line of the position itself */
-	if (call->plan->eager && slot == 0 &&
-		shape->tile_bytes * shape->program->slot_chunks <= BOARD_INLINE)
+	if (shape->inline_bytes)
 		return (char *)board_card(call->engine->board, place->rank, call->number)
-			->payload;
+			       ->payload +
+		       slot * shape->program->slot_chunks * shape->inline_bytes;
 	return stage_base(call, place->rank) + slot * shape->slot_bytes;
 }
 
@@ -58,7 +57,9 @@ static char *place_pointer(const struct host_call *call, const struct place *pla
 		return call->engine->scratch +
 		       (place->chunk + (size_t)j) * shape->tile_bytes;
 	default:
-		return stage_pointer(call, place, tile) + j * shape->tile_bytes;
+		return stage_pointer(call, place, tile) +
+		       j * (shape->inline_bytes ? shape->inline_bytes
+						: shape->tile_bytes);
 	}
 }
 
@@ -133,6 +134,29 @@ struct fold {
 	bool any_scaled, post;
 };
 
+static void put(const struct fold *fold, char *dst, const char *src, size_t bytes)
+{
+	if (fold->call->streaming)
+		kernel_copy_stream(dst, src, bytes);
+	else
+		kernel_copy(dst, src, bytes);
+}
+
+static void fold_block(const struct fold *fold, char *dst, size_t at, size_t bytes)
+{
+	const struct host_call *call = fold->call;
+	size_t elems = bytes / dtype_size(call->spec.key.type);
+
+	if (fold->any_scaled)
+		fold_scaled(call->kernel, dst, fold->in, fold->in_count, at, elems);
+	else if (fold->in_count > 1)
+		fold_plain(call->kernel, dst, fold->in, fold->in_count, at, elems);
+	else if (dst != fold->in[0].data + at)
+		memcpy(dst, fold->in[0].data + at, bytes);
+	if (fold->post && call->spec.op == REDOP_AVG && call->kernel->divide)
+		call->kernel->divide(dst, call->engine->rank_count, elems);
+}
+
 /* Is the first output also an input that is read only after that output was begun? */
 static bool fold_overwrites(const struct fold *fold)
 {
@@ -146,28 +170,16 @@ static bool fold_overwrites(const struct fold *fold)
 
 static void fold_run(const struct fold *fold, size_t bytes)
 {
-	const struct host_call *call = fold->call;
-	size_t width = dtype_size(call->spec.key.type);
-	bool aside = fold_overwrites(fold);
-	alignas(64) char block_aside[BLOCK_BYTES];
+	bool aside = fold->call->streaming || fold_overwrites(fold);
+	alignas(64) char hot[BLOCK_BYTES];
 
 	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
 		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
-		size_t elems = block / width;
-		char *dst = aside ? block_aside : fold->out[0] + at;
+		char *dst = aside ? hot : fold->out[0] + at;
 
-		if (fold->any_scaled)
-			fold_scaled(
-				call->kernel, dst, fold->in, fold->in_count, at, elems);
-		else if (fold->in_count > 1)
-			fold_plain(
-				call->kernel, dst, fold->in, fold->in_count, at, elems);
-		else if (dst != fold->in[0].data + at)
-			kernel_copy(dst, fold->in[0].data + at, block);
-		if (fold->post && call->spec.op == REDOP_AVG && call->kernel->divide)
-			call->kernel->divide(dst, call->engine->rank_count, elems);
+		fold_block(fold, dst, at, block);
 		for (uint32_t i = aside ? 0 : 1; i < fold->out_count; i++)
-			kernel_copy(fold->out[i] + at, dst, block);
+			put(fold, fold->out[i] + at, dst, block);
 	}
 }
 
@@ -175,7 +187,7 @@ static void copy_run(const struct fold *fold, size_t bytes)
 {
 	for (uint32_t i = 0; i < fold->out_count; i++)
 		if (fold->out[i] != fold->in[0].data)
-			kernel_copy(fold->out[i], fold->in[0].data, bytes);
+			put(fold, fold->out[i], fold->in[0].data, bytes);
 }
 
 static void fold_load(
