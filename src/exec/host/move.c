@@ -157,17 +157,28 @@ static void fold_block(const struct fold *fold, char *dst, size_t at, size_t byt
 		call->kernel->divide(dst, call->engine->rank_count, elems);
 }
 
+/* Is the first output also an input that is read only after that output was begun? */
+static bool fold_overwrites(const struct fold *fold)
+{
+	uint32_t first = fold->any_scaled ? 1 : fold->in_count >= 4 ? 4 : 2;
+
+	for (uint32_t i = first; i < fold->in_count; i++)
+		if (fold->in[i].data == fold->out[0])
+			return true;
+	return false;
+}
+
 static void fold_run(const struct fold *fold, size_t bytes)
 {
+	bool aside = fold->call->streaming || fold_overwrites(fold);
 	alignas(64) char hot[BLOCK_BYTES];
 
 	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
 		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
-		bool streaming = fold->call->streaming;
-		char *dst = streaming ? hot : fold->out[0] + at;
+		char *dst = aside ? hot : fold->out[0] + at;
 
 		fold_block(fold, dst, at, block);
-		for (uint32_t i = streaming ? 0 : 1; i < fold->out_count; i++)
+		for (uint32_t i = aside ? 0 : 1; i < fold->out_count; i++)
 			put(fold, fold->out[i] + at, dst, block);
 	}
 }
