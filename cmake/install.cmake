@@ -2,7 +2,7 @@
 get_target_property(WEFT_NCCL_VERSION nccl VERSION)
 
 install(TARGETS nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/nccl.h include/weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/nccl.h include/nccl_device.h include/weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # Every program the tools folder builds into bin/.
 function(weft_programs folder out)

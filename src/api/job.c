@@ -25,6 +25,12 @@ void job_discard(struct job *job)
 	free(job);
 }
 
+/* Another thread may be waiting for the handle, to abort a call that blocks. */
+static void store(ncclComm_t *out, struct comm *comm)
+{
+	__atomic_store_n(out, handle_of(comm), __ATOMIC_RELEASE);
+}
+
 enum err job_add_child(struct job *job, const struct comm_config *config, ncclComm_t *out)
 {
 	enum err e = comm_alloc(config, &job->child);
@@ -40,7 +46,7 @@ enum err job_add_child(struct job *job, const struct comm_config *config, ncclCo
 	comm_async_set(job->child, ERR_PROGRESS);
 	job->background = !config->blocking;
 	job->out = out;
-	*out = handle_of(job->child);
+	store(out, job->child);
 	return OK;
 }
 
@@ -67,7 +73,7 @@ void job_cancel(struct job *job)
 {
 	if (job->child) {
 		child_drop(job);
-		*job->out = NULL;
+		store(job->out, NULL);
 	}
 	if (job->kind == JOB_DESTROY)
 		live_add(job->parent);
@@ -85,7 +91,7 @@ static enum err perform_split(struct job *job)
 	live_end(job->child);
 	child_drop(job);
 	if (!job->background)
-		*job->out = NULL;
+		store(job->out, NULL);
 	return OK;
 }
 
@@ -138,7 +144,7 @@ static void job_settle(struct job *job, enum err result)
 		return;
 	if (!doomed)
 		child_drop(job);
-	*job->out = NULL;
+	store(job->out, NULL);
 }
 
 /* In the caller's thread, so that an abort right after the call finds a job running. A

@@ -2,8 +2,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "comm/comm.h"
+
+enum { REVOKE_AGAIN_NS = 2000000 };
 
 struct live {
 	struct live *next;
@@ -95,6 +98,20 @@ enum err live_take(struct comm *comm)
 	return e;
 }
 
+/* Until a job ended or REVOKE_AGAIN_NS went by; the lock is held before and after. */
+static void wait_a_little(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += REVOKE_AGAIN_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&job_ended, &lock, &until);
+}
+
 enum err live_take_by_force(struct comm *comm)
 {
 	struct live *live;
@@ -105,15 +122,16 @@ enum err live_take_by_force(struct comm *comm)
 		pthread_mutex_unlock(&lock);
 		return ERR_ARGUMENT;
 	}
-	/* Doomed, it is freed by nobody else, so it may be revoked without the lock. */
+	/* Doomed, it is freed by nobody else, so it may be revoked without the lock.
+	 * Again and again, because a revocation before the job's first step stops
+	 * nothing. */
 	live->doomed = true;
-	if (live->jobs) {
+	while (live->jobs) {
 		pthread_mutex_unlock(&lock);
 		comm_revoke(comm);
 		pthread_mutex_lock(&lock);
+		wait_a_little();
 	}
-	while (live->jobs)
-		pthread_cond_wait(&job_ended, &lock);
 	drop(find(comm));
 	pthread_mutex_unlock(&lock);
 	return OK;

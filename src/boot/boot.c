@@ -443,7 +443,7 @@ static enum err root_run_here(struct visit *visit)
 		if (e)
 			return e;
 	}
-	return e ? fail(visit, e, err_last()) : OK;
+	return e;
 }
 
 /* Tell the roots of the ids we do not use to go home; that they do not hear is no harm.
@@ -498,8 +498,9 @@ enum err boot_meet(const struct boot_args *args, void *records)
 	addr_print(&visit.id.addr, where);
 	auth_wipe(&visit.id, sizeof(visit.id));
 	auth_wipe(visit.key, sizeof(visit.key));
-	if (e)
+	/* Without a reason here, whoever failed has said it already. */
+	if (e && visit.why[0])
 		return err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
 			args->rank, args->rank_count, visit.why);
-	return OK;
+	return e;
 }

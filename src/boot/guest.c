@@ -175,8 +175,11 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 	guest_flush(guest);
 }
 
+/* The application may have forked: a copy of the socket in its child would keep the
+ * connection up, and the peer waiting, were it only closed. */
 void guest_fini(struct guest *guest)
 {
+	shutdown(guest->fd, SHUT_RDWR);
 	close(guest->fd);
 	auth_wipe(guest->key, sizeof(guest->key));
 }

@@ -20,10 +20,10 @@
 #include "base/log.h"
 #include "boot/guest.h"
 
-enum { STRANGERS_MAX = 128 };
+enum { STRANGERS_MAX = 256 };
 enum {
 	STRANGER_MS = 2000, /* to prove itself */
-	CROWDED_MS = 50,  /* the same while the door is full: an honest rank needs 1 ms */
+	CROWDED_MS = 100, /* the same while the door is full: an honest rank needs 1 ms */
 	TICK_MS = 20,	  /* how often we look at the clock while somebody is on it */
 	FLUSH_MS = 10000, /* for the slowest rank to take the verdict */
 	LINGER_MS = 2000, /* a failed TCP root tells late ranks, then frees the port */
@@ -65,10 +65,14 @@ static pthread_mutex_t roots_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct root *roots;
 static _Atomic pid_t roots_process; /* who made the newest */
 
+/* Shut down first: a forked child may hold a copy, at which ranks would queue for ever.
+ */
 static void listen_stop(struct root *root)
 {
-	if (root->listen_fd >= 0)
+	if (root->listen_fd >= 0) {
+		shutdown(root->listen_fd, SHUT_RDWR);
 		close(root->listen_fd);
+	}
 	root->listen_fd = -1;
 }
 
@@ -419,8 +423,7 @@ static void *root_run(void *argument)
 
 static void root_destroy(struct root *root)
 {
-	if (root->listen_fd >= 0)
-		close(root->listen_fd);
+	listen_stop(root);
 	if (root->wake_fd >= 0)
 		close(root->wake_fd);
 	free(root->guests);

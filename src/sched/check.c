@@ -13,13 +13,11 @@
  */
 #include "sched/check.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sched/check_mem.h"
-#include "sched/match.h"
 
 enum { TILES_MIN = 3 };
 
@@ -30,11 +28,11 @@ struct runner {
 };
 
 struct run {
-	const struct sched *scheds;    /* borrowed: one per rank */
-	const struct check_args *args; /* borrowed */
-	struct check_report *report;   /* borrowed */
-	struct program **programs;     /* owned */
-	struct runner *runners;	       /* owned: [rank * lane_max + lane] */
+	const struct sched *scheds;	 /* borrowed: one per rank */
+	const struct check_args *args;	 /* borrowed */
+	struct check_report *report;	 /* borrowed */
+	struct program *const *programs; /* borrowed: one per rank */
+	struct runner *runners;		 /* owned: [rank * lane_max + lane] */
 	uint32_t lane_max, tile_count;
 	struct clocks clocks;
 	struct mem mem;
@@ -222,6 +220,8 @@ static enum err leave(struct run *run, uint32_t rank)
 	for (uint32_t i = 0; i < program->drain_count; i++) {
 		const struct wait *wait = &program->waits[program->drain_first + i];
 
+		if (!wait_is_over(run, wait, run->tile_count - 1))
+			return wrong(run->report, "rank %u never returns", rank);
 		clocks_join(&run->clocks, me, wait->rank * run->lane_max + wait->lane,
 			wait_position(run, wait, run->tile_count - 1));
 	}
@@ -268,48 +268,64 @@ static enum err run_init(struct run *run)
 	free(lengths);
 	if (e)
 		return e;
-	return mem_init(&run->mem, run->scheds,
-		(const struct program *const *)run->programs, run->args, run->tile_count);
+	return mem_init(
+		&run->mem, run->scheds, run->programs, run->args, run->tile_count);
 }
 
 static void run_fini(struct run *run)
 {
-	for (uint32_t r = 0; run->programs && r < run->args->rank_count; r++)
-		program_destroy(run->programs[r]);
-	free(run->programs);
 	free(run->runners);
 	clocks_fini(&run->clocks);
 	mem_fini(&run->mem);
 }
 
 /* The schedules must be of one collective before it means anything to run them. */
-static enum err check_family(const struct sched *scheds, struct run *run)
+static enum err check_family(
+	const struct sched *scheds, uint32_t rank_count, struct check_report *report)
 {
 	const struct sched *first = &scheds[0];
 
-	for (uint32_t r = 0; r < run->args->rank_count; r++) {
+	for (uint32_t r = 0; r < rank_count; r++) {
 		const struct sched *s = &scheds[r];
 
 		if (s->coll != first->coll || s->root != first->root || s->rank != r ||
 			s->chunk_count != first->chunk_count || !s->chunk_count ||
-			s->rank_count != run->args->rank_count || s->lane_count < 1 ||
-			s->lane_count > SCHED_LANES_MAX || s->root >= s->rank_count)
-			return wrong(run->report, "rank %u is of another family", r);
-		if (s->lane_count > run->lane_max)
-			run->lane_max = s->lane_count;
+			s->rank_count != rank_count || s->lane_count < 1 ||
+			s->lane_count > SCHED_LANES_MAX || s->root >= rank_count)
+			return wrong(report, "rank %u is of another family", r);
 	}
 	return OK;
+}
+
+enum err check_programs(const struct sched *scheds, struct program *const *programs,
+	const struct check_args *args, struct check_report *report)
+{
+	struct run run = {
+		.scheds = scheds, .args = args, .report = report, .programs = programs};
+	enum err e;
+
+	*report = (struct check_report){""};
+	/* slots come round after `depth` tiles at the latest */
+	run.tile_count = args->depth < TILES_MIN ? TILES_MIN : args->depth + 1;
+	for (uint32_t r = 0; r < args->rank_count; r++)
+		if (scheds[r].lane_count > run.lane_max)
+			run.lane_max = scheds[r].lane_count;
+	e = run_init(&run);
+	if (!e)
+		e = run_all(&run);
+	run_fini(&run);
+	return e;
 }
 
 enum err check_scheds(const struct sched *scheds, const struct check_args *args,
 	struct check_report *report)
 {
-	struct run run = {.scheds = scheds, .args = args, .report = report};
 	struct lower_args lower = {.kind = args->kind,
 		.rank_count = args->rank_count,
-		.root = scheds[0].root,
+		.root = args->root,
 		.mode = args->mode,
 		.depth = args->depth};
+	struct program **programs;
 	enum err e;
 
 	*report = (struct check_report){""};
@@ -317,21 +333,19 @@ enum err check_scheds(const struct sched *scheds, const struct check_args *args,
 		return err_set(ERR_ARGUMENT, "cannot check %u ranks", args->rank_count);
 	if (args->in_place && scheds[0].coll == COLL_ALL_TO_ALL)
 		return err_set(ERR_ARGUMENT, "alltoall has no in-place form");
-	/* slots come round after `depth` tiles at the latest */
-	run.tile_count = args->depth < TILES_MIN ? TILES_MIN : args->depth + 1;
-	e = check_family(scheds, &run);
+	e = check_family(scheds, args->rank_count, report);
 	if (e)
 		return e;
-	run.programs = calloc(args->rank_count, sizeof(struct program *));
-	e = run.programs ? program_lower_all(scheds, &lower, run.programs)
-			 : err_set(ERR_SYSTEM, "no memory to check a schedule");
+	programs = calloc(args->rank_count, sizeof(struct program *));
+	e = programs ? program_lower_all(scheds, &lower, programs)
+		     : err_set(ERR_SYSTEM, "no memory to check a schedule");
 	if (e == ERR_USAGE)
 		wrong(report, "%s", err_last());
 	if (!e)
-		e = run_init(&run);
-	if (!e)
-		e = run_all(&run);
-	run_fini(&run);
+		e = check_programs(scheds, programs, args, report);
+	for (uint32_t r = 0; programs && r < args->rank_count; r++)
+		program_destroy(programs[r]);
+	free(programs);
 	return e;
 }
 

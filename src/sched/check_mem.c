@@ -79,7 +79,7 @@ static void mem_fill(struct mem *mem, const struct sched *sched)
 }
 
 enum err mem_init(struct mem *mem, const struct sched *scheds,
-	const struct program *const *programs, const struct check_args *args,
+	struct program *const *programs, const struct check_args *args,
 	uint32_t tile_count)
 {
 	struct mem m = {.programs = programs,

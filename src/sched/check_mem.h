@@ -55,7 +55,7 @@ struct rank_cells {
 };
 
 struct mem {
-	const struct program *const *programs; /* borrowed */
+	struct program *const *programs; /* borrowed */
 	uint32_t rank_count, word_count, tile_count, slot_chunks, depth;
 	struct rank_cells *ranks; /* owned */
 	struct cell *cells;	  /* owned */
@@ -68,7 +68,7 @@ struct mem {
 
 /* Lay out the memory of all ranks and fill IN. */
 enum err mem_init(struct mem *mem, const struct sched *scheds,
-	const struct program *const *programs, const struct check_args *args,
+	struct program *const *programs, const struct check_args *args,
 	uint32_t tile_count);
 void mem_fini(struct mem *mem);
 

@@ -25,8 +25,8 @@ static struct insn line_narrow(const struct line *line)
 		reads ? line->from : SPACE_IN, touches ? line->to : SPACE_IN);
 	if (line->push)
 		insn.spaces |= SPACES_PUSH;
-	insn.rx = (uint8_t)line->rx;
-	insn.tx = (uint8_t)line->tx;
+	insn.rx = (uint8_t)(op & IN_RECV ? line->rx : 0);
+	insn.tx = (uint8_t)(op & OUT_SEND ? line->tx : 0);
 	insn.src = (uint16_t)(reads ? line->src : 0);
 	insn.dst = (uint16_t)(touches ? line->dst : 0);
 	insn.count = (uint16_t)(line->count ? line->count : 1);

@@ -130,13 +130,13 @@ static void wrong_secret(void)
 	wrong = id;
 	wrong.bytes[ID_SECRET] ^= 1;
 	TRUE(boot_id_hash(&wrong) != boot_id_hash(&id));
-	seats_set(3, 2);
-	seats[2].args.ids = &wrong;
-	seats[2].args.rank = 1;
-	seats_run(3); /* the liar fails, the meeting does not notice */
+	seats_set(1, 2);
+	seats[0].args.ids = &wrong;
+	seats_run(1);
+	all_failed(1, ERR_USAGE, "does not know this id's secret");
+	seats_set(2, 2);
+	seats_run(2); /* the root took no notice */
 	all_met(2);
-	EQ(seats[2].e, ERR_USAGE);
-	TRUE(strstr(seats[2].sentence, "does not know this id's secret"));
 }
 
 static void claims_must_fit(void)
@@ -151,13 +151,13 @@ static void claims_must_fit(void)
 	seats_set(3, 3);
 	seats[1].args.rank_count = 2;
 	seats_run(3);
-	all_failed(3, ERR_USAGE, "says there are 2 ranks");
+	all_failed(3, ERR_USAGE, "ranks, rank ");
 
 	EQ(boot_id_create(&id), OK);
 	seats_set(2, 2);
 	seats[1].args.record_bytes = 12;
 	seats_run(2);
-	all_failed(2, ERR_USAGE, "record of 12 bytes");
+	all_failed(2, ERR_USAGE, "they run different versions");
 
 	seats_set(1, 1);
 	seats[0].args.rank = 1;
@@ -222,7 +222,7 @@ static int stranger_connect(void)
  * holds. */
 static void strangers_are_no_hindrance(void)
 {
-	enum { CROWD = 160 };
+	enum { CROWD = 400 };
 	int fds[CROWD];
 	char noise[700];
 

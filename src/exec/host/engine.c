@@ -420,6 +420,18 @@ static bool drained(struct host_call *call)
 	return true;
 }
 
+/* Storing past the caches saves reading what is overwritten, but only pays when the
+ * buffers of all ranks would not stay in the last cache anyway. In place the lines to be
+ * written have just been read. */
+static bool is_streaming(const struct host_call *call)
+{
+	size_t bytes = space_bytes(call, call->engine->rank, SPACE_IN) +
+		       space_bytes(call, call->engine->rank, SPACE_OUT);
+
+	return call->spec.in != call->spec.out && !call->plan->eager &&
+	       bytes / 4 * call->engine->rank_count > kernel_copy_threshold();
+}
+
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
 {
@@ -436,6 +448,7 @@ enum err host_call_start(
 	call->number = ++engine->number;
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
+	call->streaming = is_streaming(call);
 	if (reduces) {
 		call->kernel = kernel_get(spec->key.type, spec->op);
 		call->scaled = spec->op == REDOP_PREMUL ||

@@ -50,6 +50,7 @@ struct host_call {
 	const struct plan *plan;
 	const struct shape *shape;   /* set once the mode is known */
 	const struct kernel *kernel; /* NULL when nothing is folded */
+	bool streaming;		     /* outputs are too large for the caches to keep */
 	bool scaled;		     /* IN is scaled when read */
 	uint64_t number, base;	     /* call number; position zero of this call */
 	enum host_phase phase;

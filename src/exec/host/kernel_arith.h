@@ -110,31 +110,63 @@ INTEGER(u64, u64)
 FLOAT(f32)
 FLOAT(f64)
 
-/* A bfloat16 is the upper half of a float. The result is in the upper half, too. The NaNs
- * that arise from bfloat16 operands have no low bits, so rounding them is harmless. */
-INLINE u32 bf16_round(f32 x)
+/* A bfloat16 is the upper half of a float, and two of them make a word. */
+INLINE f32 bf16_low(u32 word)
+{
+	return f32_from_bits(word << 16);
+}
+
+INLINE f32 bf16_high(u32 word)
+{
+	return f32_from_bits(word & 0xffff0000);
+}
+
+/* The bits of the float that is x rounded. The NaNs that arise from bfloat16 operands
+ * have no low bits, so they remain NaNs. */
+INLINE u32 bf16_nearest(f32 x)
 {
 	u32 bits = f32_bits(x);
-	u32 rounded = bits + 0x7fff + ((bits >> 16) & 1);
 
-	return x == x ? rounded & 0xffff0000 : 0x7fff0000;
+	return (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000;
 }
 
-INLINE u32 bf16_sum(u32 x, u32 y)
+INLINE u32 bf16_round(f32 x)
 {
-	f32 low = f32_from_bits(x << 16) + f32_from_bits(y << 16);
-	f32 high = f32_from_bits(x & 0xffff0000) + f32_from_bits(y & 0xffff0000);
-
-	return bf16_round(low) >> 16 | bf16_round(high);
+	return x == x ? bf16_nearest(x) : 0x7fff0000;
 }
 
-INLINE u32 bf16_prod(u32 x, u32 y)
-{
-	f32 low = f32_from_bits(x << 16) * f32_from_bits(y << 16);
-	f32 high = f32_from_bits(x & 0xffff0000) * f32_from_bits(y & 0xffff0000);
+/* Longer sums and products stay apart, and leave care for NaNs to the last rounding. */
+#define BFLOAT(op, SIGN)                                                                 \
+	INLINE u32 bf16_##op(u32 x, u32 y)                                               \
+	{                                                                                \
+		return bf16_round(bf16_low(x) SIGN bf16_low(y)) >> 16 |                  \
+		       bf16_round(bf16_high(x) SIGN bf16_high(y));                       \
+	}                                                                                \
+	INLINE f32 bf16_##op##_float(f32 x, f32 y)                                       \
+	{                                                                                \
+		return f32_from_bits(bf16_nearest(x SIGN y));                            \
+	}                                                                                \
+	INLINE u32 bf16_##op##_4(u32 x, u32 y, u32 z, u32 w)                             \
+	{                                                                                \
+		f32 low = bf16_##op##_float(bf16_low(x), bf16_low(y));                   \
+		f32 high = bf16_##op##_float(bf16_high(x), bf16_high(y));                \
+                                                                                         \
+		low = bf16_##op##_float(low, bf16_low(z));                               \
+		high = bf16_##op##_float(high, bf16_high(z));                            \
+		return bf16_round(low SIGN bf16_low(w)) >> 16 |                          \
+		       bf16_round(high SIGN bf16_high(w));                               \
+	}                                                                                \
+	INLINE u32 bf16_##op##_prod(u32 x, u32 y, u32 s)                                 \
+	{                                                                                \
+		f32 low = f32_from_bits(bf16_nearest(bf16_low(y) * bf16_low(s)));        \
+		f32 high = f32_from_bits(bf16_nearest(bf16_high(y) * bf16_high(s)));     \
+                                                                                         \
+		return bf16_round(bf16_low(x) SIGN low) >> 16 |                          \
+		       bf16_round(bf16_high(x) SIGN high);                               \
+	}
 
-	return bf16_round(low) >> 16 | bf16_round(high);
-}
+BFLOAT(sum, +)
+BFLOAT(prod, *)
 
 /*
  * Greatest and least of small floats need no float: a code with its magnitude bits turned

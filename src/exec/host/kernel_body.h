@@ -31,6 +31,25 @@
 		memcpy(to, &word, bytes);                                                \
 	}
 
+/* Longer expressions where the type has no shorter way of its own. */
+#define CHAIN4(name, W)                                                                  \
+	INLINE W name##_4(W x, W y, W z, W w)                                            \
+	{                                                                                \
+		return name(name(name(x, y), z), w);                                     \
+	}
+
+#define CHAIN_SCALED(T, op, W)                                                           \
+	INLINE W T##_##op##_prod(W x, W y, W s)                                          \
+	{                                                                                \
+		return T##_##op(x, T##_prod(y, s));                                      \
+	}
+
+#define CHAINS(T, W)                                                                     \
+	CHAIN4(T##_sum, W)                                                               \
+	CHAIN4(T##_prod, W)                                                              \
+	CHAIN_SCALED(T, sum, W)                                                          \
+	CHAIN_SCALED(T, prod, W)
+
 /* dst may be a or b, so it is not `restrict`; no element depends on another's result. */
 #define FOLD(name, W, PER, HINT)                                                         \
 	static void name##_fold(void *dst, const void *a, const void *b, size_t elems)   \
@@ -46,10 +65,6 @@
 				name(W##_part(x + words, rest),                          \
 					W##_part(y + words, rest)),                      \
 				rest);                                                   \
-	}                                                                                \
-	INLINE W name##_4(W x, W y, W z, W w)                                            \
-	{                                                                                \
-		return name(name(name(x, y), z), w);                                     \
 	}                                                                                \
 	static void name##_fold4(void *dst, const void *const in[4], size_t elems)       \
 	{                                                                                \
@@ -86,10 +101,6 @@
 	}
 
 #define FOLD_SCALED(T, op, W, PER, HINT)                                                 \
-	INLINE W T##_##op##_prod(W x, W y, W s)                                          \
-	{                                                                                \
-		return T##_##op(x, T##_prod(y, s));                                      \
-	}                                                                                \
 	static void T##_##op##_fold_scaled(void *dst, const void *a, const void *b,      \
 		union kernel_scalar scalar, size_t elems)                                \
 	{                                                                                \
@@ -134,6 +145,11 @@
 		memcpy(&s, scalar.bytes, sizeof(s));                                     \
 		return s;                                                                \
 	}                                                                                \
+	CHAINS(T, T)                                                                     \
+	CHAIN4(T##_max, T)                                                               \
+	CHAIN4(T##_min, T)                                                               \
+	CHAIN_SCALED(T, max, T)                                                          \
+	CHAIN_SCALED(T, min, T)                                                          \
 	FOLD(T##_sum, T, 1, VECTORISE)                                                   \
 	FOLD(T##_prod, T, 1, VECTORISE)                                                  \
 	FOLD(T##_max, T, 1, VECTORISE)                                                   \
@@ -145,6 +161,8 @@
 	FOLD_SCALED(T, min, T, 1, VECTORISE)
 
 #define PACKED(T, W, PER, HINT, E)                                                       \
+	CHAIN4(T##_max, E)                                                               \
+	CHAIN4(T##_min, E)                                                               \
 	FOLD(T##_sum, W, PER, HINT)                                                      \
 	FOLD(T##_prod, W, PER, HINT)                                                     \
 	FOLD(T##_max, E, 1, VECTORISE)                                                   \
@@ -171,6 +189,9 @@ WHOLE(i64)
 WHOLE(u64)
 WHOLE(f32)
 WHOLE(f64)
+CHAINS(f16, f16s)
+CHAINS(e4m3, f8s)
+CHAINS(e5m2, f8s)
 PACKED(f16, f16s, sizeof(f16s) / 2, SMALL_HINT, u16)
 PACKED(bf16, u32, 2, VECTORISE, u16)
 PACKED(e4m3, f8s, sizeof(f8s), SMALL_HINT, u8)

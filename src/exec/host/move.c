@@ -7,6 +7,8 @@
  */
 #include "exec/host/move.h"
 
+#include <string.h>
+
 enum { BLOCK_BYTES = 16 << 10, INPUTS_MAX = PROG_PEERS_MAX + 2 };
 
 struct operand {
@@ -131,28 +133,41 @@ struct fold {
 	bool any_scaled, post;
 };
 
-static void fold_run(const struct fold *fold, size_t bytes)
+static void put(const struct fold *fold, char *dst, const char *src, size_t bytes)
+{
+	if (fold->call->streaming)
+		kernel_copy_stream(dst, src, bytes);
+	else
+		kernel_copy(dst, src, bytes);
+}
+
+static void fold_block(const struct fold *fold, char *dst, size_t at, size_t bytes)
 {
 	const struct host_call *call = fold->call;
-	size_t width = dtype_size(call->spec.key.type);
+	size_t elems = bytes / dtype_size(call->spec.key.type);
+
+	if (fold->any_scaled)
+		fold_scaled(call->kernel, dst, fold->in, fold->in_count, at, elems);
+	else if (fold->in_count > 1)
+		fold_plain(call->kernel, dst, fold->in, fold->in_count, at, elems);
+	else if (dst != fold->in[0].data + at)
+		memcpy(dst, fold->in[0].data + at, bytes);
+	if (fold->post && call->spec.op == REDOP_AVG && call->kernel->divide)
+		call->kernel->divide(dst, call->engine->rank_count, elems);
+}
+
+static void fold_run(const struct fold *fold, size_t bytes)
+{
+	alignas(64) char hot[BLOCK_BYTES];
 
 	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
 		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
-		size_t elems = block / width;
-		char *dst = fold->out[0] + at;
+		bool streaming = fold->call->streaming;
+		char *dst = streaming ? hot : fold->out[0] + at;
 
-		if (fold->any_scaled)
-			fold_scaled(
-				call->kernel, dst, fold->in, fold->in_count, at, elems);
-		else if (fold->in_count > 1)
-			fold_plain(
-				call->kernel, dst, fold->in, fold->in_count, at, elems);
-		else if (dst != fold->in[0].data + at)
-			kernel_copy(dst, fold->in[0].data + at, block);
-		if (fold->post && call->spec.op == REDOP_AVG && call->kernel->divide)
-			call->kernel->divide(dst, call->engine->rank_count, elems);
-		for (uint32_t i = 1; i < fold->out_count; i++)
-			kernel_copy(fold->out[i] + at, dst, block);
+		fold_block(fold, dst, at, block);
+		for (uint32_t i = streaming ? 0 : 1; i < fold->out_count; i++)
+			put(fold, fold->out[i] + at, dst, block);
 	}
 }
 
@@ -160,7 +175,7 @@ static void copy_run(const struct fold *fold, size_t bytes)
 {
 	for (uint32_t i = 0; i < fold->out_count; i++)
 		if (fold->out[i] != fold->in[0].data)
-			kernel_copy(fold->out[i], fold->in[0].data, bytes);
+			put(fold, fold->out[i], fold->in[0].data, bytes);
 }
 
 static void fold_load(

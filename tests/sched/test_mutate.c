@@ -1,0 +1,288 @@
+/*
+ * The checker finds what is wrong: every single change to a field of an instruction, and
+ * to a wait or an announcement of the lowered moves, that an independent run on numbers
+ * shows to break a schedule is refused by the checker, to 99 % at least.
+ */
+#include "oracle.h"
+
+enum { ORDERS = 6, CALM_ORDERS = 12, CAUGHT_PERCENT = 99 };
+
+struct tally {
+	uint32_t tried;	  /* mutants, each in every mode and placement */
+	uint32_t refused; /* by matching: they cannot even be lowered */
+	uint32_t broken;  /* the oracle saw a wrong result or a hang */
+	uint32_t caught;  /* of which the checker found */
+	uint32_t strict;  /* the checker refused, the oracle saw nothing */
+};
+
+static struct tally total;
+static bool verbose;
+
+static void judge(const struct sched *scheds, struct program *const *programs,
+	const struct check_args *args, const char *what)
+{
+	struct check_report report;
+	bool right = oracle_is_right(scheds, programs, args, ORDERS);
+	bool passed = check_programs(scheds, programs, args, &report) == OK;
+
+	total.broken += !right;
+	total.caught += !right && !passed;
+	total.strict += right && !passed;
+	if (verbose && !right && passed)
+		printf("missed: %s %s n %u %s %s place: %s\n", args->kind->name,
+			coll_name(args->kind->coll), args->rank_count,
+			args->mode ? "direct" : "staged",
+			args->in_place ? "in" : "out of", what);
+}
+
+static void programs_free(struct program **programs, uint32_t n)
+{
+	for (uint32_t r = 0; r < n; r++)
+		program_destroy(programs[r]);
+	free(programs);
+}
+
+static struct program **programs_lower(
+	const struct sched *scheds, const struct check_args *args)
+{
+	struct lower_args lower = {.kind = args->kind,
+		.rank_count = args->rank_count,
+		.root = args->root,
+		.mode = args->mode,
+		.depth = args->depth};
+	struct program **programs = calloc(args->rank_count, sizeof(*programs));
+
+	if (program_lower_all(scheds, &lower, programs)) {
+		free(programs);
+		return NULL;
+	}
+	return programs;
+}
+
+/* Judge one mutant of the schedules in both modes and placements. */
+static void judge_scheds(
+	const struct sched *scheds, const struct sched_kind *kind, const char *what)
+{
+	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
+
+	for (int mode = MODE_STAGED; mode <= MODE_DIRECT; mode++)
+		for (int in_place = 0; in_place < places; in_place++) {
+			struct check_args args = {.kind = kind,
+				.rank_count = scheds[0].rank_count,
+				.root = scheds[0].root,
+				.mode = (enum lower_mode)mode,
+				.depth = 2,
+				.in_place = in_place};
+			struct program **programs = programs_lower(scheds, &args);
+
+			total.tried++;
+			if (!programs) {
+				total.refused++;
+				continue;
+			}
+			judge(scheds, programs, &args, what);
+			programs_free(programs, args.rank_count);
+		}
+}
+
+enum { FIELD_COUNT = 31 };
+
+/* Mutation `field` of an instruction; false when it changes nothing. */
+static bool mutate(struct insn *insn, uint32_t field)
+{
+	struct insn was = *insn;
+	enum space src = insn_src_space(insn), dst = insn_dst_space(insn);
+	int push = insn->spaces & SPACES_PUSH;
+
+	switch (field) {
+	case 8:
+		insn->src++;
+		break;
+	case 9:
+		insn->src--;
+		break;
+	case 10:
+		insn->dst++;
+		break;
+	case 11:
+		insn->dst--;
+		break;
+	case 12:
+		insn->count++;
+		break;
+	case 13:
+		insn->count--;
+		break;
+	case 14:
+		insn->reps++;
+		break;
+	case 15:
+		insn->reps--;
+		break;
+	case 16:
+		insn->stride = (int8_t)-insn->stride;
+		break;
+	case 17:
+		insn->stride++;
+		break;
+	case 18:
+		insn->stride--;
+		break;
+	case 19:
+		insn->conn_step++;
+		break;
+	case 20:
+		insn->conn_step--;
+		break;
+	case 21:
+		insn->rx++;
+		break;
+	case 22:
+		insn->rx--;
+		break;
+	case 23:
+		insn->tx++;
+		break;
+	case 24:
+		insn->tx--;
+		break;
+	case 25:
+	case 26:
+		src = (enum space)((src + field - 24) % SPACE_COUNT);
+		insn->spaces = (uint8_t)(insn_spaces(src, dst) | push);
+		break;
+	case 27:
+	case 28:
+		dst = (enum space)((dst + field - 26) % SPACE_COUNT);
+		insn->spaces = (uint8_t)(insn_spaces(src, dst) | push);
+		break;
+	case 29:
+		insn->wait_lane = WAIT_NONE;
+		break;
+	case 30:
+		insn->wait_pc = (uint8_t)(insn->wait_pc ? insn->wait_pc - 1 : 0);
+		break;
+	default:
+		insn->op ^= (uint8_t)(1u << field);
+		break;
+	}
+	return memcmp(&was, insn, sizeof(was)) != 0;
+}
+
+static void mutate_sched(
+	struct sched *scheds, const struct sched_kind *kind, uint32_t rank, uint32_t lane)
+{
+	struct prog *prog = &scheds[rank].lanes[lane];
+	char what[64];
+
+	for (uint32_t pc = 0; pc < prog->count; pc++) {
+		struct insn was = prog->insns[pc];
+
+		for (uint32_t field = 0; field < FIELD_COUNT; field++) {
+			snprintf(what, sizeof(what), "rank %u lane %u insn %u field %u",
+				rank, lane, pc, field);
+			if (mutate(&prog->insns[pc], field))
+				judge_scheds(scheds, kind, what);
+			prog->insns[pc] = was;
+		}
+		if (pc + 1 < prog->count) {
+			prog->insns[pc] = prog->insns[pc + 1];
+			prog->insns[pc + 1] = was;
+			snprintf(what, sizeof(what), "rank %u lane %u insn %u swapped",
+				rank, lane, pc);
+			judge_scheds(scheds, kind, what);
+			prog->insns[pc + 1] = prog->insns[pc];
+			prog->insns[pc] = was;
+		}
+	}
+}
+
+/* Waits forgotten, too early, or a tile too lax; positions not announced; a drain left
+ * out. */
+static void mutate_program(const struct sched *scheds, struct program *const *programs,
+	const struct check_args *args, uint32_t rank)
+{
+	struct program *p = programs[rank];
+	char what[64];
+
+	for (uint32_t i = 0; i < p->wait_count; i++) {
+		struct wait was = p->waits[i];
+
+		for (uint32_t kind = 0; kind < 3; kind++) {
+			p->waits[i].back += kind == 0 ? 1000 : kind == 1;
+			p->waits[i].position -= kind == 2;
+			snprintf(what, sizeof(what), "rank %u wait %u change %u", rank, i,
+				kind);
+			total.tried++;
+			judge(scheds, programs, args, what);
+			p->waits[i] = was;
+		}
+	}
+	for (uint32_t lane = 0; lane < p->lane_count; lane++)
+		for (uint32_t i = 0; i < p->lanes[lane].count; i++) {
+			if (!p->lanes[lane].moves[i].publish)
+				continue;
+			p->lanes[lane].moves[i].publish = false;
+			snprintf(what, sizeof(what), "rank %u move %u unannounced", rank,
+				i);
+			total.tried++;
+			judge(scheds, programs, args, what);
+			p->lanes[lane].moves[i].publish = true;
+		}
+}
+
+static void mutate_programs(const struct sched *scheds, const struct sched_kind *kind)
+{
+	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
+
+	for (int mode = MODE_STAGED; mode <= MODE_DIRECT; mode++)
+		for (int in_place = 0; in_place < places; in_place++) {
+			struct check_args args = {.kind = kind,
+				.rank_count = scheds[0].rank_count,
+				.root = scheds[0].root,
+				.mode = (enum lower_mode)mode,
+				.depth = 2,
+				.in_place = in_place};
+			struct program **programs = programs_lower(scheds, &args);
+
+			TRUE(programs);
+			/* untouched it is right, on numbers too */
+			TRUE(oracle_is_right(scheds, programs, &args, CALM_ORDERS));
+			for (uint32_t r = 0; r < args.rank_count; r += 1 + r / 2)
+				mutate_program(scheds, programs, &args, r);
+			programs_free(programs, args.rank_count);
+		}
+}
+
+static void mutate_kind(const struct sched_kind *kind, uint32_t n)
+{
+	struct sched *scheds = calloc(n, sizeof(*scheds));
+
+	for (uint32_t r = 0; r < n; r++)
+		EQ(catalog_write(kind, n, r, 1, &scheds[r]), OK);
+	mutate_programs(scheds, kind);
+	for (uint32_t r = 0; r < n; r += 1 + r / 2) /* 0 1 2 4 7 */
+		for (uint32_t lane = 0; lane < scheds[r].lane_count; lane++)
+			mutate_sched(scheds, kind, r, lane);
+	for (uint32_t r = 0; r < n; r++)
+		sched_fini(&scheds[r]);
+	free(scheds);
+}
+
+int main(int argc, char **argv)
+{
+	static const uint32_t ranks[] = {3, 4, 5, 8};
+	const struct sched_kind *kind;
+
+	verbose = argc > 1;
+	(void)argv;
+	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
+		for (uint32_t j = 0; j < 4; j++)
+			mutate_kind(kind, ranks[j]);
+	printf("%u mutants: %u refused by matching; %u of the others change the result, "
+	       "%u of these caught; %u refused though no run went wrong\n",
+		total.tried, total.refused, total.broken, total.caught, total.strict);
+	TRUE(total.broken > 1000);
+	TRUE(100ull * total.caught >= (unsigned)CAUGHT_PERCENT * 1ull * total.broken);
+	return 0;
+}
