@@ -399,13 +399,11 @@ static enum err lanes_step(struct host_call *call)
 	bool done;
 
 	do {
-		const struct wait *blocked;
-
 		stamp = host_call_stamp(call);
 		done = true;
 		for (uint32_t lane = 0; lane < program->lane_count; lane++)
 			if (lane_step(call->shape, lane, &call->lanes[lane], &host_ops,
-				    call, &blocked) == LANE_BLOCKED)
+				    call) == LANE_BLOCKED)
 				done = false;
 		/* one lane may have freed the other */
 	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));

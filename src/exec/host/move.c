@@ -83,17 +83,26 @@ static size_t move_bytes(
 	return bytes;
 }
 
-static void fold_plain(const struct kernel *kernel, char *dst, const struct operand *in,
-	uint32_t count, size_t offset, size_t elems)
+struct fold {
+	struct host_call *call;
+	struct operand in[INPUTS_MAX];
+	char *out[INPUTS_MAX];
+	uint32_t in_count, out_count;
+	bool any_scaled, post;
+};
+
+static void fold_plain(const struct fold *fold, char *dst, size_t offset, size_t elems)
 {
+	const struct kernel *kernel = fold->call->kernel;
+	const struct operand *in = fold->in;
 	const void *four[4];
 	uint32_t i = 0;
 
-	if (count >= 4) {
+	if (fold->in_count >= 4) {
 		for (; i < 4; i++)
 			four[i] = in[i].data + offset;
 		kernel->fold4(dst, four, elems);
-		for (; i + 3 <= count; i += 3) {
+		for (; i + 3 <= fold->in_count; i += 3) {
 			four[0] = dst;
 			for (uint32_t k = 0; k < 3; k++)
 				four[k + 1] = in[i + k].data + offset;
@@ -103,20 +112,21 @@ static void fold_plain(const struct kernel *kernel, char *dst, const struct oper
 		kernel->fold(dst, in[0].data + offset, in[1].data + offset, elems);
 		i = 2;
 	}
-	for (; i < count; i++)
+	for (; i < fold->in_count; i++)
 		kernel->fold(dst, dst, in[i].data + offset, elems);
 }
 
-static void fold_scaled(const struct kernel *kernel, char *dst, const struct operand *in,
-	uint32_t count, size_t offset, size_t elems)
+static void fold_scaled(const struct fold *fold, char *dst, size_t offset, size_t elems)
 {
+	const struct kernel *kernel = fold->call->kernel;
+	const struct operand *in = fold->in;
 	const char *acc = in[0].data + offset;
 
 	if (in[0].scaled) {
 		kernel->scale(dst, acc, in[0].scalar, elems);
 		acc = dst;
 	}
-	for (uint32_t i = 1; i < count; i++) {
+	for (uint32_t i = 1; i < fold->in_count; i++) {
 		if (in[i].scaled)
 			kernel->fold_scaled(
 				dst, acc, in[i].data + offset, in[i].scalar, elems);
@@ -125,14 +135,6 @@ static void fold_scaled(const struct kernel *kernel, char *dst, const struct ope
 		acc = dst;
 	}
 }
-
-struct fold {
-	struct host_call *call;
-	struct operand in[INPUTS_MAX];
-	char *out[INPUTS_MAX];
-	uint32_t in_count, out_count;
-	bool any_scaled, post;
-};
 
 static void put(const struct fold *fold, char *dst, const char *src, size_t bytes)
 {
@@ -148,9 +150,9 @@ static void fold_block(const struct fold *fold, char *dst, size_t at, size_t byt
 	size_t elems = bytes / dtype_size(call->spec.key.type);
 
 	if (fold->any_scaled)
-		fold_scaled(call->kernel, dst, fold->in, fold->in_count, at, elems);
+		fold_scaled(fold, dst, at, elems);
 	else if (fold->in_count > 1)
-		fold_plain(call->kernel, dst, fold->in, fold->in_count, at, elems);
+		fold_plain(fold, dst, at, elems);
 	else if (dst != fold->in[0].data + at)
 		memcpy(dst, fold->in[0].data + at, bytes);
 	if (fold->post && call->spec.op == REDOP_AVG && call->kernel->divide)
