@@ -44,6 +44,11 @@ struct plan_room {
 	size_t inline_bytes, eager_bytes, bulk_bytes;
 };
 
+/* Settle chunk and tile sizes for a program. `tile` is rounded to cache lines, cut to
+ * the chunk and to what a stage of `stage` bytes has room for; 0 asks for one tile. */
+enum err shape_make(const struct program *program, const struct plan_key *key,
+	size_t tile, size_t stage, struct shape *shape);
+
 struct planner;
 
 enum err planner_create(const struct plan_room *room, struct planner **planner);

@@ -437,8 +437,6 @@ static bool is_streaming(const struct host_call *call)
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
 {
-	bool reduces = coll_reduces(spec->key.coll);
-	union kernel_scalar scalar = spec->scalar;
 	const struct plan *plan;
 	enum err e = plan_get(engine->planner, &spec->key, &plan);
 
@@ -451,15 +449,11 @@ enum err host_call_start(
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
 	call->streaming = is_streaming(call);
-	if (reduces) {
-		call->kernel = kernel_get(spec->key.type, spec->op);
-		call->scaled = spec->op == REDOP_PREMUL ||
-			       (spec->op == REDOP_AVG && dtype_is_float(spec->key.type));
-		if (spec->op == REDOP_AVG && call->scaled)
-			scalar = kernel_reciprocal(spec->key.type, engine->rank_count);
-	}
+	call->rule = fold_rule(&spec->key, spec->op, spec->scalar, engine->rank_count);
 	engine->buffers[engine->rank] = (struct host_buffers){
-		.in = (char *)(uintptr_t)spec->in, .out = spec->out, .scalar = scalar};
+		.in = (char *)(uintptr_t)spec->in,
+		.out = spec->out,
+		.scalar = call->rule.scalar};
 	return OK;
 }
 
