@@ -26,6 +26,7 @@ struct choice {
 	const struct sched_kind
 		*direct; /* when buffers can be reached; unset when eager */
 	const struct sched_kind *staged; /* when they cannot, or when eager */
+	uint32_t depth;			 /* slots per connection of the staged schedule */
 	size_t direct_tile, staged_tile; /* bytes; 0: one tile whatever the size */
 };
 
