@@ -7,7 +7,6 @@
 enum {
 	CACHE_PLANS = 64, /* direct mapped */
 	CACHE_LINE = 64,
-	STAGE_DEPTH = 2,
 	POSITION_MAX = 1 << 22 /* moves of one call; a position has 24 bits for them */
 };
 
@@ -118,7 +117,7 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	if (coll_is_vector(key->coll) && chunks > 1)
 		made.chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
 	if (!tile || tile > made.chunk_bytes)
-		tile = made.chunk_bytes;
+		tile = bytes ? made.chunk_bytes : 1; /* no tiles, but they have a size */
 	made.tile_bytes = tile_that_fits(program, round_up(tile, CACHE_LINE), stage);
 	if (!made.tile_bytes)
 		return err_set(ERR_INTERNAL,
@@ -129,6 +128,11 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	made.slot_bytes = round_up(made.tile_bytes * program->slot_chunks, CACHE_LINE);
 	*shape = made;
 	return OK;
+}
+
+size_t plan_stage_tile(void)
+{
+	return CHOOSE_STAGED_TILE;
 }
 
 /* A shape whose positions fit in the words of the board. */
@@ -188,7 +192,7 @@ static enum err plan_build(
 	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;
-	lower.depth = choice.eager ? 1 : STAGE_DEPTH;
+	lower.depth = choice.eager ? 1 : PLAN_STAGE_DEPTH;
 	e = program_get(planner, &lower, &program);
 	if (!e)
 		e = shape_for_board(program, key, choice.staged_tile,

@@ -46,6 +46,10 @@ struct plan_room {
 enum err shape_make(const struct program *program, const struct plan_key *key,
 	size_t tile, size_t stage, struct shape *shape);
 
+/* How the host stages a large call where nothing else is asked for. */
+enum { PLAN_STAGE_DEPTH = 2 };
+size_t plan_stage_tile(void);
+
 struct planner;
 
 enum err planner_create(const struct plan_room *room, struct planner **planner);

@@ -28,8 +28,8 @@ static const struct row rows[COLL_COUNT] = {
 	[COLL_SCATTER] = {{4 << 10, 1 << 10}, "direct", "direct", "direct"},
 };
 
-/* A staged tile should stay in the second-level cache with its neighbours. */
-enum { STAGED_TILE = 64 << 10, PIPELINE_TILE = 128 << 10 };
+/* A forced schedule has its tiles follow each other through the ranks. */
+enum { PIPELINE_TILE = 128 << 10 };
 
 /* Blocks a rank stages at once in the eager schedule. */
 static uint32_t eager_blocks(enum coll coll, uint32_t n)
@@ -73,7 +73,7 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	e = find(args->coll, force ? forced : row->direct, &choice->direct);
 	if (!e)
 		e = find(args->coll, force ? forced : row->staged, &choice->staged);
-	choice->staged_tile = tile > 0 ? (size_t)tile : STAGED_TILE;
+	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
 	/* direct schedules need no pipeline: the whole chunk is one tile */
 	if (force)
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
