@@ -20,26 +20,25 @@ struct member {
 	int lowest, highest;
 };
 
-/* clang-format off */
+#define AT(member) offsetof(ncclConfig_t, member)
 static const struct member members[] = {
-	{"Blocking",              offsetof(ncclConfig_t, blocking),            21400, 0, 1},
-	{"CGA cluster size",      offsetof(ncclConfig_t, cgaClusterSize),      21700, 0, 8},
-	{"Min CTAs",              offsetof(ncclConfig_t, minCTAs),             21700, 1, INT_MAX},
-	{"Max CTAs",              offsetof(ncclConfig_t, maxCTAs),             21700, 1, INT_MAX},
-	{"Split share",           offsetof(ncclConfig_t, splitShare),          21800, 0, 1},
-	{"Traffic class",         offsetof(ncclConfig_t, trafficClass),        22500, 0, INT_MAX},
-	{"Collnet enable",        offsetof(ncclConfig_t, collnetEnable),       22700, 0, 1},
-	{"CTA policy flags",      offsetof(ncclConfig_t, CTAPolicy),           22700, 0, 3},
-	{"shrinkShare",           offsetof(ncclConfig_t, shrinkShare),         22700, 0, 1},
-	{"nvlsCTAs",              offsetof(ncclConfig_t, nvlsCTAs),            22700, 1, INT_MAX},
-	{"nChannelsPerNetPeer",   offsetof(ncclConfig_t, nChannelsPerNetPeer), 22800, 1, CHANNELS_MAX},
-	{"nvlinkCentricSched",    offsetof(ncclConfig_t, nvlinkCentricSched),  22800, 0, 1},
-	{"graphUsageMode",        offsetof(ncclConfig_t, graphUsageMode),      22900, 0, 2},
-	{"numRmaCtx",             offsetof(ncclConfig_t, numRmaCtx),           22900, 0, INT_MAX},
-	{"maxP2pPeers",           offsetof(ncclConfig_t, maxP2pPeers),         23000, 1, INT_MAX},
-	{"graphStreamOrdering",   offsetof(ncclConfig_t, graphStreamOrdering), 23005, 0, 1},
+	{"Blocking", AT(blocking), 21400, 0, 1},
+	{"CGA cluster size", AT(cgaClusterSize), 21700, 0, 8},
+	{"Min CTAs", AT(minCTAs), 21700, 1, INT_MAX},
+	{"Max CTAs", AT(maxCTAs), 21700, 1, INT_MAX},
+	{"Split share", AT(splitShare), 21800, 0, 1},
+	{"Traffic class", AT(trafficClass), 22500, 0, INT_MAX},
+	{"Collnet enable", AT(collnetEnable), 22700, 0, 1},
+	{"CTA policy flags", AT(CTAPolicy), 22700, 0, 3},
+	{"shrinkShare", AT(shrinkShare), 22700, 0, 1},
+	{"nvlsCTAs", AT(nvlsCTAs), 22700, 1, INT_MAX},
+	{"nChannelsPerNetPeer", AT(nChannelsPerNetPeer), 22800, 1, CHANNELS_MAX},
+	{"nvlinkCentricSched", AT(nvlinkCentricSched), 22800, 0, 1},
+	{"graphUsageMode", AT(graphUsageMode), 22900, 0, 2},
+	{"numRmaCtx", AT(numRmaCtx), 22900, 0, INT_MAX},
+	{"maxP2pPeers", AT(maxP2pPeers), 23000, 1, INT_MAX},
+	{"graphStreamOrdering", AT(graphStreamOrdering), 23005, 0, 1},
 };
-/* clang-format on */
 
 enum { MEMBER_COUNT = sizeof(members) / sizeof(members[0]) };
 

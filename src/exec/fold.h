@@ -24,6 +24,7 @@ struct fold {
 	size_t width;		     /* bytes of an element */
 	uint32_t divisor;	     /* divide the result by it; 0: do not */
 	bool any_scaled;	     /* of the operands */
+	bool streaming;		     /* store past the caches */
 	uint32_t in_count, out_count;
 	struct operand in[FOLD_INPUTS_MAX];
 	char *out[FOLD_INPUTS_MAX];
@@ -65,8 +66,8 @@ static inline size_t place_offset(
 	return chunk * shape->chunk_bytes + (size_t)tile * shape->tile_bytes;
 }
 
-/* Fold the inputs, from the left, into every output. An output may be exactly the first
- * input, or the second where the first is not scaled: that is what in place needs. */
+/* Fold the inputs, from the left, into every output. An output may be exactly one of the
+ * inputs: that is what in place needs. */
 void fold_run(const struct fold *fold, size_t bytes);
 
 #endif

@@ -135,6 +135,11 @@ size_t plan_stage_tile(void)
 	return CHOOSE_STAGED_TILE;
 }
 
+uint32_t plan_stage_depth(void)
+{
+	return CHOOSE_STAGED_DEPTH;
+}
+
 /* A shape whose positions fit in the words of the board. */
 static enum err shape_for_board(const struct program *program, const struct plan_key *key,
 	size_t tile, size_t stage, struct shape *shape)
@@ -149,6 +154,17 @@ static enum err shape_for_board(const struct program *program, const struct plan
 			"%s of %zu elements needs too many tiles of %zu bytes",
 			coll_name(key->coll), key->count, shape->tile_bytes);
 	return OK;
+}
+
+/* The smallest messages ride in the cache line of the position itself. */
+static void shape_inline(struct shape *shape, size_t room)
+{
+	size_t unit = round_up(shape->chunk_bytes, sizeof(uint64_t));
+	size_t slots = (size_t)shape->program->slot_count_max *
+		       shape->program->slot_chunks;
+
+	if (shape->tile_count == 1 && shape->chunk_bytes && slots <= room / unit)
+		shape->inline_bytes = unit;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -192,12 +208,14 @@ static enum err plan_build(
 	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;
-	lower.depth = choice.eager ? 1 : PLAN_STAGE_DEPTH;
+	lower.depth = choice.depth;
 	e = program_get(planner, &lower, &program);
 	if (!e)
 		e = shape_for_board(program, key, choice.staged_tile,
 			choice.eager ? room->eager_bytes : room->bulk_bytes,
 			&plan->shapes[MODE_STAGED]);
+	if (!e && choice.eager)
+		shape_inline(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
 		return e;
 	lower.kind = choice.direct;

@@ -24,6 +24,9 @@ struct shape {
 	size_t total_bytes; /* of the vector; chunks beyond it are short or empty */
 	size_t tile_bytes;
 	size_t slot_bytes; /* stage slot, rounded to cache lines */
+	/* Bytes per chunk when all slots of any rank fit beside its position; 0: they do
+	 * not */
+	size_t inline_bytes;
 	uint32_t tile_count;
 };
 
@@ -38,7 +41,7 @@ struct plan {
 /* What the planner must know of the board it plans for. */
 struct plan_room {
 	uint32_t rank_count, rank;
-	size_t eager_bytes, bulk_bytes;
+	size_t inline_bytes, eager_bytes, bulk_bytes;
 };
 
 /* Settle chunk and tile sizes for a program. `tile` is rounded to cache lines, cut to
@@ -47,8 +50,8 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	size_t tile, size_t stage, struct shape *shape);
 
 /* How the host stages a large call where nothing else is asked for. */
-enum { PLAN_STAGE_DEPTH = 2 };
 size_t plan_stage_tile(void);
+uint32_t plan_stage_depth(void);
 
 struct planner;
 

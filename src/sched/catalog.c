@@ -19,6 +19,8 @@ static const struct sched_kind kinds[] = {
 		RANKS_ALL_PAIRS, oneshot_all_reduce},
 	{COLL_ALL_REDUCE, "halving", "recursive halving, then doubling", RANKS_FEW_PEERS,
 		halving_all_reduce},
+	{COLL_ALL_REDUCE, "doubling", "vectors exchanged 1, 2, 4, .. away; few hops",
+		RANKS_FEW_PEERS, doubling_all_reduce},
 	{COLL_BROADCAST, "ring", "a pipeline round the ranks", RANKS_FEW_PEERS,
 		ring_broadcast},
 	{COLL_BROADCAST, "tree", "down a binary tree", RANKS_FEW_PEERS, tree_broadcast},

@@ -3,7 +3,7 @@
  *
  * All-reduce: the classic recursive halving of the vector, then doubling. Ranks beyond
  * the largest power of two first give their vector to a neighbour and get the result
- * back at the end.
+ * back at the end. Without the halving it is recursive doubling, for small vectors.
  *
  * All-gather is Bruck's: in round d (1, 2, 4, ..) rank r owns blocks r .. r + d - 1,
  * sends them to r - d and gets the next ones from r + d. Reduce-scatter runs the same
@@ -27,7 +27,25 @@ static uint32_t largest_power_below(uint32_t n)
  * start are pairs of which the even one takes part. */
 struct core {
 	uint32_t count, extra, place;
+	uint32_t chunks; /* of the vector */
+	bool paired;	 /* this rank is one of a pair, the odd one a spare */
 };
+
+static struct core core_of(const struct sched *sched, uint32_t chunks)
+{
+	uint32_t power = largest_power_below(sched->rank_count + 1), r = sched->rank;
+	struct core core = {.count = power, .extra = sched->rank_count - power};
+
+	core.chunks = chunks ? chunks : power;
+	core.paired = r < 2 * core.extra;
+	core.place = core.paired ? r / 2 : r - core.extra;
+	return core;
+}
+
+static bool is_spare(const struct core *core, const struct sched *sched)
+{
+	return core->paired && sched->rank % 2;
+}
 
 static uint32_t core_rank(const struct core *core, uint32_t place)
 {
@@ -42,13 +60,24 @@ static void write_spare(struct writer *w, const struct core *core)
 
 	write_line(w, 0,
 		&(struct line){.op = IN_SRC | OUT_SEND,
-			.count = core->count,
+			.count = core->chunks,
 			.tx = prog_tx(lane, partner)});
 	write_line(w, 0,
 		&(struct line){.op = IN_RECV | OUT_DST,
 			.to = SPACE_OUT,
-			.count = core->count,
+			.count = core->chunks,
 			.rx = prog_rx(lane, partner)});
+}
+
+/* Its partner folds that vector in first. */
+static void write_adopt(struct writer *w, const struct core *core)
+{
+	if (core->paired)
+		write_line(w, 0,
+			&(struct line){.op = IN_SRC | IN_RECV | OUT_DST,
+				.to = SPACE_OUT,
+				.count = core->chunks,
+				.rx = prog_rx(&w->sched->lanes[0], w->sched->rank + 1)});
 }
 
 /* Chunks keep .. keep + half end here, the other half of the range goes to the peer. */
@@ -107,31 +136,61 @@ static void write_doubling(struct writer *w, const struct core *core)
 
 enum err halving_all_reduce(struct sched *sched)
 {
-	uint32_t n = sched->rank_count, r = sched->rank,
-		 power = largest_power_below(n + 1);
-	struct core core = {.count = power, .extra = n - power};
-	struct writer w = write_begin(sched, power, 1);
-	bool paired = r < 2 * core.extra;
+	struct core core = core_of(sched, 0);
+	struct writer w = write_begin(sched, core.chunks, 1);
 
-	core.place = paired ? r / 2 : r - core.extra;
-	if (paired && r % 2) {
+	if (is_spare(&core, sched)) {
 		write_spare(&w, &core);
 		return w.error;
 	}
-	if (paired)
-		write_line(&w, 0,
-			&(struct line){.op = IN_SRC | IN_RECV | OUT_DST,
-				.to = SPACE_OUT,
-				.count = power,
-				.rx = prog_rx(&sched->lanes[0], r + 1)});
-	write_halving(&w, &core, paired ? SPACE_OUT : SPACE_IN);
+	write_adopt(&w, &core);
+	write_halving(&w, &core, core.paired ? SPACE_OUT : SPACE_IN);
 	write_doubling(&w, &core);
-	if (paired)
+	if (core.paired)
 		write_line(&w, 0,
 			&(struct line){.op = IN_SRC | OUT_SEND,
 				.from = SPACE_OUT,
-				.count = power,
-				.tx = prog_tx(&sched->lanes[0], r + 1)});
+				.count = core.chunks,
+				.tx = prog_tx(&sched->lanes[0], sched->rank + 1)});
+	return w.error;
+}
+
+/*
+ * Whole vectors are exchanged with ranks 1, 2, 4, .. away: a logarithm of hops, each one
+ * line of one peer to look at. Both sides of an exchange fold the same two values, so all
+ * ranks get the same bits. PUSH: OUT is overwritten by the next round and cannot be lent.
+ */
+enum err doubling_all_reduce(struct sched *sched)
+{
+	struct core core = core_of(sched, 1);
+	struct writer w = write_begin(sched, 1, 1);
+	struct prog *lane = &sched->lanes[0];
+	struct line line = {.op = IN_SRC | OUT_SEND, .to = SPACE_OUT, .push = true};
+
+	if (is_spare(&core, sched)) {
+		write_spare(&w, &core);
+		return w.error;
+	}
+	write_adopt(&w, &core);
+	line.from = core.paired ? SPACE_OUT : SPACE_IN;
+	line.tx = prog_tx(lane, core_rank(&core, core.place ^ 1));
+	write_line(&w, 0, &line);
+	for (uint32_t distance = 1; distance < core.count; distance *= 2) {
+		bool last = distance * 2 == core.count;
+
+		line.op = IN_SRC | IN_RECV | OUT_DST | (last ? OP_POST : OUT_SEND);
+		line.rx = prog_rx(lane, core_rank(&core, core.place ^ distance));
+		line.tx = 0;
+		if (!last)
+			line.tx = prog_tx(
+				lane, core_rank(&core, core.place ^ distance * 2));
+		if (last && core.paired) {
+			line.op |= OUT_SEND;
+			line.tx = prog_tx(lane, sched->rank + 1);
+		}
+		write_line(&w, 0, &line);
+		line.from = SPACE_OUT;
+	}
 	return w.error;
 }
 

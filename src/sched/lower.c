@@ -370,6 +370,9 @@ static enum err program_create(const struct match *match, const struct lower_arg
 		.slot_count_max = slots_max(match),
 		.slot_chunks = match->slot_chunks,
 		.lane_count = mine->lane_count};
+	for (uint32_t i = 0; i < args->rank_count; i++)
+		if (match_slots(match, i) > p->slot_count_max)
+			p->slot_count_max = match_slots(match, i);
 	e = program_fill(p, match);
 	if (e) {
 		program_destroy(p);

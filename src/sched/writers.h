@@ -31,6 +31,7 @@ enum err direct_reduce(struct sched *sched);
 enum err oneshot_all_reduce(struct sched *sched);
 
 enum err halving_all_reduce(struct sched *sched);
+enum err doubling_all_reduce(struct sched *sched);
 enum err halving_reduce_scatter(struct sched *sched);
 enum err bruck_all_gather(struct sched *sched);
 

@@ -14,10 +14,12 @@ struct eager_limit {
 struct row {
 	struct eager_limit limit;
 	const char *eager, *direct, *staged;
+	const char *crowd; /* eager among DOUBLING_RANKS and more; NULL: as eager */
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{8 << 10, 2 << 10}, "oneshot", "direct", "direct"},
+	[COLL_ALL_REDUCE] = {{2 << 10, 2 << 10}, "oneshot", "direct", "direct",
+		"doubling"},
 	[COLL_BROADCAST] = {{8 << 10, 8 << 10}, "direct", "direct", "direct"},
 	[COLL_REDUCE] = {{8 << 10, 2 << 10}, "direct", "scatter_gather",
 		"scatter_gather"},
@@ -27,6 +29,8 @@ static const struct row rows[COLL_COUNT] = {
 	[COLL_GATHER] = {{8 << 10, 4 << 10}, "direct", "direct", "direct"},
 	[COLL_SCATTER] = {{4 << 10, 1 << 10}, "direct", "direct", "direct"},
 };
+
+enum { FEW_RANKS = 4, DOUBLING_RANKS = 12, EAGER_DEPTH = 1 };
 
 /* A forced schedule has its tiles follow each other through the ranks. */
 enum { PIPELINE_TILE = 128 << 10 };
@@ -42,11 +46,16 @@ static uint32_t eager_blocks(enum coll coll, uint32_t n)
 
 static bool is_eager(const struct choose_args *args, const struct row *row)
 {
-	size_t limit = args->rank_count <= 4 ? row->limit.few : row->limit.many;
+	size_t limit = args->rank_count <= FEW_RANKS ? row->limit.few : row->limit.many;
 	size_t stride = (args->bytes + 63) / 64 * 64;
 
 	return args->bytes <= limit &&
 	       stride * eager_blocks(args->coll, args->rank_count) <= args->eager_bytes;
+}
+
+static const char *eager_name(const struct choose_args *args, const struct row *row)
+{
+	return args->rank_count >= DOUBLING_RANKS && row->crowd ? row->crowd : row->eager;
 }
 
 static enum err find(enum coll coll, const char *name, const struct sched_kind **kind)
@@ -67,9 +76,11 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	bool force = forced && catalog_find(args->coll, forced);
 	enum err e;
 
-	*choice = (struct choice){.eager = !force && is_eager(args, row)};
+	*choice = (struct choice){.eager = is_eager(args, row)};
+	choice->depth = choice->eager && !force ? EAGER_DEPTH : CHOOSE_STAGED_DEPTH;
 	if (choice->eager)
-		return find(args->coll, row->eager, &choice->staged);
+		return find(args->coll, force ? forced : eager_name(args, row),
+			&choice->staged);
 	e = find(args->coll, force ? forced : row->direct, &choice->direct);
 	if (!e)
 		e = find(args->coll, force ? forced : row->staged, &choice->staged);

@@ -15,7 +15,7 @@
 #include "sched/catalog.h"
 
 /* A staged tile should stay in the second-level cache with its neighbours. */
-enum { CHOOSE_STAGED_TILE = 64 << 10 };
+enum { CHOOSE_STAGED_TILE = 64 << 10, CHOOSE_STAGED_DEPTH = 2 };
 
 struct choose_args {
 	enum coll coll;
@@ -29,6 +29,7 @@ struct choice {
 	const struct sched_kind
 		*direct; /* when buffers can be reached; unset when eager */
 	const struct sched_kind *staged; /* when they cannot, or when eager */
+	uint32_t depth;			 /* slots per connection of the staged schedule */
 	size_t direct_tile, staged_tile; /* bytes; 0: one tile whatever the size */
 };
 

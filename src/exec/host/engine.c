@@ -16,7 +16,7 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 /* A card reference to a buffer this rank does not have in this collective. */
 static const uint64_t ref_unused = ~(uint64_t)0;
 
-enum { SPIN_TURNS = 2000, SPIN_TURNS_SHORT = 50 };
+enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 20, PATIENCE = 64 };
 
 static uint32_t spin_turns(uint32_t local_ranks)
 {
@@ -64,6 +64,7 @@ enum err host_engine_create(
 	struct host_engine *en = calloc(1, sizeof(*en));
 	struct plan_room room = {.rank_count = args->board->rank_count,
 		.rank = args->rank,
+		.inline_bytes = BOARD_INLINE,
 		.eager_bytes = args->board->eager_bytes,
 		.bulk_bytes = args->board->bulk_bytes};
 	enum err e;
@@ -75,6 +76,7 @@ enum err host_engine_create(
 	en->rank = args->rank;
 	en->rank_count = args->board->rank_count;
 	en->spin_turns = spin_turns(args->local_ranks);
+	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
 	if (!e)
 		e = ref_table_create(en->board, en->rank, args->zero_copy, &en->refs);
@@ -163,8 +165,10 @@ static bool position_check(
 	if (position_reached(*seen, want))
 		return true;
 	card = board_card(engine->board, rank, call->number);
-	/* pairs with the exchange in word_publish() */
+	/* pairs with the release in word_publish() */
 	now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
+	for (uint32_t i = call->patience; i && !position_reached(now, want); i--)
+		now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
 	if (position_reached(now, call->base)) {
 		*seen = now;
 		sign_check(call, rank);
@@ -395,13 +399,11 @@ static enum err lanes_step(struct host_call *call)
 	bool done;
 
 	do {
-		const struct wait *blocked;
-
 		stamp = host_call_stamp(call);
 		done = true;
 		for (uint32_t lane = 0; lane < program->lane_count; lane++)
 			if (lane_step(call->shape, lane, &call->lanes[lane], &host_ops,
-				    call, &blocked) == LANE_BLOCKED)
+				    call) == LANE_BLOCKED)
 				done = false;
 		/* one lane may have freed the other */
 	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));
@@ -420,6 +422,18 @@ static bool drained(struct host_call *call)
 	return true;
 }
 
+/* Storing past the caches saves reading what is overwritten, but only pays when the
+ * buffers of all ranks would not stay in the last cache anyway. In place the lines to be
+ * written have just been read. */
+static bool is_streaming(const struct host_call *call)
+{
+	size_t bytes = space_bytes(call, call->engine->rank, SPACE_IN) +
+		       space_bytes(call, call->engine->rank, SPACE_OUT);
+
+	return call->spec.in != call->spec.out && !call->plan->eager &&
+	       bytes / 4 * call->engine->rank_count > kernel_copy_threshold();
+}
+
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
 {
@@ -434,6 +448,7 @@ enum err host_call_start(
 	call->number = ++engine->number;
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
+	call->streaming = is_streaming(call);
 	call->rule = fold_rule(&spec->key, spec->op, spec->scalar, engine->rank_count);
 	engine->buffers[engine->rank] = (struct host_buffers){
 		.in = (char *)(uintptr_t)spec->in,

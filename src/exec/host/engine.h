@@ -50,9 +50,11 @@ struct host_call {
 	const struct plan *plan;
 	const struct shape *shape; /* set once the mode is known */
 	struct fold_rule rule;
+	bool streaming;	       /* outputs are too large for the caches to keep */
 	uint64_t number, base; /* call number; position zero of this call */
 	enum host_phase phase;
-	uint32_t peer; /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
+	uint32_t patience; /* looks at a position before giving way to other jobs */
+	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
 	enum err error;
@@ -87,7 +89,7 @@ struct host_engine {
 	struct planner *planner; /* owned */
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
-	uint32_t spin_turns;
+	uint32_t spin_turns, patience;
 	uint32_t culprit;  /* the rank the last failure is blamed on */
 	uint64_t number;   /* of the last call begun */
 	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */

@@ -19,11 +19,10 @@ static char *stage_pointer(
 	const struct shape *shape = call->shape;
 	uint64_t slot = place_slot(shape, place, tile);
 
-	/* the smallest messages ride in the line of the position itself */
-	if (call->plan->eager && slot == 0 &&
-		shape->tile_bytes * shape->program->slot_chunks <= BOARD_INLINE)
+	if (shape->inline_bytes)
 		return (char *)board_card(call->engine->board, place->rank, call->number)
-			->payload;
+			       ->payload +
+		       slot * shape->program->slot_chunks * shape->inline_bytes;
 	return stage_base(call, place->rank) + slot * shape->slot_bytes;
 }
 
@@ -42,7 +41,9 @@ static char *place_pointer(const struct host_call *call, const struct place *pla
 	case PLACE_TMP:
 		return call->engine->scratch + place_offset(shape, place, tile, j);
 	default:
-		return stage_pointer(call, place, tile) + j * shape->tile_bytes;
+		return stage_pointer(call, place, tile) +
+		       j * (shape->inline_bytes ? shape->inline_bytes
+						: shape->tile_bytes);
 	}
 }
 
@@ -73,6 +74,7 @@ void host_move(struct host_call *call, const struct move *move, uint32_t tile)
 	fold.kernel = call->rule.kernel;
 	fold.width = dtype_size(call->spec.key.type);
 	fold.divisor = move->op & OP_POST ? call->rule.divisor : 0;
+	fold.streaming = call->streaming;
 	fold.in_count = move->input_count;
 	fold.out_count = move->output_count;
 	for (uint32_t j = 0; j < move->count; j++) {

@@ -84,7 +84,7 @@ static enum err programs_make(const struct sim_args *args, struct program **prog
 		.rank_count = args->rank_count,
 		.root = root,
 		.mode = MODE_STAGED,
-		.depth = args->depth ? args->depth : PLAN_STAGE_DEPTH};
+		.depth = args->depth ? args->depth : plan_stage_depth()};
 	struct sched *scheds = calloc(args->rank_count + 1u, sizeof(*scheds));
 	enum err e = OK;
 

@@ -82,8 +82,8 @@ static void waiters_look(struct world *world, struct sim_lane *lane)
 
 	while (*link != NOBODY) {
 		struct sim_lane *waiter = &world->lanes[*link];
-		uint64_t at = wait_time(world, waiter->rank, waiter->blocked,
-			waiter->lane.tile - waiter->blocked->back);
+		uint64_t at = wait_time(world, waiter->rank, waiter->lane.blocked,
+			waiter->lane.tile - waiter->lane.blocked->back);
 
 		if (at == not_yet) {
 			link = &waiter->next;
@@ -153,6 +153,7 @@ static void world_move(
 	(void)lane;
 	if (!world->with_data)
 		return;
+	fold.streaming = false;
 	fold.kernel = world->rule.kernel;
 	fold.width = dtype_size(world->args->key.type);
 	fold.divisor = move->op & OP_POST ? world->rule.divisor : 0;
@@ -190,17 +191,17 @@ static const struct lane_ops world_ops = {
 
 static void lane_go(struct world *world, struct sim_lane *lane)
 {
-	const struct wait *blocked = NULL;
+	const struct shape *shape = &world->ranks[lane->rank].shape;
+	const struct wait *blocked;
 	struct sim_lane *peer;
 	uint64_t at;
 
 	world->current = lane;
-	if (lane_step(&world->ranks[lane->rank].shape, lane->index, &lane->lane,
-		    &world_ops, world, &blocked) == LANE_DONE) {
+	if (lane_step(shape, lane->index, &lane->lane, &world_ops, world) == LANE_DONE) {
 		lane->done = true;
 		return;
 	}
-	lane->blocked = blocked;
+	blocked = lane->lane.blocked;
 	at = wait_time(world, lane->rank, blocked, lane->lane.tile - blocked->back);
 	if (at != not_yet) {
 		lane_wake(world, lane, at);
@@ -260,7 +261,7 @@ static enum err deadlock(const struct world *world)
 		"move %u waits for rank %u",
 		coll_name(world->args->key.coll), world->args->kind->name,
 		world->rank_count, world->ranks[0].program->depth, lane->rank,
-		lane->index, lane->lane.tile, lane->lane.move, lane->blocked->rank);
+		lane->index, lane->lane.tile, lane->lane.move, lane->lane.blocked->rank);
 }
 
 enum err world_go(struct world *world)

@@ -33,9 +33,8 @@ struct sim_lane {
 	uint64_t finish_ps;
 	uint64_t *retire_times; /* owned: ps, [position % (window * length)] */
 	bool done;
-	const struct wait *blocked; /* what it waits for */
-	uint32_t waiters;	    /* first lane that waits for this one, or NOBODY */
-	uint32_t next;		    /* on the same list */
+	uint32_t waiters; /* first lane that waits for this one, or NOBODY */
+	uint32_t next;	  /* on the same list */
 };
 
 struct world {
