@@ -186,6 +186,21 @@ static uint64_t plan_sign(const struct plan_key *key, const struct choice *choic
 	return hash;
 }
 
+/* What this rank reads and writes in the collective, whatever the schedule. */
+static void plan_buffers(struct plan *plan, const struct plan_room *room)
+{
+	const struct plan_key *key = &plan->key;
+	struct sched view = {.coll = key->coll,
+		.rank_count = room->rank_count,
+		.rank = room->rank,
+		.root = coll_has_root(key->coll) ? key->root : 0,
+		.chunk_count = 1};
+	size_t block = key->count * dtype_size(key->type);
+
+	plan->in_bytes = sched_chunks(&view, SPACE_IN) * block;
+	plan->out_bytes = sched_chunks(&view, SPACE_OUT) * block;
+}
+
 static enum err plan_build(
 	struct planner *planner, const struct plan_key *key, struct plan *plan)
 {
@@ -205,6 +220,7 @@ static enum err plan_build(
 		return e;
 	plan->key = *key;
 	plan->eager = choice.eager;
+	plan_buffers(plan, room);
 	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;

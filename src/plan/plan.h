@@ -33,7 +33,8 @@ struct shape {
 struct plan {
 	struct plan_key key;
 	bool eager;
-	uint64_t sign; /* ranks with the same sign run the same programs */
+	size_t in_bytes, out_bytes; /* of this rank's buffers; 0: it has none */
+	uint64_t sign;		    /* ranks with the same sign run the same programs */
 	struct shape
 		shapes[2]; /* by enum lower_mode; an eager plan has only the staged one */
 };

@@ -75,6 +75,7 @@ enum err host_engine_create(
 	en->abort = args->abort;
 	en->rank = args->rank;
 	en->rank_count = args->board->rank_count;
+	en->cache_bytes = kernel_copy_threshold();
 	en->spin_turns = spin_turns(args->local_ranks);
 	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
@@ -258,23 +259,9 @@ static bool card_is_free(struct host_call *call)
 	return true;
 }
 
-/* Bytes behind IN and OUT of the rank whose program this is; 0 where it has none. */
-static size_t space_bytes(const struct host_call *call, uint32_t rank, enum space space)
-{
-	const struct program *program = call->plan->shapes[MODE_STAGED].program;
-	struct sched view = {.coll = program->coll,
-		.rank_count = program->rank_count,
-		.rank = rank,
-		.root = program->root,
-		.chunk_count = 1};
-	size_t block = call->spec.key.count * dtype_size(call->spec.key.type);
-
-	return sched_chunks(&view, space) * block;
-}
-
 static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
 {
-	size_t bytes = space_bytes(call, call->engine->rank, space);
+	size_t bytes = space == SPACE_IN ? call->plan->in_bytes : call->plan->out_bytes;
 	const void *buffer = space == SPACE_IN ? call->spec.in : call->spec.out;
 
 	return bytes ? ref_make(call->engine->refs, buffer, bytes, directory)
@@ -427,11 +414,10 @@ static bool drained(struct host_call *call)
  * written have just been read. */
 static bool is_streaming(const struct host_call *call)
 {
-	size_t bytes = space_bytes(call, call->engine->rank, SPACE_IN) +
-		       space_bytes(call, call->engine->rank, SPACE_OUT);
+	size_t bytes = call->plan->in_bytes + call->plan->out_bytes;
 
-	return call->spec.in != call->spec.out && !call->plan->eager &&
-	       bytes / 4 * call->engine->rank_count > kernel_copy_threshold();
+	return !call->plan->eager && call->spec.in != call->spec.out &&
+	       bytes / 4 * call->engine->rank_count > call->engine->cache_bytes;
 }
 
 enum err host_call_start(
@@ -484,6 +470,10 @@ enum err host_call_step(struct host_call *call)
 		if (!drained(call))
 			return call->error ? call->error : ERR_AGAIN;
 		call->phase = PHASE_DONE;
+		/* the next card's line: have it ready to be written */
+		__builtin_prefetch(board_card(call->engine->board, call->engine->rank,
+					   call->number + 1),
+			1);
 	}
 	return OK;
 }

@@ -90,10 +90,11 @@ struct host_engine {
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
 	uint32_t spin_turns, patience;
-	uint32_t culprit;  /* the rank the last failure is blamed on */
-	uint64_t number;   /* of the last call begun */
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
+	uint32_t culprit;   /* the rank the last failure is blamed on */
+	uint64_t number;    /* of the last call begun */
+	uint64_t *seen;	    /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t *checked;  /* owned: number of the last call compared, per rank */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
 	char *scratch;		      /* owned: TMP chunks */
