@@ -4,8 +4,8 @@
  * Inputs are small whole numbers, so sums are exact in every type and the order of
  * additions cannot show.
  */
-#ifndef TESTS_REFERENCE_H
-#define TESTS_REFERENCE_H
+#ifndef REFERENCE_H
+#define REFERENCE_H
 
 #include "base/dtype.h"
 #include "sched/sched.h"
