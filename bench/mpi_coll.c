@@ -46,13 +46,13 @@ static double loop(int coll, float *send, float *recv, size_t bytes, int ranks, 
 static void time_size(int coll, float *send, float *recv, size_t bytes, int ranks)
 {
 	double best = 0;
-	int rank;
+	int rank, iters;
 
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	loop(coll, send, recv, bytes, ranks, method_warm(bytes));
+	iters = method_loop(
+		bytes, loop(coll, send, recv, bytes, ranks, method_warm(bytes)));
 	for (int i = 0; i < METHOD_LOOPS; i++) {
-		double seconds = loop(
-			coll, send, recv, bytes, ranks, method_iters(bytes));
+		double seconds = loop(coll, send, recv, bytes, ranks, iters);
 		best = i && best < seconds ? best : seconds;
 	}
 	if (!rank)
