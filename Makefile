@@ -66,7 +66,8 @@ help:
 	@echo 'make install    into PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make clean      remove all build folders'
 
-deps-%:
+# Phony targets see no pattern rules, so the names stand here.
+deps-build deps-test deps-clang deps-lint: deps-%:
 	@scripts/install-deps $*
 
 define compile

@@ -8,12 +8,15 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 #include "method.h"
 
-enum { TILE = 4096, SPINS = 200 };
+enum { TILE = 4096, SPINS = 100 };
 
 static int ranks, coll, size_count;
+static bool crowded; /* more ranks than cores: a waiting one must let others run */
 static size_t sizes[METHOD_SIZES_MAX];
 static float *sends[METHOD_RANKS_MAX], *recvs[METHOD_RANKS_MAX];
 static double times[METHOD_RANKS_MAX];
@@ -35,7 +38,7 @@ static void barrier(int me)
 		while ((int)(atomic_load_explicit(
 				     &arrivals[i].count, memory_order_acquire) -
 			       mine) < 0)
-			if (++spins > SPINS)
+			if (++spins > SPINS && crowded)
 				sched_yield();
 	}
 }
@@ -110,11 +113,27 @@ static double loop(int me, size_t bytes, int iters)
 	return slowest;
 }
 
+/* A core each, as mpirun gives its ranks. */
+static void pin(int me)
+{
+	cpu_set_t allowed, mine;
+	int seen = 0;
+
+	if (crowded || sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	CPU_ZERO(&mine);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && seen++ == me)
+			CPU_SET(cpu, &mine);
+	sched_setaffinity(0, sizeof(mine), &mine);
+}
+
 static void *rank_main(void *argument)
 {
 	int me = (int)(size_t)argument;
 	size_t room = method_buffer(method_largest(sizes, size_count), ranks);
 
+	pin(me);
 	sends[me] = aligned_alloc(4096, room);
 	recvs[me] = aligned_alloc(4096, room);
 	if (!sends[me] || !recvs[me])
@@ -146,6 +165,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	size_count = method_sizes(argv[3], sizes);
+	crowded = ranks > sysconf(_SC_NPROCESSORS_ONLN);
 	for (int i = 0; i < ranks; i++)
 		if (pthread_create(&threads[i], NULL, rank_main, (void *)(size_t)i))
 			return 1;

@@ -43,7 +43,7 @@ static inline int method_find(const char *name)
 	return coll;
 }
 
-/* Calls per loop: the same for everyone, whatever one call takes. */
+/* Calls per loop, the same for everyone .. */
 static inline int method_iters(size_t bytes)
 {
 	if (bytes <= 32768)
@@ -58,6 +58,18 @@ static inline int method_iters(size_t bytes)
 static inline int method_warm(size_t bytes)
 {
 	return method_iters(bytes) / 10 + 2;
+}
+
+/* .. but for who is so slow (`seconds` per call when warming up) that a loop would take
+ * much longer than a tenth of a second. All ranks must pass the same time. */
+static inline int method_loop(size_t bytes, double seconds)
+{
+	int iters = method_iters(bytes);
+	double fit = 0.1 / (seconds > 1e-9 ? seconds : 1e-9);
+
+	if (fit >= iters)
+		return iters;
+	return fit > 3 ? (int)fit : 3;
 }
 
 /* A size is the larger buffer; collectives of blocks move this many floats per rank. */

@@ -103,6 +103,15 @@ static enum err submit_to(
 	return stream_push(stream, works, count);
 }
 
+/* Only the comm's one user thread writes this while calls run, so no locked instruction,
+ * which would wait for every store the call has made. */
+static void inside_add(struct comm *comm, int by)
+{
+	unsigned now = atomic_load_explicit(&comm->inside, memory_order_relaxed);
+
+	atomic_store_explicit(&comm->inside, now + (unsigned)by, memory_order_release);
+}
+
 /* The common case: one collective, wait for it. */
 static enum err submit_one(const struct comm_call *call)
 {
@@ -112,14 +121,14 @@ static enum err submit_one(const struct comm_call *call)
 
 	if (atomic_load_explicit(&comm->busy, memory_order_acquire))
 		comm_drain(comm);
-	atomic_fetch_add_explicit(&comm->inside, 1, memory_order_relaxed);
+	inside_add(comm, 1);
 	spec_fill(call, &spec);
 	if (call->op.scalar_pointer && coll_reduces(call->coll))
 		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
 	e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
-	atomic_fetch_sub_explicit(&comm->inside, 1, memory_order_release);
+	inside_add(comm, -1);
 	return e;
 }
 

@@ -14,11 +14,11 @@ struct eager_limit {
 struct row {
 	struct eager_limit limit;
 	const char *eager, *direct, *staged;
-	const char *tiny; /* many ranks, up to TINY_BYTES; NULL: as eager */
+	const char *crowd; /* eager among DOUBLING_RANKS and more; NULL: as eager */
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{8 << 10, 2 << 10}, "oneshot", "direct", "direct",
+	[COLL_ALL_REDUCE] = {{2 << 10, 2 << 10}, "oneshot", "direct", "direct",
 		"doubling"},
 	[COLL_BROADCAST] = {{8 << 10, 8 << 10}, "direct", "direct", "direct"},
 	[COLL_REDUCE] = {{8 << 10, 2 << 10}, "direct", "scatter_gather",
@@ -31,7 +31,7 @@ static const struct row rows[COLL_COUNT] = {
 };
 
 /* A staged tile should stay in the second-level cache with its neighbours. */
-enum { FEW_RANKS = 4, TINY_BYTES = 256, EAGER_DEPTH = 1, STAGED_DEPTH = 2 };
+enum { FEW_RANKS = 4, DOUBLING_RANKS = 12, EAGER_DEPTH = 1, STAGED_DEPTH = 2 };
 enum { STAGED_TILE = 64 << 10, PIPELINE_TILE = 128 << 10 };
 
 /* Blocks a rank stages at once in the eager schedule. */
@@ -54,9 +54,7 @@ static bool is_eager(const struct choose_args *args, const struct row *row)
 
 static const char *eager_name(const struct choose_args *args, const struct row *row)
 {
-	bool tiny = args->rank_count > FEW_RANKS && args->bytes <= TINY_BYTES;
-
-	return tiny && row->tiny ? row->tiny : row->eager;
+	return args->rank_count >= DOUBLING_RANKS && row->crowd ? row->crowd : row->eager;
 }
 
 static enum err find(enum coll coll, const char *name, const struct sched_kind **kind)

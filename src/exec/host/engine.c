@@ -16,7 +16,7 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 /* A card reference to a buffer this rank does not have in this collective. */
 static const uint64_t ref_unused = ~(uint64_t)0;
 
-enum { SPIN_TURNS = 2000, SPIN_TURNS_SHORT = 50, DEATH_MS = 100 };
+enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 20, PATIENCE = 64, DEATH_MS = 100 };
 
 static uint32_t spin_turns(uint32_t local_ranks)
 {
@@ -75,7 +75,9 @@ enum err host_engine_create(
 	en->abort = args->abort;
 	en->rank = en->culprit = args->rank;
 	en->rank_count = args->board->rank_count;
+	en->cache_bytes = kernel_copy_threshold();
 	en->spin_turns = spin_turns(args->local_ranks);
+	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
 	if (!e)
 		e = ref_table_create(en->board, en->rank, args->zero_copy, &en->refs);
@@ -164,8 +166,10 @@ static bool position_check(
 	if (position_reached(*seen, want))
 		return true;
 	card = board_card(engine->board, rank, call->number);
-	/* pairs with the exchange in word_publish() */
+	/* pairs with the release in word_publish() */
 	now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
+	for (uint32_t i = call->patience; i && !position_reached(now, want); i--)
+		now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
 	if (position_reached(now, call->base)) {
 		*seen = now;
 		sign_check(call, rank);
@@ -255,23 +259,9 @@ static bool card_is_free(struct host_call *call)
 	return true;
 }
 
-/* Bytes behind IN and OUT of the rank whose program this is; 0 where it has none. */
-static size_t space_bytes(const struct host_call *call, uint32_t rank, enum space space)
-{
-	const struct program *program = call->plan->shapes[MODE_STAGED].program;
-	struct sched view = {.coll = program->coll,
-		.rank_count = program->rank_count,
-		.rank = rank,
-		.root = program->root,
-		.chunk_count = 1};
-	size_t block = call->spec.key.count * dtype_size(call->spec.key.type);
-
-	return sched_chunks(&view, space) * block;
-}
-
 static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
 {
-	size_t bytes = space_bytes(call, call->engine->rank, space);
+	size_t bytes = space == SPACE_IN ? call->plan->in_bytes : call->plan->out_bytes;
 	const void *buffer = space == SPACE_IN ? call->spec.in : call->spec.out;
 
 	return bytes ? ref_make(call->engine->refs, buffer, bytes, directory)
@@ -436,13 +426,11 @@ static enum err lanes_step(struct host_call *call)
 	bool done;
 
 	do {
-		const struct wait *blocked;
-
 		stamp = host_call_stamp(call);
 		done = true;
 		for (uint32_t lane = 0; lane < program->lane_count; lane++)
 			if (lane_step(call->shape, lane, &call->lanes[lane], &host_ops,
-				    call, &blocked) == LANE_BLOCKED)
+				    call) == LANE_BLOCKED)
 				done = false;
 		/* one lane may have freed the other */
 	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));
@@ -466,18 +454,15 @@ static bool drained(struct host_call *call)
  * written have just been read. */
 static bool is_streaming(const struct host_call *call)
 {
-	size_t bytes = space_bytes(call, call->engine->rank, SPACE_IN) +
-		       space_bytes(call, call->engine->rank, SPACE_OUT);
+	size_t bytes = call->plan->in_bytes + call->plan->out_bytes;
 
-	return call->spec.in != call->spec.out && !call->plan->eager &&
-	       bytes / 4 * call->engine->rank_count > kernel_copy_threshold();
+	return !call->plan->eager && call->spec.in != call->spec.out &&
+	       bytes / 4 * call->engine->rank_count > call->engine->cache_bytes;
 }
 
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
 {
-	bool reduces = coll_reduces(spec->key.coll);
-	union kernel_scalar scalar = spec->scalar;
 	const struct plan *plan;
 	enum err e = plan_get(engine->planner, &spec->key, &plan);
 
@@ -490,15 +475,11 @@ enum err host_call_start(
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
 	call->streaming = is_streaming(call);
-	if (reduces) {
-		call->kernel = kernel_get(spec->key.type, spec->op);
-		call->scaled = spec->op == REDOP_PREMUL ||
-			       (spec->op == REDOP_AVG && dtype_is_float(spec->key.type));
-		if (spec->op == REDOP_AVG && call->scaled)
-			scalar = kernel_reciprocal(spec->key.type, engine->rank_count);
-	}
+	call->rule = fold_rule(&spec->key, spec->op, spec->scalar, engine->rank_count);
 	engine->buffers[engine->rank] = (struct host_buffers){
-		.in = (char *)(uintptr_t)spec->in, .out = spec->out, .scalar = scalar};
+		.in = (char *)(uintptr_t)spec->in,
+		.out = spec->out,
+		.scalar = call->rule.scalar};
 	return OK;
 }
 
@@ -529,6 +510,10 @@ enum err host_call_step(struct host_call *call)
 		if (!drained(call))
 			return call->error ? call->error : ERR_AGAIN;
 		call->phase = PHASE_DONE;
+		/* the next card's line: have it ready to be written */
+		__builtin_prefetch(board_card(call->engine->board, call->engine->rank,
+					   call->number + 1),
+			1);
 	}
 	return OK;
 }

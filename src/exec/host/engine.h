@@ -10,7 +10,7 @@
 #define EXEC_HOST_ENGINE_H
 
 #include "base/dtype.h"
-#include "exec/host/kernel.h"
+#include "exec/fold.h"
 #include "exec/lane.h"
 #include "link/board.h"
 #include "link/ref.h"
@@ -48,13 +48,13 @@ struct host_call {
 	struct host_engine *engine;
 	struct host_spec spec;
 	const struct plan *plan;
-	const struct shape *shape;   /* set once the mode is known */
-	const struct kernel *kernel; /* NULL when nothing is folded */
-	bool streaming;		     /* outputs are too large for the caches to keep */
-	bool scaled;		     /* IN is scaled when read */
-	uint64_t number, base;	     /* call number; position zero of this call */
+	const struct shape *shape; /* set once the mode is known */
+	struct fold_rule rule;
+	bool streaming;	       /* outputs are too large for the caches to keep */
+	uint64_t number, base; /* call number; position zero of this call */
 	enum host_phase phase;
-	uint32_t peer; /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
+	uint32_t patience; /* looks at a position before giving way to other jobs */
+	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
 	enum err error;
@@ -89,11 +89,12 @@ struct host_engine {
 	struct planner *planner; /* owned */
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
-	uint32_t spin_turns;
-	uint32_t culprit;  /* the rank the last failure is blamed on */
-	uint64_t number;   /* of the last call begun */
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	uint32_t spin_turns, patience;
+	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
+	uint32_t culprit;   /* the rank the last failure is blamed on */
+	uint64_t number;    /* of the last call begun */
+	uint64_t *seen;	    /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t *checked;  /* owned: number of the last call compared, per rank */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
 	char *scratch;		      /* owned: TMP chunks */
