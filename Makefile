@@ -16,7 +16,7 @@ build: deps-build
 	@$(call compile,release)
 
 run: build
-	build/bin/weft info
+	@if [ -x build/bin/weft ]; then build/bin/weft info; fi
 	build/bin/all_reduce_perf -b 8 -e 64M -f 8 -t $(CORES)
 
 test: build deps-test
@@ -66,7 +66,8 @@ help:
 	@echo 'make install    into PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make clean      remove all build folders'
 
-deps-%:
+# Phony targets see no pattern rules, so the names stand here.
+deps-build deps-test deps-clang deps-lint: deps-%:
 	@scripts/install-deps $*
 
 define compile

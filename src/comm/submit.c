@@ -75,6 +75,7 @@ static enum err submit_here(const struct comm_call *calls, uint32_t count)
 	if (!works)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count; i++) {
+		comm_drain(calls[i].comm);
 		atomic_fetch_add(&calls[i].comm->inside, 1);
 		work_fill(&calls[i], &works[i]);
 	}
@@ -97,9 +98,18 @@ static enum err submit_to(
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count; i++) {
 		work_fill(&calls[i], &works[i]);
-		comm_busy_add(calls[i].comm);
+		works[i].turn = comm_busy_add(calls[i].comm);
 	}
 	return stream_push(stream, works, count);
+}
+
+/* Only the comm's one user thread writes this while calls run, so no locked instruction,
+ * which would wait for every store the call has made. */
+static void inside_add(struct comm *comm, int by)
+{
+	unsigned now = atomic_load_explicit(&comm->inside, memory_order_relaxed);
+
+	atomic_store_explicit(&comm->inside, now + (unsigned)by, memory_order_release);
 }
 
 /* The common case: one collective, wait for it. */
@@ -109,14 +119,16 @@ static enum err submit_one(const struct comm_call *call)
 	struct host_spec spec;
 	enum err e;
 
-	atomic_fetch_add_explicit(&comm->inside, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&comm->busy, memory_order_acquire))
+		comm_drain(comm);
+	inside_add(comm, 1);
 	spec_fill(call, &spec);
 	if (call->op.scalar_pointer && coll_reduces(call->coll))
 		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
 	e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
-	atomic_fetch_sub_explicit(&comm->inside, 1, memory_order_release);
+	inside_add(comm, -1);
 	return e;
 }
 

@@ -27,7 +27,7 @@ static bool waits_are_over(const struct program *program, const struct move *mov
 }
 
 enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lane *lane,
-	const struct lane_ops *ops, void *engine, const struct wait **blocked)
+	const struct lane_ops *ops, void *engine)
 {
 	const struct program *program = shape->program;
 	const struct lane_moves *moves = &program->lanes[index];
@@ -37,7 +37,8 @@ enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lan
 			const struct move *move = &moves->moves[lane->move];
 
 			if (!waits_are_over(program, move, lane, ops, engine)) {
-				*blocked = &program->waits[move->wait_first + lane->wait];
+				lane->blocked =
+					&program->waits[move->wait_first + lane->wait];
 				return LANE_BLOCKED;
 			}
 			lane->wait = 0;

@@ -12,7 +12,8 @@
 
 struct lane {
 	uint32_t tile, move;
-	uint32_t wait; /* waits of the current move already satisfied */
+	uint32_t wait;		    /* waits of the current move already satisfied */
+	const struct wait *blocked; /* what it waits for, when blocked; borrowed */
 };
 
 enum lane_result { LANE_DONE, LANE_BLOCKED };
@@ -29,9 +30,9 @@ struct lane_ops {
  * together with the rank's arrival. */
 uint32_t lane_lead(const struct program *program, uint32_t lane);
 
-/* Run until done or blocked; when blocked, *blocked (if not NULL) is what it waits for,
- * and lane->tile - (*blocked)->back the tile. */
+/* Run until done or blocked; when blocked, lane->blocked is what it waits for, and
+ * lane->tile - blocked->back the tile. */
 enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lane *lane,
-	const struct lane_ops *ops, void *engine, const struct wait **blocked);
+	const struct lane_ops *ops, void *engine);
 
 #endif

@@ -222,12 +222,15 @@ char *board_pair_slot(
 	       (to * BOX_LETTERS + letter % BOX_LETTERS) * board->pair_bytes;
 }
 
-/* The exchange is a full barrier: either the sleeper sees the new value before it sleeps,
- * or we see its count here. */
+/*
+ * A plain store, because a full barrier here would make every announcement wait until all
+ * earlier stores have reached memory. So a sleeper that counts itself at the very moment
+ * of a store can be missed; that is why sleeps are short and begin shorter.
+ */
 void word_publish(_Atomic uint64_t *word, _Atomic uint32_t *sleepers, uint64_t value)
 {
-	atomic_exchange(word, value);
-	if (atomic_load(sleepers))
+	atomic_store_explicit(word, value, memory_order_release);
+	if (atomic_load_explicit(sleepers, memory_order_relaxed))
 		futex_wake(word);
 }
 

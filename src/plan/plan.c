@@ -107,34 +107,52 @@ static uint32_t program_length(const struct program *program)
 	return longest;
 }
 
-/* Settle chunk and tile sizes. `tile` 0 asks for one tile. */
-static enum err shape_init(
-	struct shape *shape, const struct plan_key *key, size_t tile, size_t stage)
+enum err shape_make(const struct program *program, const struct plan_key *key,
+	size_t tile, size_t stage, struct shape *shape)
 {
-	const struct program *program = shape->program;
 	size_t bytes = key->count * dtype_size(key->type), chunks = program->chunk_count;
+	struct shape made = {
+		.program = program, .chunk_bytes = bytes, .total_bytes = bytes};
 
-	shape->total_bytes = bytes;
-	shape->chunk_bytes = bytes;
 	if (coll_is_vector(key->coll) && chunks > 1)
-		shape->chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
-	shape->tile_bytes = tile ? tile : round_up(shape->chunk_bytes, CACHE_LINE);
-	if (shape->tile_bytes > shape->chunk_bytes)
-		shape->tile_bytes = round_up(shape->chunk_bytes, CACHE_LINE);
-	shape->tile_bytes = tile_that_fits(program, shape->tile_bytes, stage);
-	if (!shape->tile_bytes)
+		made.chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
+	if (!tile || tile > made.chunk_bytes)
+		tile = bytes ? made.chunk_bytes : 1; /* no tiles, but they have a size */
+	made.tile_bytes = tile_that_fits(program, round_up(tile, CACHE_LINE), stage);
+	if (!made.tile_bytes)
 		return err_set(ERR_INTERNAL,
 			"a stage of %zu bytes is too small for %s of %u ranks", stage,
 			coll_name(key->coll), program->rank_count);
-	shape->tile_count = (uint32_t)((shape->chunk_bytes + shape->tile_bytes - 1) /
-				       shape->tile_bytes);
+	made.tile_count =
+		(uint32_t)((made.chunk_bytes + made.tile_bytes - 1) / made.tile_bytes);
+	made.slot_bytes = round_up(made.tile_bytes * program->slot_chunks, CACHE_LINE);
+	*shape = made;
+	return OK;
+}
+
+size_t plan_stage_tile(void)
+{
+	return CHOOSE_STAGED_TILE;
+}
+
+uint32_t plan_stage_depth(void)
+{
+	return CHOOSE_STAGED_DEPTH;
+}
+
+/* A shape whose positions fit in the words of the board. */
+static enum err shape_for_board(const struct program *program, const struct plan_key *key,
+	size_t tile, size_t stage, struct shape *shape)
+{
+	enum err e = shape_make(program, key, tile, stage, shape);
+
+	if (e)
+		return e;
 	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program_length(program) >
 		POSITION_MAX)
 		return err_set(ERR_USAGE,
 			"%s of %zu elements needs too many tiles of %zu bytes",
 			coll_name(key->coll), key->count, shape->tile_bytes);
-	shape->slot_bytes = round_up(
-		shape->tile_bytes * program->slot_chunks, CACHE_LINE);
 	return OK;
 }
 
@@ -168,6 +186,21 @@ static uint64_t plan_sign(const struct plan_key *key, const struct choice *choic
 	return hash;
 }
 
+/* What this rank reads and writes in the collective, whatever the schedule. */
+static void plan_buffers(struct plan *plan, const struct plan_room *room)
+{
+	const struct plan_key *key = &plan->key;
+	struct sched view = {.coll = key->coll,
+		.rank_count = room->rank_count,
+		.rank = room->rank,
+		.root = coll_has_root(key->coll) ? key->root : 0,
+		.chunk_count = 1};
+	size_t block = key->count * dtype_size(key->type);
+
+	plan->in_bytes = sched_chunks(&view, SPACE_IN) * block;
+	plan->out_bytes = sched_chunks(&view, SPACE_OUT) * block;
+}
+
 static enum err plan_build(
 	struct planner *planner, const struct plan_key *key, struct plan *plan)
 {
@@ -179,6 +212,7 @@ static enum err plan_build(
 	struct lower_args lower = {.rank_count = room->rank_count,
 		.rank = room->rank,
 		.root = coll_has_root(key->coll) ? key->root : 0};
+	const struct program *program;
 	struct choice choice;
 	enum err e = choose(&ask, &choice);
 
@@ -186,24 +220,26 @@ static enum err plan_build(
 		return e;
 	plan->key = *key;
 	plan->eager = choice.eager;
+	plan_buffers(plan, room);
 	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;
 	lower.depth = choice.depth;
-	e = program_get(planner, &lower, &plan->shapes[MODE_STAGED].program);
+	e = program_get(planner, &lower, &program);
 	if (!e)
-		e = shape_init(&plan->shapes[MODE_STAGED], key, choice.staged_tile,
-			choice.eager ? room->eager_bytes : room->bulk_bytes);
+		e = shape_for_board(program, key, choice.staged_tile,
+			choice.eager ? room->eager_bytes : room->bulk_bytes,
+			&plan->shapes[MODE_STAGED]);
 	if (!e && choice.eager)
 		shape_inline(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
 		return e;
 	lower.kind = choice.direct;
 	lower.mode = MODE_DIRECT;
-	e = program_get(planner, &lower, &plan->shapes[MODE_DIRECT].program);
+	e = program_get(planner, &lower, &program);
 	if (!e)
-		e = shape_init(&plan->shapes[MODE_DIRECT], key, choice.direct_tile,
-			room->bulk_bytes);
+		e = shape_for_board(program, key, choice.direct_tile, room->bulk_bytes,
+			&plan->shapes[MODE_DIRECT]);
 	return e;
 }
 

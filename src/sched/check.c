@@ -80,64 +80,76 @@ static bool wait_is_over(const struct run *run, const struct wait *wait, uint32_
 	       wait_position(run, wait, tile);
 }
 
+/* A move under way. */
+struct step {
+	struct run *run;
+	const struct program *program;
+	const struct move *move;
+	struct access access;
+};
+
 /* A message is what its sender had when it sent: a cell written later is not it, however
  * well ordered. The received inputs come in the order of their data waits. */
-static bool is_stale(const struct run *run, const struct program *program,
-	const struct move *move, uint32_t cell_index, uint32_t received, uint32_t tile)
+static bool is_stale(const struct step *step, uint32_t cell_index, uint32_t received)
 {
+	const struct run *run = step->run;
 	const struct cell *cell = &run->mem.cells[cell_index];
 
-	for (uint32_t i = 0; i < move->wait_count; i++) {
-		const struct wait *wait = &program->waits[move->wait_first + i];
+	for (uint32_t i = 0; i < step->move->wait_count; i++) {
+		const struct wait *wait =
+			&step->program->waits[step->move->wait_first + i];
 		uint32_t lane = wait->rank * run->lane_max + wait->lane;
 
 		if (wait->kind != WAIT_DATA || received--)
 			continue;
 		return cell->write_pos &&
-		       !clocks_knew(&run->clocks, lane, wait_position(run, wait, tile),
+		       !clocks_knew(&run->clocks, lane,
+			       wait_position(run, wait, step->access.tile),
 			       cell->write_lane, cell->write_pos);
 	}
 	return false;
 }
 
 /* Fold one chunk of a move's inputs. */
-static const char *fold_inputs(struct run *run, const struct program *program,
-	const struct move *move, const struct access *access, uint32_t chunk,
-	struct value *value)
+static const char *fold_inputs(
+	const struct step *step, uint32_t chunk, struct value *value)
 {
+	const struct move *move = step->move;
 	uint32_t local = (move->op & IN_ACC ? 1u : 0u) + (move->op & IN_SRC ? 1u : 0u);
+	struct mem *mem = &step->run->mem;
 	const char *what = NULL;
 
 	/* a landed message that is passed on is read at home */
 	if (!(move->op & IN_RECV))
 		local = move->input_count;
 	for (uint32_t i = 0; i < move->input_count && !what; i++) {
-		const struct place *place = &program->places[move->input_first + i];
-		uint32_t cell = mem_cell(&run->mem, place, access->tile, chunk);
+		const struct place *place = &step->program->places[move->input_first + i];
+		uint32_t cell = mem_cell(mem, place, step->access.tile, chunk);
 
-		what = mem_read(&run->mem, cell, place->space, access, value);
-		if (!what && i >= local &&
-			is_stale(run, program, move, cell, i - local, access->tile))
+		what = mem_read(mem, cell, place->space, &step->access, value);
+		if (!what && i >= local && is_stale(step, cell, i - local))
 			what = "receives what was written after it was sent";
 	}
 	return what;
 }
 
-static const char *run_chunk(struct run *run, const struct program *program,
-	const struct move *move, const struct access *access, uint32_t chunk)
+static const char *run_chunk(const struct step *step, uint32_t chunk)
 {
+	const struct move *move = step->move;
+	struct mem *mem = &step->run->mem;
 	struct value value = {0};
-	const char *what = fold_inputs(run, program, move, access, chunk, &value);
+	const char *what = fold_inputs(step, chunk, &value);
 
 	if (!what && move->op & OP_POST)
 		what = mem_post(&value);
 	for (uint32_t i = 0; i < move->output_count && !what; i++) {
-		const struct place *place = &program->places[move->output_first + i];
+		const struct place *place =
+			&step->program->places[move->output_first + i];
 
 		if (place->space == PLACE_IN)
 			return "writes the input";
-		what = mem_write(&run->mem,
-			mem_cell(&run->mem, place, access->tile, chunk), access, &value);
+		what = mem_write(mem, mem_cell(mem, place, step->access.tile, chunk),
+			&step->access, &value);
 	}
 	return what;
 }
@@ -148,10 +160,13 @@ static enum err run_move(struct run *run, uint32_t rank, uint32_t lane)
 	uint32_t me = rank * run->lane_max + lane;
 	struct runner *runner = &run->runners[me];
 	const struct move *move = &program->lanes[lane].moves[runner->move];
-	struct access access = {.clocks = &run->clocks,
-		.lane = me,
-		.pos = runner->position + 1,
-		.tile = runner->tile};
+	struct step step = {.run = run,
+		.program = program,
+		.move = move,
+		.access = {.clocks = &run->clocks,
+			.lane = me,
+			.pos = runner->position + 1,
+			.tile = runner->tile}};
 	const char *what = NULL;
 	enum err e;
 
@@ -163,7 +178,7 @@ static enum err run_move(struct run *run, uint32_t rank, uint32_t lane)
 	}
 	if (move->output_count)
 		for (uint32_t c = 0; c < move->count && !what; c++)
-			what = run_chunk(run, program, move, &access, c);
+			what = run_chunk(&step, c);
 	if (what)
 		return wrong_move(run, rank, lane, what);
 	e = clocks_retire(&run->clocks, me);

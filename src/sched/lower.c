@@ -295,8 +295,10 @@ static enum err program_room(
 		for (uint32_t e = 0; e < lm->event_count; e++) {
 			size_t ends = lm->events[e].send_count + lm->events[e].recv_count;
 
+			/* a slot is waited for by as many as it is sent to: a group has
+			 * one fan */
 			sends += lm->events[e].send_count;
-			waits += 1 + 2 * ends + match->rank_count;
+			waits += 1 + 2 * ends;
 			places += 4 + 2 * ends;
 		}
 	}
@@ -333,6 +335,19 @@ static enum err program_fill(struct program *program, const struct match *match)
 	return OK;
 }
 
+/* Slots the neediest rank's stage needs: what decides a tile size all can run. */
+static uint32_t slots_max(const struct match *match)
+{
+	uint32_t most = 0;
+
+	for (uint32_t rank = 0; rank < match->rank_count; rank++) {
+		uint32_t slots = match_slots(match, rank);
+
+		most = slots > most ? slots : most;
+	}
+	return most;
+}
+
 /* One rank's program out of the matched whole. */
 static enum err program_create(const struct match *match, const struct lower_args *args,
 	uint32_t rank, struct program **program)
@@ -352,6 +367,7 @@ static enum err program_create(const struct match *match, const struct lower_arg
 		.tmp_count = mine->tmp_count,
 		.depth = args->depth,
 		.slot_count = match_slots(match, rank),
+		.slot_count_max = slots_max(match),
 		.slot_chunks = match->slot_chunks,
 		.lane_count = mine->lane_count};
 	for (uint32_t i = 0; i < args->rank_count; i++)

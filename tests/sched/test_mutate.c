@@ -3,6 +3,8 @@
  * to a wait or an announcement of the lowered moves, that an independent run on numbers
  * shows to break a schedule is refused by the checker, to 99 % at least.
  */
+#include <stddef.h>
+
 #include "oracle.h"
 
 enum { ORDERS = 6, CALM_ORDERS = 12, CAUGHT_PERCENT = 99 };
@@ -85,7 +87,41 @@ static void judge_scheds(
 		}
 }
 
-enum { FIELD_COUNT = 31 };
+/* Numbers that are made one more and one less. */
+static const struct {
+	uint8_t offset, size;
+} numbers[] = {
+	{offsetof(struct insn, src), 2},
+	{offsetof(struct insn, dst), 2},
+	{offsetof(struct insn, count), 2},
+	{offsetof(struct insn, reps), 2},
+	{offsetof(struct insn, rx), 1},
+	{offsetof(struct insn, tx), 1},
+	{offsetof(struct insn, stride), 1},
+	{offsetof(struct insn, conn_step), 1},
+	{offsetof(struct insn, wait_pc), 1},
+};
+
+enum {
+	OP_BITS = 8,
+	NUDGES = 2 * sizeof(numbers) / sizeof(numbers[0]),
+	FIELD_COUNT = OP_BITS + NUDGES + 7
+};
+
+static void nudge(struct insn *insn, uint32_t which)
+{
+	uint8_t *byte = (uint8_t *)insn + numbers[which / 2].offset;
+	uint16_t number = 0;
+
+	memcpy(&number, byte, numbers[which / 2].size);
+	number = (uint16_t)(which % 2 ? number - 1 : number + 1);
+	memcpy(byte, &number, numbers[which / 2].size);
+}
+
+static enum space turned(enum space space, uint32_t by)
+{
+	return (enum space)((space + by) % SPACE_COUNT);
+}
 
 /* Mutation `field` of an instruction; false when it changes nothing. */
 static bool mutate(struct insn *insn, uint32_t field)
@@ -93,79 +129,22 @@ static bool mutate(struct insn *insn, uint32_t field)
 	struct insn was = *insn;
 	enum space src = insn_src_space(insn), dst = insn_dst_space(insn);
 	int push = insn->spaces & SPACES_PUSH;
+	uint32_t other = field - OP_BITS - NUDGES;
 
-	switch (field) {
-	case 8:
-		insn->src++;
-		break;
-	case 9:
-		insn->src--;
-		break;
-	case 10:
-		insn->dst++;
-		break;
-	case 11:
-		insn->dst--;
-		break;
-	case 12:
-		insn->count++;
-		break;
-	case 13:
-		insn->count--;
-		break;
-	case 14:
-		insn->reps++;
-		break;
-	case 15:
-		insn->reps--;
-		break;
-	case 16:
-		insn->stride = (int8_t)-insn->stride;
-		break;
-	case 17:
-		insn->stride++;
-		break;
-	case 18:
-		insn->stride--;
-		break;
-	case 19:
-		insn->conn_step++;
-		break;
-	case 20:
-		insn->conn_step--;
-		break;
-	case 21:
-		insn->rx++;
-		break;
-	case 22:
-		insn->rx--;
-		break;
-	case 23:
-		insn->tx++;
-		break;
-	case 24:
-		insn->tx--;
-		break;
-	case 25:
-	case 26:
-		src = (enum space)((src + field - 24) % SPACE_COUNT);
-		insn->spaces = (uint8_t)(insn_spaces(src, dst) | push);
-		break;
-	case 27:
-	case 28:
-		dst = (enum space)((dst + field - 26) % SPACE_COUNT);
-		insn->spaces = (uint8_t)(insn_spaces(src, dst) | push);
-		break;
-	case 29:
-		insn->wait_lane = WAIT_NONE;
-		break;
-	case 30:
-		insn->wait_pc = (uint8_t)(insn->wait_pc ? insn->wait_pc - 1 : 0);
-		break;
-	default:
+	if (field < OP_BITS)
 		insn->op ^= (uint8_t)(1u << field);
-		break;
-	}
+	else if (field < OP_BITS + NUDGES)
+		nudge(insn, field - OP_BITS);
+	else if (other < 2)
+		insn->spaces = (uint8_t)(push | insn_spaces(turned(src, other + 1), dst));
+	else if (other < 4)
+		insn->spaces = (uint8_t)(push | insn_spaces(src, turned(dst, other - 1)));
+	else if (other == 4)
+		insn->spaces ^= SPACES_PUSH;
+	else if (other == 5)
+		insn->wait_lane = WAIT_NONE;
+	else
+		insn->stride = (int8_t)-insn->stride;
 	return memcmp(&was, insn, sizeof(was)) != 0;
 }
 

@@ -10,7 +10,7 @@
 #define EXEC_HOST_ENGINE_H
 
 #include "base/dtype.h"
-#include "exec/host/kernel.h"
+#include "exec/fold.h"
 #include "exec/lane.h"
 #include "link/board.h"
 #include "link/ref.h"
@@ -48,13 +48,13 @@ struct host_call {
 	struct host_engine *engine;
 	struct host_spec spec;
 	const struct plan *plan;
-	const struct shape *shape;   /* set once the mode is known */
-	const struct kernel *kernel; /* NULL when nothing is folded */
-	bool streaming;		     /* outputs are too large for the caches to keep */
-	bool scaled;		     /* IN is scaled when read */
-	uint64_t number, base;	     /* call number; position zero of this call */
+	const struct shape *shape; /* set once the mode is known */
+	struct fold_rule rule;
+	bool streaming;	       /* outputs are too large for the caches to keep */
+	uint64_t number, base; /* call number; position zero of this call */
 	enum host_phase phase;
-	uint32_t peer; /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
+	uint32_t patience; /* looks at a position before giving way to other jobs */
+	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
 	enum err error;
@@ -89,11 +89,12 @@ struct host_engine {
 	struct planner *planner; /* owned */
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
-	uint32_t spin_turns;
-	uint32_t culprit;  /* the rank the last failure is blamed on */
-	uint64_t number;   /* of the last call begun */
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	uint32_t spin_turns, patience;
+	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
+	uint32_t culprit;   /* the rank the last failure is blamed on */
+	uint64_t number;    /* of the last call begun */
+	uint64_t *seen;	    /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t *checked;  /* owned: number of the last call compared, per rank */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
 	char *scratch;		      /* owned: TMP chunks */
@@ -101,6 +102,13 @@ struct host_engine {
 	/* sends and receives: letters posted to and taken from each peer */
 	uint64_t *posted, *taken; /* owned */
 };
+
+/* ref_follow() that knows a dead owner when it sees one: ERR_REMOTE, not ERR_SYSTEM. */
+enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
+	uint32_t directory, void **pointer);
+
+/* Has the rank's process ended? */
+bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank);
 
 /* The rank that died, left or failed and so cannot do what we need, as a sentence and
  * ERR_REMOTE; OK when all are well. `needed(rank)` is true for ranks we still need. */

@@ -7,8 +7,10 @@
 #include "base/param.h"
 
 enum {
-	YIELD_NS = 1000000,    /* yield this long before sleeping */
-	SLEEP_US = 10000,      /* sleep at most this long between slow checks */
+	YIELD_NS = 1000000, /* yield this long before sleeping */
+	SLEEP_FIRST_US =
+		200,	  /* the first sleep: a wake can be missed, see word_publish() */
+	SLEEP_US = 10000, /* later ones double up to this; slow checks in between */
 	SLEEP_SHARED_US = 500, /* .. when one thread drives several jobs */
 	CLOCK_EVERY = 16       /* yields between looks at the clock */
 };
@@ -16,8 +18,17 @@ enum {
 /* How long this thread has been without progress. */
 struct idle {
 	uint32_t turns, spin_turns;
+	uint32_t sleep_us; /* the next sleep */
 	uint64_t since_ns;
 };
+
+static uint32_t idle_sleep_us(struct idle *idle)
+{
+	uint32_t now = idle->sleep_us ? idle->sleep_us : SLEEP_FIRST_US;
+
+	idle->sleep_us = now * 2 < SLEEP_US ? now * 2 : SLEEP_US;
+	return now;
+}
 
 static enum err deadline_check(const struct idle *idle)
 {
@@ -51,6 +62,7 @@ static void idle_reset(struct idle *idle)
 {
 	idle->turns = 0;
 	idle->since_ns = 0;
+	idle->sleep_us = 0;
 }
 
 static void call_sleep(const struct host_call *call, uint32_t timeout_us)
@@ -74,6 +86,7 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 
 	if (e)
 		return e;
+	call.patience = engine->patience;
 	while ((e = host_call_step(&call)) == ERR_AGAIN) {
 		uint64_t now = host_call_stamp(&call);
 
@@ -87,7 +100,7 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 			e = deadline_check(&idle);
 		if (e)
 			return e;
-		call_sleep(&call, SLEEP_US);
+		call_sleep(&call, idle_sleep_us(&idle));
 	}
 	return e;
 }
@@ -204,7 +217,8 @@ enum err host_run(struct host_job *jobs, uint32_t count)
 		if (e)
 			return e;
 		if (sleeper)
-			job_sleep(sleeper, left == 1 ? SLEEP_US : SLEEP_SHARED_US);
+			job_sleep(sleeper,
+				left == 1 ? idle_sleep_us(&idle) : SLEEP_SHARED_US);
 	}
 	return OK;
 }

@@ -1,0 +1,154 @@
+/*
+ * fold.c - where the time goes: everything else is arrangement.
+ *
+ * Folding works in blocks that stay in the first-level cache: a block is folded into the
+ * first output and then copied to the others while it is hot. All inputs of a block are
+ * read before any other output of it is written, so an output may be an input.
+ */
+#include "exec/fold.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 16 << 10 };
+
+struct fold_rule fold_rule(const struct plan_key *key, enum redop op,
+	union kernel_scalar scalar, uint32_t rank_count)
+{
+	struct fold_rule rule = {.scalar = scalar};
+	bool is_float = dtype_is_float(key->type);
+
+	if (!coll_reduces(key->coll))
+		return rule;
+	rule.kernel = kernel_get(key->type, op);
+	rule.scaled = op == REDOP_PREMUL || (op == REDOP_AVG && is_float);
+	if (op == REDOP_AVG && is_float)
+		rule.scalar = kernel_reciprocal(key->type, rank_count);
+	if (op == REDOP_AVG && !is_float)
+		rule.divisor = rank_count;
+	return rule;
+}
+
+size_t move_piece(
+	const struct shape *shape, const struct move *move, uint32_t tile, uint32_t j)
+{
+	const struct place *places = shape->program->places;
+	size_t bytes = shape_piece(shape, 0, tile);
+	uint32_t first = move->output_first;
+	uint32_t last = move->input_first + move->input_count;
+
+	/* scratch and slots take what they get */
+	for (uint32_t i = first; i < last; i++) {
+		size_t piece;
+
+		if (places[i].space != PLACE_IN && places[i].space != PLACE_OUT)
+			continue;
+		piece = shape_piece(shape, places[i].chunk + j, tile);
+		bytes = piece < bytes ? piece : bytes;
+	}
+	return bytes;
+}
+
+static void fold_plain(const struct fold *fold, char *dst, size_t offset, size_t elems)
+{
+	const struct kernel *kernel = fold->kernel;
+	const struct operand *in = fold->in;
+	const void *four[4];
+	uint32_t i = 0;
+
+	if (fold->in_count >= 4) {
+		for (; i < 4; i++)
+			four[i] = in[i].data + offset;
+		kernel->fold4(dst, four, elems);
+		for (; i + 3 <= fold->in_count; i += 3) {
+			four[0] = dst;
+			for (uint32_t k = 0; k < 3; k++)
+				four[k + 1] = in[i + k].data + offset;
+			kernel->fold4(dst, four, elems);
+		}
+	} else {
+		kernel->fold(dst, in[0].data + offset, in[1].data + offset, elems);
+		i = 2;
+	}
+	for (; i < fold->in_count; i++)
+		kernel->fold(dst, dst, in[i].data + offset, elems);
+}
+
+static void fold_scaled(const struct fold *fold, char *dst, size_t offset, size_t elems)
+{
+	const struct kernel *kernel = fold->kernel;
+	const struct operand *in = fold->in;
+	const char *acc = in[0].data + offset;
+
+	if (in[0].scaled) {
+		kernel->scale(dst, acc, in[0].scalar, elems);
+		acc = dst;
+	}
+	for (uint32_t i = 1; i < fold->in_count; i++) {
+		if (in[i].scaled)
+			kernel->fold_scaled(
+				dst, acc, in[i].data + offset, in[i].scalar, elems);
+		else
+			kernel->fold(dst, acc, in[i].data + offset, elems);
+		acc = dst;
+	}
+}
+
+static void put(const struct fold *fold, char *dst, const char *src, size_t bytes)
+{
+	if (fold->streaming)
+		kernel_copy_stream(dst, src, bytes);
+	else
+		kernel_copy(dst, src, bytes);
+}
+
+static void fold_block(const struct fold *fold, char *dst, size_t at, size_t bytes)
+{
+	size_t elems = bytes / fold->width;
+
+	if (fold->any_scaled)
+		fold_scaled(fold, dst, at, elems);
+	else if (fold->in_count > 1)
+		fold_plain(fold, dst, at, elems);
+	else if (dst != fold->in[0].data + at)
+		memcpy(dst, fold->in[0].data + at, bytes);
+	if (fold->divisor)
+		fold->kernel->divide(dst, fold->divisor, elems);
+}
+
+/* Is the first output also an input that is read only after that output was begun? */
+static bool fold_overwrites(const struct fold *fold)
+{
+	uint32_t first = fold->any_scaled ? 1 : fold->in_count >= 4 ? 4 : 2;
+
+	for (uint32_t i = first; i < fold->in_count; i++)
+		if (fold->in[i].data == fold->out[0])
+			return true;
+	return false;
+}
+
+static void copy_run(const struct fold *fold, size_t bytes)
+{
+	for (uint32_t i = 0; i < fold->out_count; i++)
+		if (fold->out[i] != fold->in[0].data)
+			put(fold, fold->out[i], fold->in[0].data, bytes);
+}
+
+void fold_run(const struct fold *fold, size_t bytes)
+{
+	bool aside = fold->streaming || fold_overwrites(fold);
+	alignas(64) char hot[BLOCK_BYTES];
+
+	if (fold->in_count == 1 && !fold->any_scaled && !fold->divisor) {
+		copy_run(fold, bytes);
+		return;
+	}
+	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
+		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
+		char *dst = aside ? hot : fold->out[0] + at;
+
+		fold_block(fold, dst, at, block);
+		for (uint32_t i = aside ? 0 : 1; i < fold->out_count; i++)
+			put(fold, fold->out[i] + at, dst, block);
+	}
+}

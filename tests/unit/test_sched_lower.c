@@ -1,0 +1,137 @@
+/* Lowering: how messages travel, which slots they take, what is waited for and announced,
+ * and that the programs of all ranks are those of each rank alone. */
+#include "sched/lower.h"
+#include "sched/text.h"
+#include "test.h"
+
+static char *lowered(const char *name, enum coll coll, const struct lower_args *how)
+{
+	struct lower_args args = *how;
+	struct program *program;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	args.kind = catalog_find(coll, name);
+	EQ(program_lower(&args, &program), OK);
+	text_print_program(file, program);
+	fclose(file);
+	program_destroy(program);
+	return text;
+}
+
+static void expect(
+	const char *name, enum coll coll, const struct lower_args *how, const char *want)
+{
+	char *text = lowered(name, coll, how);
+
+	EQ_STR(text, want);
+	free(text);
+}
+
+/* Staged: through the sender's slots, which are free again `depth` messages later. */
+static void test_staged(void)
+{
+	struct lower_args args = {
+		.rank_count = 3, .rank = 1, .mode = MODE_STAGED, .depth = 2};
+
+	expect("ring", COLL_REDUCE_SCATTER, &args,
+		"reduce_scatter, rank 1 of 3, lane 0\n"
+		" 0  wait rank 2 at 2 1 tile back; in[0] -> stage[0.0:0]; publish 1\n"
+		" 1  wait rank 0 at 1, rank 2 at 3 1 tile back; in[2] + stage[0.0:0] of "
+		"rank "
+		"0 -> stage[0.0:1]; publish 2\n"
+		" 2  wait rank 0 at 2; in[1] + stage[0.0:1] of rank 0 -> out[0] post; "
+		"publish 3\n");
+}
+
+/* Lent: the receiver reads the sender's buffer, and the sender waits for it at the end.
+ */
+static void test_lent(void)
+{
+	struct lower_args args = {
+		.rank_count = 3, .rank = 0, .mode = MODE_DIRECT, .depth = 2};
+
+	expect("direct", COLL_SCATTER, &args,
+		"scatter, rank 0 of 3, lane 0\n"
+		" 0  pass\n"
+		" 1  pass\n"
+		" 2  in[0] -> out[0]; publish 3\n"
+		"drain  wait rank 2 at 1, rank 1 at 1\n");
+	args.rank = 2;
+	expect("direct", COLL_SCATTER, &args,
+		"scatter, rank 2 of 3, lane 0\n"
+		" 0  wait rank 0 at 2; in[2] of rank 0 -> out[0]; publish 1\n");
+}
+
+/* Landed: the sender writes the receiver's buffer. */
+static void test_landed(void)
+{
+	struct lower_args args = {
+		.rank_count = 3, .rank = 2, .mode = MODE_DIRECT, .depth = 2};
+
+	expect("direct", COLL_GATHER, &args,
+		"gather, rank 2 of 3, lane 0\n"
+		" 0  in[0] -> out[2] of rank 0; publish 1\n");
+	args.rank = 0;
+	expect("direct", COLL_GATHER, &args,
+		"gather, rank 0 of 3, lane 0\n"
+		" 0  in[0] -> out[0]; publish 1\n"
+		" 1  wait rank 1 at 1; publish 2\n"
+		" 2  wait rank 2 at 1; publish 3\n");
+	/* pushed but folded on arrival: staged, and so without a drain */
+	args.rank = 0;
+	expect("oneshot", COLL_ALL_REDUCE, &args,
+		"all_reduce, rank 0 of 3, lane 0\n"
+		" 0  wait rank 1 at 2 2 tiles back, rank 2 at 2 2 tiles back; in[0] -> "
+		"stage[0.0:0]; publish 1\n"
+		" 1  wait rank 1 at 1, rank 2 at 1; in[0] + stage[0.0:0] of rank 1 + "
+		"stage[0.0:0] of rank 2 -> out[0] post; publish 2\n");
+}
+
+static void test_all(const struct sched_kind *kind, uint32_t n, enum lower_mode mode)
+{
+	struct lower_args args = {
+		.kind = kind, .rank_count = n, .root = n / 2, .mode = mode, .depth = 3};
+	struct sched *scheds = calloc(n, sizeof(*scheds));
+	struct program **programs = calloc(n, sizeof(*programs)), *alone;
+
+	for (uint32_t r = 0; r < n; r++)
+		EQ(catalog_write(kind, n, r, args.root, &scheds[r]), OK);
+	EQ(program_lower_all(scheds, &args, programs), OK);
+	for (args.rank = 0; args.rank < n; args.rank++) {
+		const struct program *p = programs[args.rank];
+
+		EQ(program_lower(&args, &alone), OK);
+		EQ(alone->wait_count, p->wait_count);
+		EQ(alone->place_count, p->place_count);
+		EQ(alone->send_count, p->send_count);
+		EQ(alone->drain_count, p->drain_count);
+		EQ(alone->slot_count, p->slot_count);
+		EQ(memcmp(alone->waits, p->waits, p->wait_count * sizeof(*p->waits)), 0);
+		EQ(memcmp(alone->places, p->places, p->place_count * sizeof(*p->places)),
+			0);
+		program_destroy(alone);
+	}
+	for (uint32_t r = 0; r < n; r++) {
+		program_destroy(programs[r]);
+		sched_fini(&scheds[r]);
+	}
+	free(programs);
+	free(scheds);
+}
+
+int main(void)
+{
+	const struct sched_kind *kind;
+
+	test_staged();
+	test_lent();
+	test_landed();
+	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
+		for (uint32_t n = 1; n <= 9; n += 2) {
+			test_all(kind, n, MODE_STAGED);
+			test_all(kind, n, MODE_DIRECT);
+		}
+	return 0;
+}
