@@ -7,35 +7,46 @@
 #include "weft/sched.h"
 #include "weft/time_args.h"
 
-/* Seconds, or a negative number after saying what went wrong. */
-static double simulate(const struct sched_kind *kind, const struct time_args *args)
+/* The size is the larger buffer, as in the perf programs; bytes are the elements. */
+static enum err simulate(const struct sched_kind *kind, const struct time_args *args,
+	struct sim_report *report)
 {
+	size_t share = coll_is_vector(kind->coll) ? 1 : args->rank_count;
 	struct sim_args sim = {.kind = kind,
 		.rank_count = args->rank_count,
 		.key = {.coll = kind->coll,
 			.type = DTYPE_UINT8,
 			.root = args->root,
-			.count = args->bytes},
+			.count = args->bytes / share},
+		.op = REDOP_SUM,
 		.link = {.latency_ns = args->latency_s * 1e9,
-			.bytes_per_ns = args->bandwidth / 1e9}};
-	struct sim_report report;
-	double seconds;
+			.bytes_per_ns = args->bandwidth * 1e-9}};
 
-	if (sim_time(&sim, &report)) {
-		fprintf(stderr, "weft sched time: %s\n", err_last());
-		return -1;
-	}
-	seconds = (double)report.time_ps / 1e12;
-	sim_report_fini(&report);
-	return seconds;
+	return sim_time(&sim, report);
+}
+
+static void print_report(const struct time_args *args, const struct sim_report *report)
+{
+	double us = (double)report->time_ps * 1e-6;
+	char size[24];
+
+	units_print_size(args->bytes, size, sizeof(size));
+	printf("%s %s, %u ranks, %s: %.2f us", args->coll, args->name, args->rank_count,
+		size, us);
+	if (report->time_ps)
+		printf(", algbw %.3f GB/s", (double)args->bytes / us * 1e-3);
+	printf("\n%llu messages over %u links, %llu bytes; the busiest link carries "
+	       "%llu\n",
+		(unsigned long long)report->message_count, report->link_count,
+		(unsigned long long)report->message_bytes,
+		(unsigned long long)report->link_byte_max);
 }
 
 int sched_time(int argc, char **argv)
 {
 	const struct sched_kind *kind;
 	struct time_args args;
-	char size[24];
-	double seconds;
+	struct sim_report report;
 
 	if (!time_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
@@ -48,11 +59,11 @@ int sched_time(int argc, char **argv)
 			args.coll, args.name, kind->rank_max);
 		return EXIT_USAGE;
 	}
-	units_print_size(args.bytes, size, sizeof(size));
-	seconds = simulate(kind, &args);
-	if (seconds < 0)
+	if (simulate(kind, &args, &report)) {
+		fprintf(stderr, "weft sched time: %s\n", err_last());
 		return EXIT_WRONG;
-	printf("%s %s, %u ranks, %s: %.2f us, %.3f GB/s\n", args.coll, args.name,
-		args.rank_count, size, seconds * 1e6, (double)args.bytes / seconds / 1e9);
+	}
+	print_report(&args, &report);
+	sim_report_fini(&report);
 	return EXIT_GOOD;
 }
