@@ -276,10 +276,11 @@ static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 		return;
 	status = board_status(comm->board, comm->rank);
 	/* the first failure is the cause of the others */
-	if (atomic_load(&status->state) != RANK_FAILED)
+	if (atomic_load(&status->state) != RANK_FAILED) {
 		atomic_store(&status->culprit, culprit);
-	atomic_store(&status->code, (uint32_t)code);
-	atomic_store(&status->state, RANK_FAILED);
+		atomic_store(&status->code, (uint32_t)code);
+		atomic_store(&status->state, RANK_FAILED);
+	}
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
 		struct card *card = board_card(comm->board, comm->rank, i);
 
