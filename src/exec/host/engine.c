@@ -407,6 +407,25 @@ bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
 	return is_dead(engine, rank, 0);
 }
 
+/* A rank that has finished this call may be gone; anyone else is needed. */
+static bool call_needs(const void *what, uint32_t rank)
+{
+	const struct host_call *call = what;
+	struct card *card = board_card(call->engine->board, rank, call->number);
+
+	if (!call->shape)
+		return true;
+	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++) {
+		uint64_t length =
+			call->shape->program->lengths[rank * SCHED_LANES_MAX + lane];
+		uint64_t done = mode_base(call) + call->shape->tile_count * length;
+
+		if (!position_reached(atomic_load(&card->position[lane]), done))
+			return true;
+	}
+	return false;
+}
+
 /* Map what the program touches, and only that: a peer that nobody waits for may have
  * finished this call and freed its buffers. */
 static enum err follow_all(struct host_call *call, const struct program *program)
@@ -453,7 +472,10 @@ static enum err mode_settle(struct host_call *call)
 				.scalar = {.bits = refs.scalar}};
 	}
 	call->shape = &call->plan->shapes[reachable ? MODE_DIRECT : MODE_STAGED];
+	/* who gave up after it arrived may have freed what it showed */
 	if (reachable)
+		e = host_failed_check(engine, call_needs, call);
+	if (reachable && !e)
 		e = follow_all(call, call->shape->program);
 	if (!e)
 		e = scratch_reserve(engine, call->shape);
@@ -609,6 +631,18 @@ static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t st
 	return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
 }
 
+enum err host_failed_check(struct host_engine *engine,
+	bool (*needed)(const void *what, uint32_t rank), const void *what)
+{
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		if (rank != engine->rank &&
+			atomic_load(&board_status(engine->board, rank)->state) ==
+				RANK_FAILED &&
+			needed(what, rank))
+			return peer_gone(engine, rank, RANK_FAILED);
+	return OK;
+}
+
 /* Deaths first: they are the cause of whatever the others report. Who left or failed
  * before its process ended is not dead but gone. */
 enum err host_peers_check(struct host_engine *engine,
@@ -629,25 +663,6 @@ enum err host_peers_check(struct host_engine *engine,
 			return peer_gone(engine, rank, state);
 	}
 	return OK;
-}
-
-/* A rank that has finished this call may be gone; anyone else is needed. */
-static bool call_needs(const void *what, uint32_t rank)
-{
-	const struct host_call *call = what;
-	struct card *card = board_card(call->engine->board, rank, call->number);
-
-	if (!call->shape)
-		return true;
-	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++) {
-		uint64_t length =
-			call->shape->program->lengths[rank * SCHED_LANES_MAX + lane];
-		uint64_t done = mode_base(call) + call->shape->tile_count * length;
-
-		if (!position_reached(atomic_load(&card->position[lane]), done))
-			return true;
-	}
-	return false;
 }
 
 enum err host_call_check(struct host_call *call)
