@@ -117,7 +117,7 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	if (coll_is_vector(key->coll) && chunks > 1)
 		made.chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
 	if (!tile || tile > made.chunk_bytes)
-		tile = made.chunk_bytes;
+		tile = bytes ? made.chunk_bytes : 1; /* no tiles, but they have a size */
 	made.tile_bytes = tile_that_fits(program, round_up(tile, CACHE_LINE), stage);
 	if (!made.tile_bytes)
 		return err_set(ERR_INTERNAL,
@@ -128,6 +128,16 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	made.slot_bytes = round_up(made.tile_bytes * program->slot_chunks, CACHE_LINE);
 	*shape = made;
 	return OK;
+}
+
+size_t plan_stage_tile(void)
+{
+	return CHOOSE_STAGED_TILE;
+}
+
+uint32_t plan_stage_depth(void)
+{
+	return CHOOSE_STAGED_DEPTH;
 }
 
 /* A shape whose positions fit in the words of the board. */

@@ -50,6 +50,10 @@ struct plan_room {
 enum err shape_make(const struct program *program, const struct plan_key *key,
 	size_t tile, size_t stage, struct shape *shape);
 
+/* How the host stages a large call where nothing else is asked for. */
+size_t plan_stage_tile(void);
+uint32_t plan_stage_depth(void);
+
 struct planner;
 
 enum err planner_create(const struct plan_room *room, struct planner **planner);

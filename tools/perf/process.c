@@ -114,8 +114,11 @@ int run_workers(struct run *run, uint32_t process)
 	pthread_t thread;
 	int status = TEST_OK, error;
 
-	if (!workers || !ranks)
+	if (!workers || !ranks) {
+		free(workers);
+		free(ranks);
 		return meet_fail(run->meet, TEST_INTERNAL);
+	}
 	workers_init(run, process, workers, ranks);
 	for (uint32_t i = 0; i < count; i++) {
 		error = pthread_create(&thread, NULL, worker_main, &workers[i]);
