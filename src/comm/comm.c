@@ -410,7 +410,8 @@ enum err comm_abort(struct comm *comm)
 void comm_interrupt(struct comm *comm)
 {
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, comm->rank);
+	if (atomic_load(&comm->ready)) /* else its init is writing it now */
+		tell_peers(comm, ERR_REMOTE, comm->rank);
 }
 
 enum err comm_revoke(struct comm *comm)

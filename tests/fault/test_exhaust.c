@@ -192,15 +192,6 @@ static void one_short_main(struct rank *rank)
 	HOLDS(failures > 0);
 }
 
-static bool is_sanitized(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return true;
-#else
-	return false;
-#endif
-}
-
 int main(void)
 {
 	static const char *const environment[] = {"WEFT_BOOT_TIMEOUT_SEC", "1", NULL};

@@ -410,7 +410,7 @@ static void *abort_later(void *argument)
 		usleep(100);
 	usleep((unsigned)hung->after_us);
 	start = now_us();
-	OK(ncclCommAbort(hung->comm));
+	OK(ncclCommAbort(__atomic_load_n(&hung->comm, __ATOMIC_ACQUIRE)));
 	HOLDS(now_us() - start < USAGE_LIMIT_US);
 	return NULL;
 }
