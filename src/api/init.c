@@ -161,7 +161,10 @@ static enum err init_all(ncclComm_t *comms, int count, const int *devices)
 			.device = devices ? devices[rank] : rank,
 		});
 	ended = group_end();
-	return e ? e : ended;
+	e = e ? e : ended;
+	if (e && e != ERR_PROGRESS)
+		boot_id_drop((const struct boot_id *)&id);
+	return e;
 }
 
 ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)

@@ -146,6 +146,15 @@ enum err boot_id_create(struct boot_id *id)
 	return OK;
 }
 
+void boot_id_drop(const struct boot_id *id)
+{
+	struct id_body body;
+
+	memcpy(&body, id->bytes, sizeof(body));
+	root_stop(&body.addr);
+	auth_wipe(&body, sizeof(body));
+}
+
 uint64_t boot_id_hash(const struct boot_id *id)
 {
 	unsigned char digest[AUTH_TAG_BYTES];

@@ -33,6 +33,9 @@ struct boot_id {
  * arrival, at the latest, or after an hour without any. It does not keep the process. */
 enum err boot_id_create(struct boot_id *id);
 
+/* Nobody will use this id (again): end its root now if it runs in this process. */
+void boot_id_drop(const struct boot_id *id);
+
 /* A 64-bit fingerprint of the id, for logs and for keys. */
 uint64_t boot_id_hash(const struct boot_id *id);
 

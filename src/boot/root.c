@@ -434,15 +434,19 @@ static void root_destroy(struct root *root)
 	free(root);
 }
 
-/* Join the roots that have ended or, with `is_exit`, end and join all. */
-static void roots_reap(bool is_exit)
+/* Join the roots that have ended; with `is_exit` end and join all, with `addr` this one.
+ */
+static void roots_reap(bool is_exit, const struct addr *addr)
 {
 	pthread_mutex_lock(&roots_lock);
 	for (struct root **at = &roots; *at;) {
 		struct root *root = *at;
 		bool is_done = atomic_load_explicit(&root->is_done, memory_order_acquire);
 
-		if (root->process != getpid() || (!is_done && !is_exit)) {
+		bool is_meant = is_exit ||
+				(addr && !memcmp(addr, &root->args.addr, sizeof(*addr)));
+
+		if (root->process != getpid() || (!is_done && !is_meant)) {
 			at = &root->next;
 			continue;
 		}
@@ -460,7 +464,12 @@ static void roots_reap(bool is_exit)
 __attribute__((destructor)) static void roots_stop(void)
 {
 	if (atomic_load(&roots_process) == getpid())
-		roots_reap(true);
+		roots_reap(true, NULL);
+}
+
+void root_stop(const struct addr *addr)
+{
+	roots_reap(false, addr);
 }
 
 /* A thread that leaves the application's signals to the application. */
@@ -487,7 +496,7 @@ enum err root_start(const struct root_args *args)
 	struct root *root = calloc(1, sizeof(*root));
 	enum err e;
 
-	roots_reap(false);
+	roots_reap(false, NULL);
 	if (!root)
 		return err_set(ERR_SYSTEM, "no memory for a root");
 	root->args = *args;

@@ -25,4 +25,7 @@ struct root_args {
  * ERR_AGAIN, with no sentence, when the address is taken. */
 enum err root_start(const struct root_args *args);
 
+/* End and join the root at this address, if it is one of this process and still there. */
+void root_stop(const struct addr *addr);
+
 #endif

@@ -107,6 +107,7 @@ static enum err child_meet(struct comm *parent, enum birth_kind kind,
 		.caller = kind == BIRTH_SPLIT ? "ncclCommSplit" : "ncclCommShrink"};
 	struct boot_id id;
 	uint64_t number;
+	bool is_made = false;
 	enum err e = birth_number(parent, kind, members, count, &number);
 
 	if (e)
@@ -116,6 +117,7 @@ static enum err child_meet(struct comm *parent, enum birth_kind kind,
 	args.ids = &id;
 	if (args.rank == 0) {
 		e = boot_id_create(&id);
+		is_made = !e;
 		if (!e)
 			mail_post(parent, number, &id);
 	} else {
@@ -123,6 +125,8 @@ static enum err child_meet(struct comm *parent, enum birth_kind kind,
 	}
 	if (!e)
 		e = comm_init(child, &args);
+	if (e && is_made)
+		boot_id_drop(&id);
 	sodium_memzero(&id, sizeof(id));
 	return e;
 }

@@ -276,10 +276,11 @@ static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 		return;
 	status = board_status(comm->board, comm->rank);
 	/* the first failure is the cause of the others */
-	if (atomic_load(&status->state) != RANK_FAILED)
+	if (atomic_load(&status->state) != RANK_FAILED) {
 		atomic_store(&status->culprit, culprit);
-	atomic_store(&status->code, (uint32_t)code);
-	atomic_store(&status->state, RANK_FAILED);
+		atomic_store(&status->code, (uint32_t)code);
+		atomic_store(&status->state, RANK_FAILED);
+	}
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
 		struct card *card = board_card(comm->board, comm->rank, i);
 
@@ -409,7 +410,8 @@ enum err comm_abort(struct comm *comm)
 void comm_interrupt(struct comm *comm)
 {
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, comm->rank);
+	if (atomic_load(&comm->ready)) /* else its init is writing it now */
+		tell_peers(comm, ERR_REMOTE, comm->rank);
 }
 
 enum err comm_revoke(struct comm *comm)

@@ -49,6 +49,15 @@ void holds(bool is_true, const char *text, const char *file, int line)
 	_exit(1);
 }
 
+bool is_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return true;
+#else
+	return false;
+#endif
+}
+
 bool has_option(int argc, char **argv, const char *name)
 {
 	for (int i = 1; i < argc; i++)

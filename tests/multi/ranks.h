@@ -82,6 +82,9 @@ void gives(ncclResult_t got, ncclResult_t want, const char *text, const char *fi
 #define HOLDS(what) holds(!!(what), #what, __FILE__, __LINE__)
 void holds(bool is_true, const char *text, const char *file, int line);
 
+/* Is this built with a sanitizer, which has maps and memory of its own? */
+bool is_sanitized(void);
+
 /* Is `name` among the arguments? */
 bool has_option(int argc, char **argv, const char *name);
 

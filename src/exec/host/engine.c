@@ -1,5 +1,6 @@
 #include "exec/host/engine.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -31,15 +32,27 @@ static uint32_t spin_turns(uint32_t local_ranks)
 	return local_ranks > (uint32_t)cpus ? SPIN_TURNS_SHORT : SPIN_TURNS;
 }
 
-/* A descriptor that becomes readable when the process ends; -1 where there is none. */
-static int pid_watch(uint32_t pid)
+/* A descriptor that becomes readable when the process ends; WATCH_NONE for this process
+ * and on systems that have no such thing, WATCH_DEAD when it has ended already. */
+enum { WATCH_NONE = -1, WATCH_DEAD = -2 };
+
+static enum err pid_watch(uint32_t pid, int *watch)
 {
-	return pid == (uint32_t)getpid() ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+	*watch = WATCH_NONE;
+	if (pid == (uint32_t)getpid())
+		return OK;
+	*watch = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (*watch < 0 && errno == ESRCH)
+		*watch = WATCH_DEAD;
+	else if (*watch < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return err_set(ERR_SYSTEM, "cannot watch process %u: %m", pid);
+	return OK;
 }
 
 static enum err engine_arrays(struct host_engine *engine)
 {
 	size_t n = engine->rank_count;
+	enum err e = OK;
 
 	engine->seen = calloc(n * BOARD_LANES, sizeof(*engine->seen));
 	engine->checked = calloc(n, sizeof(*engine->checked));
@@ -50,8 +63,12 @@ static enum err engine_arrays(struct host_engine *engine)
 	if (!engine->pidfds)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	for (size_t i = 0; i < n; i++)
-		engine->pidfds[i] = pid_watch(
-			board_status(engine->board, (uint32_t)i)->pid);
+		engine->pidfds[i] = WATCH_NONE;
+	for (size_t i = 0; i < n && !e; i++)
+		e = pid_watch(board_status(engine->board, (uint32_t)i)->pid,
+			&engine->pidfds[i]);
+	if (e)
+		return e;
 	if (!engine->seen || !engine->checked || !engine->buffers || !engine->posted ||
 		!engine->taken)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
@@ -232,6 +249,28 @@ static const struct lane_ops host_ops = {
 
 /* ---- phases ---- */
 
+/* A rank that waits for nobody, as a root does, sees only here that it was alone in an
+ * earlier call. The peer's card is still of that call if the peer is not in this one. */
+static void old_sign_check(struct host_call *call, uint32_t rank, uint64_t number)
+{
+	const struct board *board = call->engine->board;
+	const struct card *theirs = board_card(board, rank, number);
+	const struct card *ours = board_card(board, call->engine->rank, number);
+	bool differs = theirs->sign_hash != ours->sign_hash;
+	struct card *newest = board_card(board, rank, call->number);
+
+	if (differs && !call->error &&
+		!position_reached(atomic_load(&newest->position[0]), call->base))
+		call->error = err_set(ERR_USAGE,
+			"rank %u called %s of %lu elements, root %u, where this rank "
+			"(%u) called %s of %lu, root %u: all ranks must make the same "
+			"call",
+			rank, coll_name(theirs->sign.coll),
+			(unsigned long)theirs->sign.count, theirs->sign.root,
+			call->engine->rank, coll_name(ours->sign.coll),
+			(unsigned long)ours->sign.count, ours->sign.root);
+}
+
 /* My card of four calls ago is free once everyone has entered the call after it. */
 static bool card_is_free(struct host_call *call)
 {
@@ -254,9 +293,10 @@ static bool card_is_free(struct host_call *call)
 			call_block(call, call->peer, 0, want);
 			return false;
 		}
+		old_sign_check(call, call->peer, entered);
 		*seen = position_reached(now, *seen) ? now : *seen;
 	}
-	return true;
+	return !call->error;
 }
 
 static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
@@ -330,7 +370,8 @@ static bool is_dead(const struct host_engine *engine, uint32_t rank, int timeout
 {
 	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
 
-	return watch.fd >= 0 && poll(&watch, 1, timeout_ms) == 1;
+	return watch.fd == WATCH_DEAD ||
+	       (watch.fd >= 0 && poll(&watch, 1, timeout_ms) == 1);
 }
 
 static enum err peer_dead(struct host_engine *engine, uint32_t rank)
@@ -340,18 +381,49 @@ static enum err peer_dead(struct host_engine *engine, uint32_t rank)
 		board_status(engine->board, rank)->pid);
 }
 
+static bool always_needed(const void *what, uint32_t rank)
+{
+	(void)what;
+	(void)rank;
+	return true;
+}
+
 enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
 	uint32_t directory, void **pointer)
 {
-	enum err e = ref_follow(engine->refs, rank, ref, directory, pointer);
+	enum err e = ref_follow(engine->refs, rank, ref, directory, pointer), gone = OK;
 
 	/* a dying process loses its memory a little before its end shows */
-	return e && is_dead(engine, rank, DEATH_MS) ? peer_dead(engine, rank) : e;
+	for (int i = 0; i < DEATH_MS && e && !gone; i++) {
+		gone = host_peers_check(engine, always_needed, NULL);
+		if (!gone)
+			is_dead(engine, rank, 1);
+	}
+	return gone ? gone : e;
 }
 
 bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
 {
 	return is_dead(engine, rank, 0);
+}
+
+/* A rank that has finished this call may be gone; anyone else is needed. */
+static bool call_needs(const void *what, uint32_t rank)
+{
+	const struct host_call *call = what;
+	struct card *card = board_card(call->engine->board, rank, call->number);
+
+	if (!call->shape)
+		return true;
+	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++) {
+		uint64_t length =
+			call->shape->program->lengths[rank * SCHED_LANES_MAX + lane];
+		uint64_t done = mode_base(call) + call->shape->tile_count * length;
+
+		if (!position_reached(atomic_load(&card->position[lane]), done))
+			return true;
+	}
+	return false;
 }
 
 /* Map what the program touches, and only that: a peer that nobody waits for may have
@@ -400,7 +472,10 @@ static enum err mode_settle(struct host_call *call)
 				.scalar = {.bits = refs.scalar}};
 	}
 	call->shape = &call->plan->shapes[reachable ? MODE_DIRECT : MODE_STAGED];
+	/* who gave up after it arrived may have freed what it showed */
 	if (reachable)
+		e = host_failed_check(engine, call_needs, call);
+	if (reachable && !e)
 		e = follow_all(call, call->shape->program);
 	if (!e)
 		e = scratch_reserve(engine, call->shape);
@@ -489,7 +564,7 @@ enum err host_call_step(struct host_call *call)
 
 	if (call->phase == PHASE_CARD) {
 		if (!card_is_free(call))
-			return ERR_AGAIN;
+			return call->error ? call->error : ERR_AGAIN;
 		card_write(call);
 	}
 	if (call->phase == PHASE_ARRIVE) {
@@ -532,7 +607,9 @@ uint64_t host_call_stamp(const struct host_call *call)
 
 static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
 {
-	uint32_t culprit = atomic_load(&board_status(engine->board, rank)->culprit);
+	struct rank_status *status = board_status(engine->board, rank);
+	uint32_t culprit = atomic_load(&status->culprit);
+	enum err code = (enum err)atomic_load(&status->code);
 
 	engine->culprit = rank;
 	if (state == RANK_LEFT)
@@ -540,21 +617,42 @@ static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t st
 			"rank %u destroyed its communicator before this call was "
 			"complete",
 			rank);
-	if (culprit == rank || culprit >= engine->rank_count)
-		return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
-	engine->culprit = culprit;
-	return err_set(ERR_REMOTE, "rank %u failed; rank %u saw it first", culprit, rank);
+	if (code == ERR_USAGE)
+		return err_set(ERR_USAGE,
+			"rank %u stopped: its call and another rank's do not match",
+			rank);
+	if (culprit < engine->rank_count && culprit != rank) {
+		engine->culprit = culprit;
+		return err_set(ERR_REMOTE, "rank %u failed; rank %u saw it first",
+			culprit, rank);
+	}
+	if (code != ERR_REMOTE)
+		return err_set(ERR_REMOTE, "rank %u failed: %s", rank, err_name(code));
+	return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
 }
 
-/* Deaths first: they are the cause of whatever the others report. */
+enum err host_failed_check(struct host_engine *engine,
+	bool (*needed)(const void *what, uint32_t rank), const void *what)
+{
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		if (rank != engine->rank &&
+			atomic_load(&board_status(engine->board, rank)->state) ==
+				RANK_FAILED &&
+			needed(what, rank))
+			return peer_gone(engine, rank, RANK_FAILED);
+	return OK;
+}
+
+/* Deaths first: they are the cause of whatever the others report. Who left or failed
+ * before its process ended is not dead but gone. */
 enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what)
 {
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (rank != engine->rank && is_dead(engine, rank, 0) &&
-			atomic_load(&board_status(engine->board, rank)->state) !=
-				RANK_LEFT &&
-			needed(what, rank))
+		if (rank != engine->rank &&
+			atomic_load(&board_status(engine->board, rank)->state) ==
+				RANK_LIVE &&
+			is_dead(engine, rank, 0) && needed(what, rank))
 			return peer_dead(engine, rank);
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
 		uint32_t state = atomic_load(&board_status(engine->board, rank)->state);
@@ -565,25 +663,6 @@ enum err host_peers_check(struct host_engine *engine,
 			return peer_gone(engine, rank, state);
 	}
 	return OK;
-}
-
-/* A rank that has finished this call may be gone; anyone else is needed. */
-static bool call_needs(const void *what, uint32_t rank)
-{
-	const struct host_call *call = what;
-	struct card *card = board_card(call->engine->board, rank, call->number);
-
-	if (!call->shape)
-		return true;
-	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++) {
-		uint64_t length =
-			call->shape->program->lengths[rank * SCHED_LANES_MAX + lane];
-		uint64_t done = mode_base(call) + call->shape->tile_count * length;
-
-		if (!position_reached(atomic_load(&card->position[lane]), done))
-			return true;
-	}
-	return false;
 }
 
 enum err host_call_check(struct host_call *call)

@@ -107,6 +107,10 @@ struct host_engine {
 enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
 	uint32_t directory, void **pointer);
 
+/* Has a rank we need failed or aborted? Its buffers are its own again. */
+enum err host_failed_check(struct host_engine *engine,
+	bool (*needed)(const void *what, uint32_t rank), const void *what);
+
 /* Has the rank's process ended? */
 bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank);
 

@@ -73,6 +73,11 @@ static enum err send_step(struct p2p *p2p, struct box *box)
 	return ERR_AGAIN;
 }
 
+static bool p2p_needs(const void *what, uint32_t rank)
+{
+	return rank == ((const struct p2p *)what)->peer;
+}
+
 static enum err recv_step(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
@@ -96,6 +101,8 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 	}
 	from = board_pair_slot(engine->board, p2p->peer, engine->rank, number);
 	if (letter.ref != REF_NONE)
+		e = host_failed_check(engine, p2p_needs, p2p);
+	if (letter.ref != REF_NONE && !e)
 		e = host_follow(engine, p2p->peer, letter.ref, letter.directory, &from);
 	if (e)
 		return e;
@@ -118,11 +125,6 @@ enum err p2p_step(struct p2p *p2p)
 		e = p2p->is_send ? send_step(p2p, box) : recv_step(p2p, box);
 	} while (e == ERR_AGAIN && p2p->done != before && !p2p->lent);
 	return e;
-}
-
-static bool p2p_needs(const void *what, uint32_t rank)
-{
-	return rank == ((const struct p2p *)what)->peer;
 }
 
 enum err p2p_check(struct p2p *p2p)

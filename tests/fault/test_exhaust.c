@@ -1,0 +1,217 @@
+/*
+ * With too few descriptors or too little address space everything fails with a code and a
+ * sentence; nothing crashes, hangs or leaks, and with room again everything works.
+ */
+#include <dirent.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "ranks.h"
+#include "weft.h"
+
+enum { RANKS = 3, DESCRIPTORS = 24, BYTES = 8 << 20 };
+
+static int entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	int count = 0;
+
+	HOLDS(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static void limit(int what, rlim_t soft)
+{
+	struct rlimit now;
+
+	EQ(getrlimit(what, &now), 0);
+	now.rlim_cur = soft < now.rlim_max ? soft : now.rlim_max;
+	EQ(setrlimit(what, &now), 0);
+}
+
+static rlim_t limit_now(int what)
+{
+	struct rlimit now;
+
+	EQ(getrlimit(what, &now), 0);
+	return now.rlim_cur;
+}
+
+/* The lowest descriptor that is free: limits count from there. */
+static rlim_t first_free(void)
+{
+	int fd = dup(0);
+
+	HOLDS(fd >= 0);
+	close(fd);
+	return (rlim_t)fd;
+}
+
+static bool is_clean(ncclResult_t got)
+{
+	return got == ncclSuccess || ((got == ncclSystemError || got == ncclRemoteError ||
+					      got == ncclTimeout) &&
+					     ncclGetLastError(NULL)[0]);
+}
+
+/* A whole life in one process; every step may fail. True when none did. */
+static bool live(void)
+{
+	ncclComm_t comms[RANKS] = {NULL}, children[RANKS] = {NULL};
+	cudaStream_t stream = NULL;
+	void *data = NULL;
+	ncclResult_t got = ncclMemAlloc(&data, BYTES);
+	bool good = got == ncclSuccess;
+
+	HOLDS(is_clean(got));
+	got = ncclCommInitAll(comms, RANKS, NULL);
+	HOLDS(is_clean(got));
+	HOLDS(!got == !!comms[0]);
+	good = good && !got;
+	got = weftStreamCreate(&stream);
+	HOLDS(is_clean(got));
+	good = good && !got;
+	if (good) {
+		OK(ncclGroupStart());
+		for (int i = 0; i < RANKS; i++)
+			OK(ncclBroadcast(data, (char *)data + i * 100000, 100000,
+				ncclInt8, 0, comms[i], NULL));
+		got = ncclGroupEnd();
+		HOLDS(is_clean(got));
+		good = !got;
+	}
+	if (good) {
+		OK(ncclGroupStart());
+		for (int i = 0; i < RANKS; i++)
+			OK(ncclCommSplit(comms[i], 0, i, &children[i], NULL));
+		got = ncclGroupEnd();
+		HOLDS(is_clean(got));
+		good = !got;
+	}
+	for (int i = 0; i < RANKS; i++) {
+		OK(ncclCommAbort(children[i]));
+		OK(ncclCommAbort(comms[i]));
+	}
+	OK(weftStreamDestroy(stream));
+	if (data)
+		OK(ncclMemFree(data));
+	return good;
+}
+
+static void settle_threads(void)
+{
+	for (int i = 0; i < 1000 && entries("/proc/self/task") > 3; i++)
+		usleep(5000);
+}
+
+static void descriptors_main(struct rank *rank)
+{
+	rlim_t before = limit_now(RLIMIT_NOFILE);
+	int failures = 0, fds;
+
+	(void)rank;
+	HOLDS(live());
+	settle_threads();
+	fds = entries("/proc/self/fd");
+	for (rlim_t more = 0; more < DESCRIPTORS; more++) {
+		rank_context("%lu descriptors more", (unsigned long)more);
+		limit(RLIMIT_NOFILE, first_free() + more);
+		failures += !live();
+		limit(RLIMIT_NOFILE, before);
+		settle_threads();
+		if (entries("/proc/self/fd") > fds)
+			fprintf(stderr, "%d descriptors were %d\n",
+				entries("/proc/self/fd"), fds);
+		HOLDS(entries("/proc/self/fd") <= fds);
+	}
+	HOLDS(failures > 5);
+	HOLDS(live());
+}
+
+static rlim_t address_space(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	HOLDS(file && fscanf(file, "%lu", &pages) == 1);
+	fclose(file);
+	return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void memory_main(struct rank *rank)
+{
+	rlim_t before = limit_now(RLIMIT_AS);
+	int failures = 0;
+	void *data;
+
+	(void)rank;
+	HOLDS(live());
+	settle_threads();
+	for (rlim_t more = 0; more < 48; more++) {
+		rank_context("%lu MB more", (unsigned long)more);
+		limit(RLIMIT_AS, address_space() + (more << 20) + (more << 14));
+		failures += !live();
+		limit(RLIMIT_AS, before);
+		settle_threads();
+	}
+	HOLDS(failures > 5);
+	HOLDS(live());
+	GIVES(ncclMemAlloc(&data, (size_t)1 << 60), ncclSystemError);
+	HOLDS(ncclMemAlloc(&data, SIZE_MAX) != ncclSuccess);
+}
+
+/* Only rank 1 is short; rank 0 hears of it, or its patience ends. */
+static void one_short_main(struct rank *rank)
+{
+	rlim_t before = limit_now(RLIMIT_NOFILE);
+	int failures = 0, data = 1;
+
+	for (int more = 0; more < 8; more++) {
+		ncclUniqueId id = rank_id(rank, more);
+		ncclComm_t comm = NULL;
+		ncclResult_t got;
+
+		rank_context("rank %d: %d descriptors more", rank->rank, more);
+		rank_meet(rank);
+		if (rank->rank == 1)
+			limit(RLIMIT_NOFILE, first_free() + (rlim_t)more);
+		got = ncclCommInitRank(&comm, rank->rank_count, id, rank->rank);
+		HOLDS(is_clean(got));
+		if (!got)
+			got = ncclAllReduce(
+				&data, &data, 1, ncclInt, ncclSum, comm, NULL);
+		HOLDS(is_clean(got));
+		failures += got != ncclSuccess;
+		limit(RLIMIT_NOFILE, before);
+		rank_meet(rank);
+		OK(ncclCommAbort(comm));
+	}
+	HOLDS(failures > 0);
+}
+
+int main(void)
+{
+	static const char *const environment[] = {"WEFT_BOOT_TIMEOUT_SEC", "1", NULL};
+	struct ranks ranks = {.processes = 1,
+		.threads = 1,
+		.environment = environment,
+		.function = descriptors_main};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	ranks_run(&ranks);
+	printf("descriptors\n");
+	ranks.processes = 2;
+	ranks.function = one_short_main;
+	ranks_run(&ranks);
+	printf("descriptors of one rank\n");
+	if (is_sanitized()) /* they reserve terabytes themselves */
+		return 0;
+	ranks.processes = 1;
+	ranks.function = memory_main;
+	ranks_run(&ranks);
+	printf("address space\n");
+	return 0;
+}
