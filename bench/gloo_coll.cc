@@ -129,10 +129,11 @@ void rank_main(int rank, int ranks, const std::string &folder, int coll, const c
 
 		for (auto &call :
 			calls_of(context, coll, send.data(), recv.data(), sizes[i])) {
-			loop(context, call, method_warm(sizes[i]));
+			double warm = loop(context, call, method_warm(sizes[i]));
+			int iters = method_loop(sizes[i], warm);
+
 			for (int j = 0; j < METHOD_LOOPS; j++)
-				best = std::min(best,
-					loop(context, call, method_iters(sizes[i])));
+				best = std::min(best, loop(context, call, iters));
 		}
 		if (!rank)
 			method_print(coll, ranks, sizes[i], best);

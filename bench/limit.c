@@ -141,11 +141,11 @@ static void *rank_main(void *argument)
 	memset(sends[me], 0, room);
 	memset(recvs[me], 0, room);
 	for (int i = 0; i < size_count; i++) {
-		double best = 0;
+		double warm = loop(me, sizes[i], method_warm(sizes[i])), best = 0;
+		int iters = method_loop(sizes[i], warm);
 
-		loop(me, sizes[i], method_warm(sizes[i]));
 		for (int j = 0; j < METHOD_LOOPS; j++) {
-			double seconds = loop(me, sizes[i], method_iters(sizes[i]));
+			double seconds = loop(me, sizes[i], iters);
 			best = j && best < seconds ? best : seconds;
 		}
 		if (!me)

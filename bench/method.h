@@ -57,7 +57,7 @@ static inline int method_iters(size_t bytes)
 
 static inline int method_warm(size_t bytes)
 {
-	return method_iters(bytes) / 10 + 2;
+	return method_iters(bytes) / 20 + 2;
 }
 
 /* .. but for who is so slow (`seconds` per call when warming up) that a loop would take

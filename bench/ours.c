@@ -110,11 +110,11 @@ static double loop(const struct job *job, ncclComm_t comm, float *buffers[2],
 static void time_size(
 	const struct job *job, ncclComm_t comm, float *buffers[2], size_t bytes)
 {
-	double best = 0;
+	double warm = loop(job, comm, buffers, bytes, method_warm(bytes)), best = 0;
+	int iters = method_loop(bytes, warm);
 
-	loop(job, comm, buffers, bytes, method_warm(bytes));
 	for (int i = 0; i < METHOD_LOOPS; i++) {
-		double seconds = loop(job, comm, buffers, bytes, method_iters(bytes));
+		double seconds = loop(job, comm, buffers, bytes, iters);
 		best = i && best < seconds ? best : seconds;
 	}
 	if (!job->rank)

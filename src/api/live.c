@@ -122,13 +122,13 @@ enum err live_take_by_force(struct comm *comm)
 		pthread_mutex_unlock(&lock);
 		return ERR_ARGUMENT;
 	}
-	/* Doomed, it is freed by nobody else, so it may be revoked without the lock.
+	/* Doomed, it is freed by nobody else, so it may be touched without the lock.
 	 * Again and again, because a revocation before the job's first step stops
 	 * nothing. */
 	live->doomed = true;
 	while (live->jobs) {
 		pthread_mutex_unlock(&lock);
-		comm_revoke(comm);
+		comm_interrupt(comm);
 		pthread_mutex_lock(&lock);
 		wait_a_little();
 	}

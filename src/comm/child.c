@@ -53,16 +53,34 @@ static void mail_post(struct comm *parent, uint64_t number, const struct boot_id
 	atomic_store_explicit(&status->mail_number, number, memory_order_release);
 }
 
-/* Wait for the letter of `from`, or of anyone when `from` is rank_count. */
-static enum err mail_wait(
-	struct comm *parent, uint32_t from, uint64_t number, struct boot_id *id)
+/* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */
+static enum err hope_check(const struct comm *parent, const struct comm *child,
+	uint32_t from, uint64_t start_ns)
 {
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+
+	if (atomic_load(&parent->abort) || atomic_load(&child->abort))
+		return err_set(ERR_REMOTE, "the communicator was aborted");
+	if (from < parent->rank_count && host_peer_is_dead(parent->engine, from))
+		return err_set(ERR_REMOTE, "rank %u died", from);
+	if (limit_s > 0 && clock_ns() - start_ns > (uint64_t)limit_s * 1000000000u)
+		return err_set(ERR_TIMEOUT,
+			"waited %ld s for rank %u to begin the new communicator",
+			(long)limit_s, from < parent->rank_count ? from : 0);
+	return OK;
+}
+
+/* Wait for the letter of `from`, or of anyone when `from` is rank_count. */
+static enum err mail_wait(struct comm *parent, const struct comm *child, uint32_t from,
+	uint64_t number, struct boot_id *id)
+{
 	uint64_t start = clock_ns();
 	uint32_t first = from < parent->rank_count ? from : 0;
 	uint32_t last = from < parent->rank_count ? from + 1 : parent->rank_count;
 
 	for (;;) {
+		enum err e;
+
 		for (uint32_t rank = first; rank < last; rank++) {
 			struct rank_status *status = board_status(parent->board, rank);
 
@@ -72,10 +90,9 @@ static enum err mail_wait(
 				return OK;
 			}
 		}
-		if (limit_s > 0 && clock_ns() - start > (uint64_t)limit_s * 1000000000u)
-			return err_set(ERR_TIMEOUT,
-				"waited %ld s for rank %u to begin the new communicator",
-				(long)limit_s, first);
+		e = hope_check(parent, child, from, start);
+		if (e)
+			return e;
 		usleep(MAIL_SLEEP_US);
 	}
 }
@@ -102,7 +119,7 @@ static enum err child_meet(struct comm *parent, enum birth_kind kind,
 		if (!e)
 			mail_post(parent, number, &id);
 	} else {
-		e = mail_wait(parent, members[0], number, &id);
+		e = mail_wait(parent, child, members[0], number, &id);
 	}
 	if (!e)
 		e = comm_init(child, &args);
@@ -149,6 +166,31 @@ static enum err colors_gather(
 	return e;
 }
 
+/* The same without the engine, which a revoked parent has no more. */
+static enum err colors_vote(struct comm *parent, const struct comm *child,
+	struct color_key mine, struct color_key *all)
+{
+	uint64_t number = ++parent->vote_count, start = clock_ns();
+	struct vote *vote = &board_status(parent->board, parent->rank)->votes[number % 2];
+
+	vote->color = mine.color;
+	vote->key = mine.key;
+	atomic_store_explicit(&vote->number, number, memory_order_release);
+	for (uint32_t rank = 0; rank < parent->rank_count; rank++) {
+		vote = &board_status(parent->board, rank)->votes[number % 2];
+		while (atomic_load_explicit(&vote->number, memory_order_acquire) !=
+			number) {
+			enum err e = hope_check(parent, child, rank, start);
+
+			if (e)
+				return e;
+			usleep(MAIL_SLEEP_US);
+		}
+		all[rank] = (struct color_key){vote->color, vote->key};
+	}
+	return OK;
+}
+
 enum err comm_split(
 	struct comm *parent, int color, int key, struct comm *child, bool *no_color)
 {
@@ -159,7 +201,9 @@ enum err comm_split(
 	if (!all || !members)
 		e = err_set(
 			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
-	if (!e)
+	if (!e && comm_is_revoked(parent))
+		e = colors_vote(parent, child, (struct color_key){color, key}, all);
+	else if (!e)
 		e = colors_gather(parent, (struct color_key){color, key}, all);
 	*no_color = !e && color == NO_COLOR;
 	if (!e && !*no_color) {
@@ -241,7 +285,7 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 			e = birth_number(
 				parent, BIRTH_GROW, &parent->rank_count, 1, &number);
 		if (!e)
-			e = mail_wait(parent, parent->rank_count, number, &found);
+			e = mail_wait(parent, child, parent->rank_count, number, &found);
 		args.ids = &found;
 	}
 	if (parent)

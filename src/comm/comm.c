@@ -272,10 +272,12 @@ static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 {
 	struct rank_status *status;
 
-	if (!comm->board || !comm->engine)
+	if (!atomic_load(&comm->ready))
 		return;
 	status = board_status(comm->board, comm->rank);
-	atomic_store(&status->culprit, culprit);
+	/* the first failure is the cause of the others */
+	if (atomic_load(&status->state) != RANK_FAILED)
+		atomic_store(&status->culprit, culprit);
 	atomic_store(&status->code, (uint32_t)code);
 	atomic_store(&status->state, RANK_FAILED);
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
@@ -293,13 +295,26 @@ static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 void comm_fail(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, comm->engine ? comm->engine->culprit : comm->rank);
+	tell_peers(comm, code,
+		atomic_load(&comm->ready) ? comm->engine->culprit : comm->rank);
 }
 
-void comm_busy_add(struct comm *comm)
+uint64_t comm_busy_add(struct comm *comm)
 {
+	uint64_t turn;
+
 	pthread_mutex_lock(&comm->lock);
 	comm->busy++;
+	turn = comm->turn_next++;
+	pthread_mutex_unlock(&comm->lock);
+	return turn;
+}
+
+void comm_turn_wait(struct comm *comm, uint64_t turn)
+{
+	pthread_mutex_lock(&comm->lock);
+	while (comm->turn_now != turn)
+		pthread_cond_wait(&comm->idle, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 }
 
@@ -308,21 +323,27 @@ void comm_busy_sub(struct comm *comm, enum err result)
 	if (result)
 		comm_fail(comm, result);
 	pthread_mutex_lock(&comm->lock);
+	comm->turn_now++;
 	if (--comm->busy == 0) {
 		int progress = ERR_PROGRESS;
 
 		atomic_compare_exchange_strong(&comm->async, &progress, OK);
-		pthread_cond_broadcast(&comm->idle);
 	}
+	pthread_cond_broadcast(&comm->idle);
 	pthread_mutex_unlock(&comm->lock);
 }
 
-void comm_finish_work(struct comm *comm)
+void comm_drain(struct comm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
 	while (comm->busy)
 		pthread_cond_wait(&comm->idle, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_finish_work(struct comm *comm)
+{
+	comm_drain(comm);
 	while (atomic_load(&comm->inside))
 		usleep(ABORT_SLEEP_US);
 }
@@ -379,11 +400,16 @@ enum err comm_abort(struct comm *comm)
 		"comm %p rank %u nranks %u cudaDev %d busId 0 - Abort COMPLETE",
 		(void *)comm, comm->rank, comm->rank_count, comm->device);
 	atomic_store(&comm->abort, 1);
-	if (comm->ready)
-		tell_peers(comm, ERR_REMOTE, comm->rank);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
 	comm_finish_work(comm);
 	comm_free(comm, RANK_FAILED);
 	return OK;
+}
+
+void comm_interrupt(struct comm *comm)
+{
+	atomic_store(&comm->abort, 1);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
 }
 
 enum err comm_revoke(struct comm *comm)

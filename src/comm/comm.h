@@ -66,6 +66,8 @@ enum err comm_finalize(struct comm *comm);
 enum err comm_destroy(struct comm *comm);
 /* Stop everything in flight, tell the peers, free. Never waits for a peer. */
 enum err comm_abort(struct comm *comm);
+/* Make everything in flight fail, for good; somebody will abort it. */
+void comm_interrupt(struct comm *comm);
 /* Stop what is in flight; afterwards only destroy, split, shrink. */
 enum err comm_revoke(struct comm *comm);
 

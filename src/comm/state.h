@@ -31,7 +31,8 @@ struct comm {
 	uint32_t rank, rank_count;
 	int device;
 	uint64_t id_hash;
-	bool ready, finalized;
+	atomic_bool ready; /* the members below will not change until the end */
+	bool finalized;
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_int async;	    /* enum err */
@@ -42,19 +43,27 @@ struct comm {
 	uint32_t redop_count;
 	struct birth *births; /* owned */
 	uint32_t birth_count;
+	uint64_t vote_count;  /* splits decided on the board */
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
 	/* guards busy; the condition tells when it is zero */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
-	uint32_t busy;	    /* batches enqueued and not finished */
+	atomic_uint busy; /* calls enqueued and not finished */
+	uint64_t turn_next,
+		turn_now;   /* enqueued calls run in this order, whatever stream */
 	atomic_uint inside; /* threads inside a blocking call, or inside comm_init() */
 	uint64_t magic_end;
 };
 
-/* A batch was enqueued on, or finished for, this comm. A failure is kept and shown. */
-void comm_busy_add(struct comm *comm);
+/* A call was enqueued on, or finished for, this comm. A failure is kept and shown.
+ * Enqueued calls take turns: one comm's calls run in order on however many streams. */
+uint64_t comm_busy_add(struct comm *comm);
+void comm_turn_wait(struct comm *comm, uint64_t turn);
 void comm_busy_sub(struct comm *comm, enum err result);
+
+/* Wait until what was enqueued has run. */
+void comm_drain(struct comm *comm);
 
 /* Wait until nothing of this comm runs anywhere. */
 void comm_finish_work(struct comm *comm);
@@ -67,6 +76,7 @@ struct work {
 	struct host_job job;
 	struct comm *comm;
 	const void *scalar_pointer; /* read when the batch starts; may be NULL */
+	uint64_t turn;		    /* on a stream: from comm_busy_add() */
 };
 
 /* Run a batch here and now. */

@@ -51,14 +51,30 @@ static struct batch *batch_next(struct stream *stream)
 	return batch;
 }
 
+/* Two streams may have calls of one comm; they run in the order they were enqueued. */
+static void batch_wait(const struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const struct work *work = &batch->works[i];
+		uint32_t j = 0;
+
+		while (batch->works[j].comm != work->comm)
+			j++;
+		if (j == i) /* the first of this comm; the batch has the next turns */
+			comm_turn_wait(work->comm, work->turn);
+	}
+}
+
 static void *stream_main(void *argument)
 {
 	struct stream *stream = argument;
 	struct batch *batch;
 
 	while ((batch = batch_next(stream))) {
-		enum err e = works_run(batch->works, batch->count);
+		enum err e;
 
+		batch_wait(batch);
+		e = works_run(batch->works, batch->count);
 		batch_finish(batch, e);
 		pthread_mutex_lock(&stream->lock);
 		if (e && !stream->error)

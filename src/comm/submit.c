@@ -75,6 +75,7 @@ static enum err submit_here(const struct comm_call *calls, uint32_t count)
 	if (!works)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count; i++) {
+		comm_drain(calls[i].comm);
 		atomic_fetch_add(&calls[i].comm->inside, 1);
 		work_fill(&calls[i], &works[i]);
 	}
@@ -97,7 +98,7 @@ static enum err submit_to(
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count; i++) {
 		work_fill(&calls[i], &works[i]);
-		comm_busy_add(calls[i].comm);
+		works[i].turn = comm_busy_add(calls[i].comm);
 	}
 	return stream_push(stream, works, count);
 }
@@ -118,6 +119,8 @@ static enum err submit_one(const struct comm_call *call)
 	struct host_spec spec;
 	enum err e;
 
+	if (atomic_load_explicit(&comm->busy, memory_order_acquire))
+		comm_drain(comm);
 	inside_add(comm, 1);
 	spec_fill(call, &spec);
 	if (call->op.scalar_pointer && coll_reduces(call->coll))

@@ -65,6 +65,11 @@ struct rank_status {
 	/* A letter to the ranks that make a child communicator with this one. */
 	_Atomic uint64_t mail_number;
 	unsigned char mail[BOARD_MAIL_BYTES];
+	/* What it wants of a split; two, because a rank can be one split ahead. */
+	struct vote {
+		_Atomic uint64_t number;
+		int32_t color, key;
+	} votes[2];
 };
 
 struct region_entry {

@@ -117,7 +117,7 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	if (coll_is_vector(key->coll) && chunks > 1)
 		made.chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
 	if (!tile || tile > made.chunk_bytes)
-		tile = made.chunk_bytes;
+		tile = bytes ? made.chunk_bytes : 1; /* no tiles, but they have a size */
 	made.tile_bytes = tile_that_fits(program, round_up(tile, CACHE_LINE), stage);
 	if (!made.tile_bytes)
 		return err_set(ERR_INTERNAL,
@@ -128,6 +128,16 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	made.slot_bytes = round_up(made.tile_bytes * program->slot_chunks, CACHE_LINE);
 	*shape = made;
 	return OK;
+}
+
+size_t plan_stage_tile(void)
+{
+	return CHOOSE_STAGED_TILE;
+}
+
+uint32_t plan_stage_depth(void)
+{
+	return CHOOSE_STAGED_DEPTH;
 }
 
 /* A shape whose positions fit in the words of the board. */
@@ -176,6 +186,21 @@ static uint64_t plan_sign(const struct plan_key *key, const struct choice *choic
 	return hash;
 }
 
+/* What this rank reads and writes in the collective, whatever the schedule. */
+static void plan_buffers(struct plan *plan, const struct plan_room *room)
+{
+	const struct plan_key *key = &plan->key;
+	struct sched view = {.coll = key->coll,
+		.rank_count = room->rank_count,
+		.rank = room->rank,
+		.root = coll_has_root(key->coll) ? key->root : 0,
+		.chunk_count = 1};
+	size_t block = key->count * dtype_size(key->type);
+
+	plan->in_bytes = sched_chunks(&view, SPACE_IN) * block;
+	plan->out_bytes = sched_chunks(&view, SPACE_OUT) * block;
+}
+
 static enum err plan_build(
 	struct planner *planner, const struct plan_key *key, struct plan *plan)
 {
@@ -195,6 +220,7 @@ static enum err plan_build(
 		return e;
 	plan->key = *key;
 	plan->eager = choice.eager;
+	plan_buffers(plan, room);
 	plan->sign = plan_sign(key, &choice);
 	lower.kind = choice.staged;
 	lower.mode = MODE_STAGED;

@@ -33,7 +33,8 @@ struct shape {
 struct plan {
 	struct plan_key key;
 	bool eager;
-	uint64_t sign; /* ranks with the same sign run the same programs */
+	size_t in_bytes, out_bytes; /* of this rank's buffers; 0: it has none */
+	uint64_t sign;		    /* ranks with the same sign run the same programs */
 	struct shape
 		shapes[2]; /* by enum lower_mode; an eager plan has only the staged one */
 };
@@ -48,6 +49,10 @@ struct plan_room {
  * the chunk and to what a stage of `stage` bytes has room for; 0 asks for one tile. */
 enum err shape_make(const struct program *program, const struct plan_key *key,
 	size_t tile, size_t stage, struct shape *shape);
+
+/* How the host stages a large call where nothing else is asked for. */
+size_t plan_stage_tile(void);
+uint32_t plan_stage_depth(void);
 
 struct planner;
 

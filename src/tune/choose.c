@@ -30,9 +30,10 @@ static const struct row rows[COLL_COUNT] = {
 	[COLL_SCATTER] = {{4 << 10, 1 << 10}, "direct", "direct", "direct"},
 };
 
-/* A staged tile should stay in the second-level cache with its neighbours. */
-enum { FEW_RANKS = 4, DOUBLING_RANKS = 12, EAGER_DEPTH = 1, STAGED_DEPTH = 2 };
-enum { STAGED_TILE = 64 << 10, PIPELINE_TILE = 128 << 10 };
+enum { FEW_RANKS = 4, DOUBLING_RANKS = 12, EAGER_DEPTH = 1 };
+
+/* A forced schedule has its tiles follow each other through the ranks. */
+enum { PIPELINE_TILE = 128 << 10 };
 
 /* Blocks a rank stages at once in the eager schedule. */
 static uint32_t eager_blocks(enum coll coll, uint32_t n)
@@ -76,14 +77,14 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	enum err e;
 
 	*choice = (struct choice){.eager = is_eager(args, row)};
-	choice->depth = choice->eager && !force ? EAGER_DEPTH : STAGED_DEPTH;
+	choice->depth = choice->eager && !force ? EAGER_DEPTH : CHOOSE_STAGED_DEPTH;
 	if (choice->eager)
 		return find(args->coll, force ? forced : eager_name(args, row),
 			&choice->staged);
 	e = find(args->coll, force ? forced : row->direct, &choice->direct);
 	if (!e)
 		e = find(args->coll, force ? forced : row->staged, &choice->staged);
-	choice->staged_tile = tile > 0 ? (size_t)tile : STAGED_TILE;
+	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
 	/* direct schedules need no pipeline: the whole chunk is one tile */
 	if (force)
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;

@@ -34,7 +34,12 @@ static const char *const kind_names[KIND_COUNT] = {"AllReduce", "Broadcast", "Bc
 
 static const size_t counts[] = {0, 1, 3, 17, 1023, 5000, 100003};
 
-enum { COUNTS = sizeof(counts) / sizeof(counts[0]), BYTES_MAX = 1 << 21, SHIFT = 24 };
+enum {
+	COUNTS = sizeof(counts) / sizeof(counts[0]),
+	BYTES_MAX = 1 << 21,
+	SHIFT = 24,
+	WALKS = 2
+};
 
 struct job {
 	int rank_count;
@@ -480,8 +485,9 @@ static void job_main(struct rank *rank)
 	HOLDS(world);
 	world->job = rank->argument;
 	world_open(world, rank);
-	world_walk(world,
-		(unsigned)world->job->memory * 3 + (unsigned)world->rank_count * 11);
+	for (unsigned i = 0; i < (world->job->stride == 1 ? WALKS : 1); i++)
+		world_walk(world, (unsigned)world->job->memory * 3 +
+					  (unsigned)world->rank_count * 11 + i * 5);
 	if (world->job->kinds == (1u << KIND_COUNT) - 1)
 		world_mix(world);
 	if (!world->job->single)
@@ -547,6 +553,7 @@ static const struct forced forced[] = {
 	{"halving", 1u << ALL_REDUCE | 1u << REDUCE_SCATTER},
 	{"scatter_gather", 1u << BROADCAST | 1u << REDUCE},
 	{"bruck", 1u << ALL_GATHER},
+	{"doubling", 1u << ALL_REDUCE},
 };
 
 /* Each schedule over direct and staged memory, in one tile and in many. */

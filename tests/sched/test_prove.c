@@ -7,7 +7,7 @@
 #include "sched/check.h"
 #include "test.h"
 
-enum { RANKS = 64, ALL_ROOTS = 8, DEPTH_MIN_MAX = 2 };
+enum { RANKS = 64, ALL_ROOTS = 8, DEPTH_MIN_MAX = 2, DEEP = 5, DEEP_RANKS = 24 };
 
 static uint32_t proofs;
 
@@ -30,7 +30,7 @@ static void prove(const struct check_args *args)
 static void prove_modes(const struct sched_kind *kind, uint32_t n, uint32_t root)
 {
 	uint32_t least = check_min_depth(kind, n, root, DEPTH_MIN_MAX);
-	const uint32_t depths[] = {least, 2, 5};
+	const uint32_t depths[] = {least, 2, DEEP};
 	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
 
 	TRUE(least);
@@ -40,7 +40,7 @@ static void prove_modes(const struct sched_kind *kind, uint32_t n, uint32_t root
 			.root = root,
 			.in_place = in_place};
 
-		for (uint32_t i = least == 2; i < 3; i++) {
+		for (uint32_t i = least == 2; i < (n <= DEEP_RANKS ? 3 : 2); i++) {
 			args.depth = depths[i];
 			args.mode = MODE_STAGED;
 			prove(&args);

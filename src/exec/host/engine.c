@@ -16,7 +16,7 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 /* A card reference to a buffer this rank does not have in this collective. */
 static const uint64_t ref_unused = ~(uint64_t)0;
 
-enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 20, PATIENCE = 64 };
+enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 20, PATIENCE = 64, DEATH_MS = 100 };
 
 static uint32_t spin_turns(uint32_t local_ranks)
 {
@@ -73,8 +73,9 @@ enum err host_engine_create(
 		return err_set(ERR_SYSTEM, "no memory for an engine");
 	en->board = args->board;
 	en->abort = args->abort;
-	en->rank = args->rank;
+	en->rank = en->culprit = args->rank;
 	en->rank_count = args->board->rank_count;
+	en->cache_bytes = kernel_copy_threshold();
 	en->spin_turns = spin_turns(args->local_ranks);
 	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
@@ -258,23 +259,9 @@ static bool card_is_free(struct host_call *call)
 	return true;
 }
 
-/* Bytes behind IN and OUT of the rank whose program this is; 0 where it has none. */
-static size_t space_bytes(const struct host_call *call, uint32_t rank, enum space space)
-{
-	const struct program *program = call->plan->shapes[MODE_STAGED].program;
-	struct sched view = {.coll = program->coll,
-		.rank_count = program->rank_count,
-		.rank = rank,
-		.root = program->root,
-		.chunk_count = 1};
-	size_t block = call->spec.key.count * dtype_size(call->spec.key.type);
-
-	return sched_chunks(&view, space) * block;
-}
-
 static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
 {
-	size_t bytes = space_bytes(call, call->engine->rank, space);
+	size_t bytes = space == SPACE_IN ? call->plan->in_bytes : call->plan->out_bytes;
 	const void *buffer = space == SPACE_IN ? call->spec.in : call->spec.out;
 
 	return bytes ? ref_make(call->engine->refs, buffer, bytes, directory)
@@ -339,24 +326,59 @@ static enum err scratch_reserve(struct host_engine *engine, const struct shape *
 	return OK;
 }
 
-static enum err follow(
-	struct host_call *call, uint32_t rank, const struct card *card, bool *reachable)
+static bool is_dead(const struct host_engine *engine, uint32_t rank, int timeout_ms)
 {
-	struct host_buffers *buffers = &call->engine->buffers[rank];
-	struct card_refs refs = card->refs;
-	void *in = NULL, *out = NULL;
+	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
+
+	return watch.fd >= 0 && poll(&watch, 1, timeout_ms) == 1;
+}
+
+static enum err peer_dead(struct host_engine *engine, uint32_t rank)
+{
+	engine->culprit = rank;
+	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
+		board_status(engine->board, rank)->pid);
+}
+
+enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
+	uint32_t directory, void **pointer)
+{
+	enum err e = ref_follow(engine->refs, rank, ref, directory, pointer);
+
+	/* a dying process loses its memory a little before its end shows */
+	return e && is_dead(engine, rank, DEATH_MS) ? peer_dead(engine, rank) : e;
+}
+
+bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
+{
+	return is_dead(engine, rank, 0);
+}
+
+/* Map what the program touches, and only that: a peer that nobody waits for may have
+ * finished this call and freed its buffers. */
+static enum err follow_all(struct host_call *call, const struct program *program)
+{
+	struct host_engine *engine = call->engine;
 	enum err e = OK;
 
-	*reachable = *reachable && refs.in != REF_NONE && refs.out != REF_NONE;
-	if (!*reachable)
-		return OK;
-	if (refs.in != ref_unused)
-		e = ref_follow(call->engine->refs, rank, refs.in, card->directory, &in);
-	if (!e && refs.out != ref_unused)
-		e = ref_follow(call->engine->refs, rank, refs.out, card->directory, &out);
-	buffers->in = in;
-	buffers->out = out;
-	buffers->scalar.bits = refs.scalar;
+	for (uint32_t i = 0; i < program->place_count && !e; i++) {
+		const struct place *place = &program->places[i];
+		const struct card *card = board_card(
+			engine->board, place->rank, call->number);
+		struct host_buffers *buffers = &engine->buffers[place->rank];
+		bool in = place->space == PLACE_IN;
+		void *found;
+
+		if (place->rank == engine->rank || (!in && place->space != PLACE_OUT) ||
+			(in ? buffers->in : buffers->out))
+			continue;
+		e = host_follow(engine, place->rank, in ? card->refs.in : card->refs.out,
+			card->directory, &found);
+		if (!e && in)
+			buffers->in = found;
+		else if (!e)
+			buffers->out = found;
+	}
 	return e;
 }
 
@@ -365,16 +387,21 @@ static enum err follow(
 static enum err mode_settle(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
-	const struct card *mine = board_card(engine->board, engine->rank, call->number);
-	bool reachable = mine->refs.in != REF_NONE && mine->refs.out != REF_NONE;
+	bool reachable = true;
 	enum err e = OK;
 
-	for (uint32_t rank = 0; rank < engine->rank_count && !e; rank++)
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		const struct card *card = board_card(engine->board, rank, call->number);
+		struct card_refs refs = card->refs;
+
+		reachable = reachable && refs.in != REF_NONE && refs.out != REF_NONE;
 		if (rank != engine->rank)
-			e = follow(call, rank,
-				board_card(engine->board, rank, call->number),
-				&reachable);
+			engine->buffers[rank] = (struct host_buffers){
+				.scalar = {.bits = refs.scalar}};
+	}
 	call->shape = &call->plan->shapes[reachable ? MODE_DIRECT : MODE_STAGED];
+	if (reachable)
+		e = follow_all(call, call->shape->program);
 	if (!e)
 		e = scratch_reserve(engine, call->shape);
 	if (reachable) /* announced in call_arrive() */
@@ -427,11 +454,10 @@ static bool drained(struct host_call *call)
  * written have just been read. */
 static bool is_streaming(const struct host_call *call)
 {
-	size_t bytes = space_bytes(call, call->engine->rank, SPACE_IN) +
-		       space_bytes(call, call->engine->rank, SPACE_OUT);
+	size_t bytes = call->plan->in_bytes + call->plan->out_bytes;
 
-	return call->spec.in != call->spec.out && !call->plan->eager &&
-	       bytes / 4 * call->engine->rank_count > kernel_copy_threshold();
+	return !call->plan->eager && call->spec.in != call->spec.out &&
+	       bytes / 4 * call->engine->rank_count > call->engine->cache_bytes;
 }
 
 enum err host_call_start(
@@ -484,6 +510,10 @@ enum err host_call_step(struct host_call *call)
 		if (!drained(call))
 			return call->error ? call->error : ERR_AGAIN;
 		call->phase = PHASE_DONE;
+		/* the next card's line: have it ready to be written */
+		__builtin_prefetch(board_card(call->engine->board, call->engine->rank,
+					   call->number + 1),
+			1);
 	}
 	return OK;
 }
@@ -499,20 +529,6 @@ uint64_t host_call_stamp(const struct host_call *call)
 }
 
 /* ---- trouble ---- */
-
-static bool is_dead(const struct host_engine *engine, uint32_t rank)
-{
-	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
-
-	return watch.fd >= 0 && poll(&watch, 1, 0) == 1;
-}
-
-static enum err peer_dead(struct host_engine *engine, uint32_t rank)
-{
-	engine->culprit = rank;
-	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
-		board_status(engine->board, rank)->pid);
-}
 
 static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
 {
@@ -535,7 +551,7 @@ enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what)
 {
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (rank != engine->rank && is_dead(engine, rank) &&
+		if (rank != engine->rank && is_dead(engine, rank, 0) &&
 			atomic_load(&board_status(engine->board, rank)->state) !=
 				RANK_LEFT &&
 			needed(what, rank))

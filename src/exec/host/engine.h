@@ -90,10 +90,11 @@ struct host_engine {
 	const atomic_int *abort; /* borrowed */
 	uint32_t rank, rank_count;
 	uint32_t spin_turns, patience;
-	uint32_t culprit;  /* the rank the last failure is blamed on */
-	uint64_t number;   /* of the last call begun */
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
+	uint32_t culprit;   /* the rank the last failure is blamed on */
+	uint64_t number;    /* of the last call begun */
+	uint64_t *seen;	    /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t *checked;  /* owned: number of the last call compared, per rank */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
 	char *scratch;		      /* owned: TMP chunks */
@@ -101,6 +102,13 @@ struct host_engine {
 	/* sends and receives: letters posted to and taken from each peer */
 	uint64_t *posted, *taken; /* owned */
 };
+
+/* ref_follow() that knows a dead owner when it sees one: ERR_REMOTE, not ERR_SYSTEM. */
+enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
+	uint32_t directory, void **pointer);
+
+/* Has the rank's process ended? */
+bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank);
 
 /* The rank that died, left or failed and so cannot do what we need, as a sentence and
  * ERR_REMOTE; OK when all are well. `needed(rank)` is true for ranks we still need. */

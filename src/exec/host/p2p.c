@@ -96,8 +96,7 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 	}
 	from = board_pair_slot(engine->board, p2p->peer, engine->rank, number);
 	if (letter.ref != REF_NONE)
-		e = ref_follow(
-			engine->refs, p2p->peer, letter.ref, letter.directory, &from);
+		e = host_follow(engine, p2p->peer, letter.ref, letter.directory, &from);
 	if (e)
 		return e;
 	if (letter.bytes)

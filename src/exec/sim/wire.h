@@ -1,0 +1,36 @@
+/*
+ * wire.h - the links of a simulation: when a message that leaves now arrives.
+ */
+#ifndef EXEC_SIM_WIRE_H
+#define EXEC_SIM_WIRE_H
+
+#include "exec/sim/sim.h"
+
+struct wire {
+	bool known; /* the numbers below have been asked for */
+	uint64_t latency_ps;
+	double ps_per_byte;
+	uint64_t free_ps; /* the last message has left */
+	uint64_t message_count, message_bytes;
+};
+
+struct wires {
+	const struct sim_args *args; /* borrowed */
+	struct wire *wires;	     /* owned: [from * rank_count + to] */
+	/* what they carried, all together and the busiest */
+	uint32_t used_count;
+	uint64_t message_count, message_bytes, message_max, byte_max;
+};
+
+enum err wires_init(struct wires *wires, const struct sim_args *args);
+void wires_fini(struct wires *wires);
+
+/* At least 1. */
+uint64_t wire_latency(struct wires *wires, uint32_t from, uint32_t to);
+
+/* Put a message on the link at `now_ps`; calls for one link come in order of time. The
+ * instant it arrives. */
+uint64_t wire_send(
+	struct wires *wires, uint32_t from, uint32_t to, uint64_t now_ps, size_t bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* What `weft sched time` is asked is read whole, in any order, or refused. */
+#include "test.h"
+#include "weft/time_args.h"
+
+static bool parse(struct time_args *args, const char *line)
+{
+	static char text[256];
+	char *argv[32] = {"time"};
+	int argc = 1;
+
+	snprintf(text, sizeof(text), "%s", line);
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	return time_args_parse(args, argc, argv);
+}
+
+int main(void)
+{
+	static const char *const bad[] = {"", "all_reduce", "all_reduce ring more",
+		"all_reduce ring -n 0", "all_reduce ring -n 8 --root 8",
+		"all_reduce ring --latency 1", "all_reduce ring --bandwidth 10G",
+		"all_reduce ring --size 1KB", "all_reduce ring --colour red"};
+	struct time_args args;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		TRUE(!parse(&args, bad[i]));
+	TRUE(parse(&args, "all_reduce ring"));
+	EQ(args.rank_count, 8);
+	EQ(args.bytes, 1 << 20);
+	TRUE(parse(&args,
+		"all_reduce -n 64 --latency 2us ring --bandwidth 400Gb/s --size 8K"));
+	EQ_STR(args.coll, "all_reduce");
+	EQ_STR(args.name, "ring");
+	EQ(args.rank_count, 64);
+	EQ(args.latency_s * 1e9 + 0.5, 2000);
+	EQ(args.bandwidth, 50000000000);
+	EQ(args.bytes, 8192);
+	return 0;
+}

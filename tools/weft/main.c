@@ -1,0 +1,77 @@
+/* weft - one command for everything around the library that is not a measurement. */
+#include <stdio.h>
+#include <string.h>
+#include <weft.h>
+
+#include "weft/command.h"
+
+static command_fn command_help, command_version;
+
+static const struct {
+	const char *name;
+	command_fn *function;
+	const char *summary;
+} commands[] = {
+	{"info", command_info,
+		"this machine: sockets, memory, cores, caches, vector unit"},
+	{"params", command_params,
+		"environment variables: value, default, range, meaning"},
+	{"sched", command_sched, "the collective algorithms: list, show, check, time"},
+	{"version", command_version, "versions of weft and of the NCCL interface"},
+	{"help", command_help, "this list"},
+};
+
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+bool command_wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return true;
+	return argc > 1 && !strcmp(argv[1], "help");
+}
+
+static void print_commands(FILE *file)
+{
+	fprintf(file, "usage: weft COMMAND [ARGUMENTS]\n\n");
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+	fprintf(file, "\nweft COMMAND --help says more, with an example.\n");
+}
+
+static int command_help(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	print_commands(stdout);
+	return EXIT_GOOD;
+}
+
+static int command_version(int argc, char **argv)
+{
+	if (command_wants_help(argc, argv)) {
+		printf("usage: weft version\n\nexample: weft version\n");
+		return EXIT_GOOD;
+	}
+	printf("weft %s, NCCL interface %d.%d.%d\n", WEFT_VERSION, NCCL_MAJOR, NCCL_MINOR,
+		NCCL_PATCH);
+	return EXIT_GOOD;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_commands(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return command_help(argc, argv);
+	if (!strcmp(argv[1], "--version"))
+		return command_version(1, argv);
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].function(argc - 1, argv + 1);
+	fprintf(stderr, "weft: there is no command '%s'; weft help lists them\n",
+		argv[1]);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,79 @@
+#include "weft/time_args.h"
+
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/units.h"
+
+enum { RANKS_MAX = 1 << 16 };
+
+static bool refuse(const char *what, const char *how)
+{
+	fprintf(stderr, "weft sched time: %s '%s': %s\n", what, optarg, how);
+	return false;
+}
+
+static bool parse_flag(struct time_args *args, int flag)
+{
+	int64_t number;
+
+	switch (flag) {
+	case 'n':
+		if (!units_int(optarg, 1, RANKS_MAX, &number))
+			return refuse("-n", "give a number of ranks");
+		args->rank_count = (uint32_t)number;
+		return true;
+	case 'r':
+		if (!units_int(optarg, 0, RANKS_MAX, &number))
+			return refuse("--root", "give a rank");
+		args->root = (uint32_t)number;
+		return true;
+	case 'l':
+		return units_time(optarg, &args->latency_s) ||
+		       refuse("--latency", "give a time such as 500ns, 1us or 2ms");
+	case 'b':
+		return units_rate(optarg, &args->bandwidth) ||
+		       refuse("--bandwidth", "give a rate such as 10GB/s or 400Gb/s");
+	case 's':
+		return units_size(optarg, &args->bytes) ||
+		       refuse("--size", "give bytes such as 8, 64K or 1M");
+	default: /* getopt has said what is wrong */
+		return false;
+	}
+}
+
+bool time_args_parse(struct time_args *args, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"ranks", required_argument, 0, 'n'},
+		{"root", required_argument, 0, 'r'},
+		{"latency", required_argument, 0, 'l'},
+		{"bandwidth", required_argument, 0, 'b'},
+		{"size", required_argument, 0, 's'},
+		{0, 0, 0, 0},
+	};
+	int flag;
+
+	*args = (struct time_args){
+		.rank_count = 8, .bytes = 1 << 20, .latency_s = 1e-6, .bandwidth = 10e9};
+	optind =
+		0; /* a fresh start for GNU getopt, which then sorts names behind flags */
+	while ((flag = getopt_long(argc, argv, "n:", options, NULL)) != -1)
+		if (!parse_flag(args, flag))
+			return false;
+	if (argc - optind != 2) {
+		fprintf(stderr,
+			"weft sched time: give a collective and a schedule, such as "
+			"'all_reduce ring'\n");
+		return false;
+	}
+	if (args->root >= args->rank_count) {
+		fprintf(stderr, "weft sched time: root %u of %u ranks\n", args->root,
+			args->rank_count);
+		return false;
+	}
+	args->coll = argv[optind];
+	args->name = argv[optind + 1];
+	return true;
+}

@@ -1,0 +1,22 @@
+/*
+ * time_args.h - what `weft sched time` is asked: a schedule, a size and a network.
+ */
+#ifndef TOOLS_WEFT_TIME_ARGS_H
+#define TOOLS_WEFT_TIME_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct time_args {
+	const char *coll, *name; /* borrowed from argv */
+	uint32_t rank_count, root;
+	uint64_t bytes;
+	double latency_s;
+	double bandwidth; /* bytes per second, each way */
+};
+
+/* Read `COLLECTIVE SCHEDULE -n N [--root R] [--latency T] [--bandwidth B] [--size S]`;
+ * argv[0] is skipped. False with a sentence on stderr. */
+bool time_args_parse(struct time_args *args, int argc, char **argv);
+
+#endif
