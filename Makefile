@@ -16,7 +16,7 @@ build: deps-build
 	@$(call compile,release)
 
 run: build
-	@if [ -x build/bin/weft ]; then build/bin/weft info; fi
+	build/bin/weft info
 	build/bin/all_reduce_perf -b 8 -e 64M -f 8 -t $(CORES)
 
 test: build deps-test
