@@ -115,19 +115,18 @@ static const char *fold_inputs(
 	const struct step *step, uint32_t chunk, struct value *value)
 {
 	const struct move *move = step->move;
-	uint32_t local = (move->op & IN_ACC ? 1u : 0u) + (move->op & IN_SRC ? 1u : 0u);
 	struct mem *mem = &step->run->mem;
+	uint32_t received = 0;
 	const char *what = NULL;
 
-	/* a landed message that is passed on is read at home */
-	if (!(move->op & IN_RECV))
-		local = move->input_count;
 	for (uint32_t i = 0; i < move->input_count && !what; i++) {
 		const struct place *place = &step->program->places[move->input_first + i];
 		uint32_t cell = mem_cell(mem, place, step->access.tile, chunk);
 
 		what = mem_read(mem, cell, place->space, &step->access, value);
-		if (!what && i >= local && is_stale(step, cell, i - local))
+		/* what is read at another rank was received; the rest is our own */
+		if (!what && place->rank != step->program->rank &&
+			is_stale(step, cell, received++))
 			what = "receives what was written after it was sent";
 	}
 	return what;

@@ -10,7 +10,8 @@
  * An instruction is repeated `reps` times: repetition i touches chunks (x + i * stride)
  * modulo the chunk count of the space and connections rx/tx + i * conn_step. With
  * FAN_IN (FAN_OUT) there is one repetition and `reps` is the number of connections
- * folded (sent to) at once, from rx (tx) upwards.
+ * folded (sent to) at once, from rx (tx) upwards; there `stride` is the number of
+ * received values folded before SRC, so a rank can stand in its own place among others.
  */
 #ifndef SCHED_INSN_H
 #define SCHED_INSN_H

@@ -139,20 +139,25 @@ static bool is_landed(const struct lowering *lo, const struct event *event)
 		       HOW_LANDED;
 }
 
+/* In fold order: ACC, then what was received, with SRC in its place among it. */
 static void lower_inputs(
 	struct lowering *lo, const struct event *event, const struct insn *insn)
 {
+	uint32_t own = insn->op & FAN_IN ? (uint32_t)insn->stride : 0;
 	struct place place;
 
 	if (insn->op & IN_ACC) {
 		place = buffer_place(lo->match, lo->rank, insn, false, event->turn);
 		add_place(lo, &place);
 	}
-	if (insn->op & IN_SRC) {
-		place = buffer_place(lo->match, lo->rank, insn, true, event->turn);
-		add_place(lo, &place);
-	}
-	for (uint32_t i = 0; i < event->recv_count; i++) {
+	for (uint32_t i = 0; i <= event->recv_count; i++) {
+		if (i == own && insn->op & IN_SRC) {
+			place = buffer_place(
+				lo->match, lo->rank, insn, true, event->turn);
+			add_place(lo, &place);
+		}
+		if (i == event->recv_count)
+			break;
 		place = received_place(lo,
 			&lo->match->messages[lo->match->received[event->recv_first + i]]);
 		add_place(lo, &place);

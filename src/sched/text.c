@@ -77,7 +77,8 @@ void text_print_insn(FILE *file, const struct insn *insn)
 		gap = " ";
 	}
 	if (insn->stride) {
-		fprintf(file, "%schunk%+d", gap, insn->stride);
+		fprintf(file, "%s%s%+d", gap, insn->op & FAN_IN ? "own" : "chunk",
+			insn->stride);
 		gap = " ";
 	}
 	if (insn->conn_step) {

@@ -23,6 +23,7 @@ struct line {
 	uint32_t src, dst, count, reps;
 	int stride, conn_step;
 	uint32_t rx, tx;
+	uint32_t own; /* of a fan: received values folded before SRC */
 	bool push;
 	uint32_t wait_lane, wait_pc; /* wait_pc 0: no wait */
 };

@@ -129,16 +129,18 @@ static uint64_t integer_fold(enum dtype type, enum redop op, uint64_t x, uint64_
 	return (op == REDOP_MIN) == is_less ? x : y;
 }
 
-/* Zeros of both signs are ordered, except in float and double, where the second wins. */
+/* Zeros of both signs are ordered; two NaNs of float or double give the canonical one. */
 static uint64_t float_pick(enum dtype type, enum redop op, uint64_t x, uint64_t y)
 {
 	double u = decode(type, x), v = decode(type, y);
 	int is_wide = type == DTYPE_FLOAT32 || type == DTYPE_FLOAT64;
 	int is_first = op == REDOP_MAX ? u > v : u < v;
 
+	if (isnan(u) && isnan(v) && is_wide)
+		return type == DTYPE_FLOAT32 ? INT32_MAX : INT64_MAX;
 	if (isnan(u) || isnan(v))
 		return isnan(v) ? x : y;
-	if (u == v && !is_wide)
+	if (u == v)
 		is_first = op == REDOP_MAX ? x < y : x > y;
 	return is_first ? x : y;
 }

@@ -87,6 +87,31 @@ INTEGER(u32, u32)
 INTEGER(i64, u64)
 INTEGER(u64, u64)
 
+/* Of two equal numbers, which differ only if they are zeros: +0 when either is, or -0 when
+ * either is. Ranks that fold the same pair in either order must get the same bits. */
+#define ZEROS(T, U)                                                                      \
+	INLINE T T##_both(T x, T y)                                                      \
+	{                                                                                \
+		U a, b;                                                                  \
+		memcpy(&a, &x, sizeof(a));                                               \
+		memcpy(&b, &y, sizeof(b));                                               \
+		a &= b;                                                                  \
+		memcpy(&x, &a, sizeof(x));                                               \
+		return x;                                                                \
+	}                                                                                \
+	INLINE T T##_either(T x, T y)                                                    \
+	{                                                                                \
+		U a, b;                                                                  \
+		memcpy(&a, &x, sizeof(a));                                               \
+		memcpy(&b, &y, sizeof(b));                                               \
+		a |= b;                                                                  \
+		memcpy(&x, &a, sizeof(x));                                               \
+		return x;                                                                \
+	}
+
+ZEROS(f32, u32)
+ZEROS(f64, u64)
+
 #define FLOAT(T)                                                                         \
 	INLINE T T##_sum(T x, T y)                                                       \
 	{                                                                                \
@@ -99,12 +124,14 @@ INTEGER(u64, u64)
 	INLINE T T##_max(T x, T y)                                                       \
 	{                                                                                \
 		T greater = x > y ? x : y;                                               \
-		return y == y ? greater : x;                                             \
+		greater = x == y ? T##_both(x, y) : greater;                             \
+		return T##_canon(y == y ? greater : x);                                  \
 	}                                                                                \
 	INLINE T T##_min(T x, T y)                                                       \
 	{                                                                                \
 		T less = x < y ? x : y;                                                  \
-		return y == y ? less : x;                                                \
+		less = x == y ? T##_either(x, y) : less;                                 \
+		return T##_canon(y == y ? less : x);                                     \
 	}
 
 FLOAT(f32)
