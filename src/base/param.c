@@ -59,6 +59,9 @@ static const struct param_info table[PARAM_COUNT] = {
 		"name of the schedule to use instead of the tuner's choice"},
 	[PARAM_TILE] = {"WEFT_TILE", PARAM_INT, 0, 0, 1 << 30, .meaning =
 		"bytes per tile; 0 automatic"},
+	[PARAM_EAGER_BYTES] = {"WEFT_EAGER_BYTES", PARAM_INT, -1, -1, 1 << 20, NULL,
+		"largest message (bytes) sent without waiting for the receivers to arrive; "
+		"-1 chooses by collective and ranks", false},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =

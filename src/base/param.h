@@ -33,6 +33,7 @@ enum param {
 	PARAM_SPIN,	    /* WEFT_SPIN: turns before a waiting rank yields; -1 auto */
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
+	PARAM_EAGER_BYTES,  /* WEFT_EAGER_BYTES: -1 auto */
 	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
 	PARAM_SECRET,	    /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
 	PARAM_COUNT

@@ -3,8 +3,9 @@
  *
  * What to use where every rank reaches every other alike: shared memory, one GPU, a
  * switch. Peers are taken in the order r + 1, r + 2, .. so that no two ranks begin with
- * the same one. PUSH marks messages the sender should write in place, because it has the
- * value in hand anyway.
+ * the same one; but what is folded is folded in rank order, as oneshot.c does, so the
+ * bits of a result do not depend on which of the two a size gets. PUSH marks messages the
+ * sender should write in place, because it has the value in hand anyway.
  */
 #include "sched/write.h"
 #include "sched/writers.h"
@@ -13,7 +14,7 @@ static void connect_all(struct writer *w)
 {
 	uint32_t n = w->sched->rank_count, r = w->sched->rank;
 
-	write_rx_peers(w, 0, r + 1, 1, n - 1);
+	write_rx_peers(w, 0, 0, 1, n);
 	write_tx_peers(w, 0, r + 1, 1, n - 1);
 }
 
@@ -25,20 +26,6 @@ static void send_each(struct writer *w)
 	write_line(w, 0,
 		&(struct line){.op = IN_SRC | OUT_SEND,
 			.src = (w->sched->rank + 1) % n,
-			.reps = n - 1,
-			.stride = 1,
-			.conn_step = 1});
-}
-
-/* out[c] from every other rank c. */
-static void recv_each(struct writer *w)
-{
-	uint32_t n = w->sched->rank_count;
-
-	write_line(w, 0,
-		&(struct line){.op = IN_RECV | OUT_DST,
-			.to = SPACE_OUT,
-			.dst = (w->sched->rank + 1) % n,
 			.reps = n - 1,
 			.stride = 1,
 			.conn_step = 1});
@@ -57,8 +44,9 @@ enum err direct_all_reduce(struct sched *sched)
 			.src = sched->rank,
 			.dst = sched->rank,
 			.reps = sched->rank_count - 1,
+			.own = sched->rank,
 			.push = true});
-	recv_each(&w);
+	write_recv_each(&w, 0);
 	return w.error;
 }
 
@@ -72,7 +60,8 @@ enum err direct_reduce_scatter(struct sched *sched)
 		&(struct line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST | OP_POST,
 			.to = SPACE_OUT,
 			.src = sched->rank,
-			.reps = sched->rank_count - 1});
+			.reps = sched->rank_count - 1,
+			.own = sched->rank});
 	return w.error;
 }
 
@@ -87,7 +76,7 @@ enum err direct_all_gather(struct sched *sched)
 			.dst = sched->rank,
 			.reps = sched->rank_count - 1,
 			.push = true});
-	recv_each(&w);
+	write_recv_each(&w, 0);
 	return w.error;
 }
 
@@ -124,11 +113,11 @@ enum err direct_gather(struct sched *sched)
 		write_line(&w, 0, &(struct line){.op = IN_SRC | OUT_SEND, .push = true});
 		return w.error;
 	}
-	write_rx_peers(&w, 0, sched->root + 1, 1, n - 1);
+	write_rx_peers(&w, 0, 0, 1, n);
 	write_line(&w, 0,
 		&(struct line){
 			.op = IN_SRC | OUT_DST, .to = SPACE_OUT, .dst = sched->root});
-	recv_each(&w);
+	write_recv_each(&w, 0);
 	return w.error;
 }
 
@@ -177,9 +166,10 @@ enum err direct_reduce(struct sched *sched)
 	struct line line = {.op = IN_SRC, .to = SPACE_OUT};
 
 	if (sched->rank == sched->root) {
-		write_rx_peers(&w, 0, sched->root + 1, 1, n - 1);
+		write_rx_peers(&w, 0, 0, 1, n);
 		line.op |= IN_RECV | FAN_IN | OUT_DST | OP_POST;
 		line.reps = n - 1;
+		line.own = sched->root;
 	} else {
 		prog_tx(&sched->lanes[0], sched->root);
 		line.op |= OUT_SEND;

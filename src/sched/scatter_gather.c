@@ -68,9 +68,10 @@ enum err scatter_gather_reduce(struct sched *sched)
 		.to = SPACE_OUT,
 		.src = r,
 		.dst = r,
-		.reps = n - 1};
+		.reps = n - 1,
+		.own = r};
 
-	write_rx_peers(&w, 0, r + 1, 1, n - 1);
+	write_rx_peers(&w, 0, 0, 1, n); /* folds in rank order */
 	write_tx_peers(&w, 0, r + 1, 1, n - 1);
 	write_line(&w, 0,
 		&(struct line){.op = IN_SRC | OUT_SEND,
@@ -88,12 +89,6 @@ enum err scatter_gather_reduce(struct sched *sched)
 	}
 	write_line(&w, 0, &fold);
 	if (at_root)
-		write_line(&w, 0,
-			&(struct line){.op = IN_RECV | OUT_DST,
-				.to = SPACE_OUT,
-				.dst = (r + 1) % n,
-				.reps = n - 1,
-				.stride = 1,
-				.conn_step = 1});
+		write_recv_each(&w, 0);
 	return w.error;
 }

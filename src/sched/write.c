@@ -81,6 +81,24 @@ void write_tx_peers(
 	}
 }
 
+void write_recv_each(struct writer *writer, uint32_t lane)
+{
+	uint32_t n = writer->sched->rank_count, r = writer->sched->rank;
+	struct line line = {.op = IN_RECV | OUT_DST,
+		.to = SPACE_OUT,
+		.stride = 1,
+		.conn_step = 1,
+		.reps = r};
+
+	if (r)
+		write_line(writer, lane, &line);
+	line.dst = r + 1;
+	line.rx = r;
+	line.reps = n - 1 - r;
+	if (line.reps)
+		write_line(writer, lane, &line);
+}
+
 uint32_t write_mod(int64_t x, uint32_t n)
 {
 	int64_t rest = x % (int64_t)n;

@@ -41,6 +41,9 @@ void write_rx_peers(
 void write_tx_peers(
 	struct writer *writer, uint32_t lane, uint32_t first, int step, uint32_t count);
 
+/* Take out[c] from every other rank c; the connections are in rank order. */
+void write_recv_each(struct writer *writer, uint32_t lane);
+
 /* x modulo n, never negative. */
 uint32_t write_mod(int64_t x, uint32_t n);
 

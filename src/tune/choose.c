@@ -8,29 +8,26 @@
 /* Largest bytes (of the vector or of a block) sent eagerly, for few and for many ranks.
  */
 struct eager_limit {
-	size_t few, many; /* up to 4 ranks; more */
+	size_t few, many; /* two ranks; more */
 };
 
 struct row {
 	struct eager_limit limit;
 	const char *eager, *direct, *staged;
-	const char *crowd; /* eager among DOUBLING_RANKS and more; NULL: as eager */
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{2 << 10, 2 << 10}, "oneshot", "direct", "direct",
-		"doubling"},
-	[COLL_BROADCAST] = {{8 << 10, 8 << 10}, "direct", "direct", "direct"},
-	[COLL_REDUCE] = {{8 << 10, 2 << 10}, "direct", "scatter_gather",
-		"scatter_gather"},
-	[COLL_ALL_GATHER] = {{8 << 10, 4 << 10}, "direct", "direct", "direct"},
-	[COLL_REDUCE_SCATTER] = {{4 << 10, 2 << 10}, "direct", "direct", "direct"},
-	[COLL_ALL_TO_ALL] = {{4 << 10, 1 << 10}, "direct", "direct", "direct"},
-	[COLL_GATHER] = {{8 << 10, 4 << 10}, "direct", "direct", "direct"},
-	[COLL_SCATTER] = {{4 << 10, 1 << 10}, "direct", "direct", "direct"},
+	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct"},
+	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct"},
+	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather"},
+	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct"},
+	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct"},
+	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct"},
+	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct"},
+	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct"},
 };
 
-enum { FEW_RANKS = 4, DOUBLING_RANKS = 12, EAGER_DEPTH = 1 };
+enum { FEW_RANKS = 2, EAGER_DEPTH = 1 };
 
 /* A forced schedule has its tiles follow each other through the ranks. */
 enum { PIPELINE_TILE = 128 << 10 };
@@ -46,16 +43,13 @@ static uint32_t eager_blocks(enum coll coll, uint32_t n)
 
 static bool is_eager(const struct choose_args *args, const struct row *row)
 {
+	int64_t asked = param_int(PARAM_EAGER_BYTES);
 	size_t limit = args->rank_count <= FEW_RANKS ? row->limit.few : row->limit.many;
 	size_t stride = (args->bytes + 63) / 64 * 64;
 
+	limit = asked < 0 ? limit : (size_t)asked;
 	return args->bytes <= limit &&
 	       stride * eager_blocks(args->coll, args->rank_count) <= args->eager_bytes;
-}
-
-static const char *eager_name(const struct choose_args *args, const struct row *row)
-{
-	return args->rank_count >= DOUBLING_RANKS && row->crowd ? row->crowd : row->eager;
 }
 
 static enum err find(enum coll coll, const char *name, const struct sched_kind **kind)
@@ -79,8 +73,7 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	*choice = (struct choice){.eager = is_eager(args, row)};
 	choice->depth = choice->eager && !force ? EAGER_DEPTH : CHOOSE_STAGED_DEPTH;
 	if (choice->eager)
-		return find(args->coll, force ? forced : eager_name(args, row),
-			&choice->staged);
+		return find(args->coll, force ? forced : row->eager, &choice->staged);
 	e = find(args->coll, force ? forced : row->direct, &choice->direct);
 	if (!e)
 		e = find(args->coll, force ? forced : row->staged, &choice->staged);

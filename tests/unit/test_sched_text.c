@@ -177,11 +177,11 @@ static void test_program(void)
 	EQ_STR(text, "all_reduce, rank 1 of 3, lane 0\n"
 		     " 0  pass\n"
 		     " 1  publish 2\n"
-		     " 2  wait rank 2 at 2, rank 0 at 1; in[1] + in[1] of rank 2 + in[1] "
-		     "of rank 0 -> out[1], out[1] of rank 2, out[1] of rank 0 post; "
+		     " 2  wait rank 0 at 1, rank 2 at 2; in[1] of rank 0 + in[1] + in[1] "
+		     "of rank 2 -> out[1], out[1] of rank 2, out[1] of rank 0 post; "
 		     "publish 3\n"
-		     " 3  wait rank 2 at 3; publish 4\n"
-		     " 4  wait rank 0 at 3; publish 5\n");
+		     " 3  wait rank 0 at 3; publish 4\n"
+		     " 4  wait rank 2 at 3; publish 5\n");
 	free(text);
 	program_destroy(program);
 }

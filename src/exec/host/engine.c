@@ -16,7 +16,7 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 /* A card reference to a buffer this rank does not have in this collective. */
 static const uint64_t ref_unused = ~(uint64_t)0;
 
-enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 20, PATIENCE = 64, DEATH_MS = 100 };
+enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64, DEATH_MS = 100 };
 
 static uint32_t spin_turns(uint32_t local_ranks)
 {
