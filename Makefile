@@ -5,9 +5,9 @@ TEST_JOBS ?= 2
 CORES := $(shell nproc)
 CTEST = ctest --output-on-failure -j $(TEST_JOBS)
 
-# Sanitizers slow the proofs down most and gain least there.
-ASAN_TESTS ?= -LE 'long|proof'
-TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof'
+# Sanitizers slow the proofs and the full matrices down most and gain least there.
+ASAN_TESTS ?= -LE 'long|proof' -E 'matrix_schedules|check-'
+TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' -E 'matrix_schedules|check-'
 
 .PHONY: build run test test-long test-asan test-tsan test-clang bench lint format install \
 	clean help deps-build deps-test deps-clang deps-lint
@@ -16,7 +16,7 @@ build: deps-build
 	@$(call compile,release)
 
 run: build
-	@if [ -x build/bin/weft ]; then build/bin/weft info; fi
+	build/bin/weft info
 	build/bin/all_reduce_perf -b 8 -e 64M -f 8 -t $(CORES)
 
 test: build deps-test

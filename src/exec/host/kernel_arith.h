@@ -87,8 +87,9 @@ INTEGER(u32, u32)
 INTEGER(i64, u64)
 INTEGER(u64, u64)
 
-/* Of two equal numbers, which differ only if they are zeros: +0 when either is, or -0 when
- * either is. Ranks that fold the same pair in either order must get the same bits. */
+/* Of two equal numbers, which differ only if they are zeros: +0 when either is, or -0
+ * when either is. Ranks that fold the same pair in either order must get the same bits.
+ */
 #define ZEROS(T, U)                                                                      \
 	INLINE T T##_both(T x, T y)                                                      \
 	{                                                                                \
