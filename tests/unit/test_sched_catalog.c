@@ -63,7 +63,7 @@ static void test_table(void)
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
 		TRUE(catalog_find(kind->coll, kind->name) == kind);
 		TRUE(kind->summary[0]);
-		TRUE(kind->rank_max >= 128);
+		TRUE(kind->rank_max >= 256);
 		per_coll[kind->coll]++;
 	}
 	for (int coll = 0; coll < COLL_COUNT; coll++)
