@@ -12,21 +12,23 @@
 
 enum { BLOCK_BYTES = 16 << 10 };
 
-struct fold_rule fold_rule(const struct plan_key *key, enum redop op,
+void fold_rule(struct fold_rule *rule, const struct plan_key *key, enum redop op,
 	union kernel_scalar scalar, uint32_t rank_count)
 {
-	struct fold_rule rule = {.scalar = scalar};
 	bool is_float = dtype_is_float(key->type);
 
+	rule->kernel = NULL;
+	rule->scaled = false;
+	rule->scalar = scalar;
+	rule->divisor = 0;
 	if (!coll_reduces(key->coll))
-		return rule;
-	rule.kernel = kernel_get(key->type, op);
-	rule.scaled = op == REDOP_PREMUL || (op == REDOP_AVG && is_float);
+		return;
+	rule->kernel = kernel_get(key->type, op);
+	rule->scaled = op == REDOP_PREMUL || (op == REDOP_AVG && is_float);
 	if (op == REDOP_AVG && is_float)
-		rule.scalar = kernel_reciprocal(key->type, rank_count);
+		rule->scalar = kernel_reciprocal(key->type, rank_count);
 	if (op == REDOP_AVG && !is_float)
-		rule.divisor = rank_count;
-	return rule;
+		rule->divisor = rank_count;
 }
 
 size_t move_piece(

@@ -39,7 +39,7 @@ struct fold_rule {
 };
 
 /* `scalar` is REDOP_PREMUL's; the average's is made here. */
-struct fold_rule fold_rule(const struct plan_key *key, enum redop op,
+void fold_rule(struct fold_rule *rule, const struct plan_key *key, enum redop op,
 	union kernel_scalar scalar, uint32_t rank_count);
 
 /* Bytes of chunk `j` of a move in this tile: the shortest piece any buffer of it has. */

@@ -258,21 +258,25 @@ static uint32_t key_slot(const struct plan_key *key)
 	return (uint32_t)((mix ^ mix >> 29 ^ mix >> 58) % CACHE_PLANS);
 }
 
+/* Out of line, so that the common way through plan_get() stays short. */
+static __attribute__((noinline)) enum err plan_replace(
+	struct planner *planner, const struct plan_key *key, struct plan *slot)
+{
+	struct plan built = {0};
+	enum err e = plan_build(planner, key, &built);
+
+	if (!e)
+		*slot = built;
+	return e;
+}
+
 enum err plan_get(
 	struct planner *planner, const struct plan_key *key, const struct plan **plan)
 {
 	struct plan *slot = &planner->plans[key_slot(key)];
-	struct plan built = {0};
-	enum err e;
 
-	if (!key_equal(&slot->key, key)) {
-		e = plan_build(planner, key, &built);
-		if (e)
-			return e;
-		*slot = built;
-	}
 	*plan = slot;
-	return OK;
+	return key_equal(&slot->key, key) ? OK : plan_replace(planner, key, slot);
 }
 
 size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile)

@@ -146,7 +146,7 @@ static enum err sign_mismatch(const struct host_call *call, uint32_t rank)
 {
 	const struct call_sign *theirs =
 		&board_card(call->engine->board, rank, call->number)->sign;
-	const struct plan_key *ours = &call->spec.key;
+	const struct plan_key *ours = &call->spec->key;
 	const char *type = theirs->type < DTYPE_COUNT ? dtype_name(theirs->type) : "?";
 	const char *op = theirs->op < REDOP_COUNT ? redop_name(theirs->op) : "?";
 
@@ -156,7 +156,7 @@ static enum err sign_mismatch(const struct host_call *call, uint32_t rank)
 		"%s, root %u: all ranks must make the same call",
 		rank, coll_name(theirs->coll), (unsigned long)theirs->count, type, op,
 		theirs->root, call->engine->rank, coll_name(ours->coll), ours->count,
-		dtype_name(ours->type), redop_name(call->spec.op), ours->root);
+		dtype_name(ours->type), redop_name(call->spec->op), ours->root);
 }
 
 /* Compare the first time a peer is seen in this call. */
@@ -302,7 +302,7 @@ static bool card_is_free(struct host_call *call)
 static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
 {
 	size_t bytes = space == SPACE_IN ? call->plan->in_bytes : call->plan->out_bytes;
-	const void *buffer = space == SPACE_IN ? call->spec.in : call->spec.out;
+	const void *buffer = space == SPACE_IN ? call->spec->in : call->spec->out;
 
 	return bytes ? ref_make(call->engine->refs, buffer, bytes, directory)
 		     : ref_unused;
@@ -331,12 +331,12 @@ static void card_write(struct host_call *call)
 {
 	struct card *card = board_card(
 		call->engine->board, call->engine->rank, call->number);
-	const struct plan_key *key = &call->spec.key;
+	const struct plan_key *key = &call->spec->key;
 
 	card->sign_hash = call->sign;
 	card->sign = (struct call_sign){.coll = key->coll,
 		.type = key->type,
-		.op = call->spec.op,
+		.op = call->spec->op,
 		.root = key->root,
 		.count = key->count};
 	call->peer = 0;
@@ -531,13 +531,14 @@ static bool is_streaming(const struct host_call *call)
 {
 	size_t bytes = call->plan->in_bytes + call->plan->out_bytes;
 
-	return !call->plan->eager && call->spec.in != call->spec.out &&
+	return !call->plan->eager && call->spec->in != call->spec->out &&
 	       bytes / 4 * call->engine->rank_count > call->engine->cache_bytes;
 }
 
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
 {
+	struct host_buffers *mine;
 	const struct plan *plan;
 	enum err e = plan_get(engine->planner, &spec->key, &plan);
 
@@ -545,16 +546,27 @@ enum err host_call_start(
 		e = scratch_reserve(engine, &plan->shapes[MODE_STAGED]);
 	if (e)
 		return e;
-	*call = (struct host_call){.engine = engine, .spec = *spec, .plan = plan};
+	/* field by field: zeroing it whole costs as much as all the rest of this */
+	call->engine = engine;
+	call->spec = spec;
+	call->plan = plan;
+	call->shape = NULL;
 	call->number = ++engine->number;
 	call->base = call->number << BOARD_CALL_SHIFT;
+	call->phase = PHASE_CARD;
+	call->patience = 0;
+	call->peer = 0;
+	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
+		call->lanes[i] = (struct lane){0};
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
+	call->error = OK;
+	call_block(call, engine->rank, 0, 0);
 	call->streaming = is_streaming(call);
-	call->rule = fold_rule(&spec->key, spec->op, spec->scalar, engine->rank_count);
-	engine->buffers[engine->rank] = (struct host_buffers){
-		.in = (char *)(uintptr_t)spec->in,
-		.out = spec->out,
-		.scalar = call->rule.scalar};
+	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);
+	mine = &engine->buffers[engine->rank];
+	mine->in = (char *)(uintptr_t)spec->in;
+	mine->out = spec->out;
+	mine->scalar = call->rule.scalar;
 	return OK;
 }
 

@@ -46,7 +46,7 @@ enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE }
 /* A call in flight. Plain memory of the caller's; nothing to free. */
 struct host_call {
 	struct host_engine *engine;
-	struct host_spec spec;
+	const struct host_spec *spec; /* borrowed */
 	const struct plan *plan;
 	const struct shape *shape; /* set once the mode is known */
 	struct fold_rule rule;
@@ -63,7 +63,8 @@ struct host_call {
 	uint64_t blocked_want;
 };
 
-/* Begin. Fails without effect on the peers only for want of memory or a bad schedule. */
+/* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only
+ * for want of memory or a bad schedule. */
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call);
 

@@ -72,7 +72,7 @@ void host_move(struct host_call *call, const struct move *move, uint32_t tile)
 	struct fold fold;
 
 	fold.kernel = call->rule.kernel;
-	fold.width = dtype_size(call->spec.key.type);
+	fold.width = dtype_size(call->spec->key.type);
 	fold.divisor = move->op & OP_POST ? call->rule.divisor : 0;
 	fold.streaming = call->streaming;
 	fold.in_count = move->input_count;

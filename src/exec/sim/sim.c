@@ -134,10 +134,9 @@ static enum err world_create(const struct sim_args *args, struct world *world)
 	uint32_t n = args->rank_count;
 	enum err e;
 
-	*world = (struct world){.args = args,
-		.rank_count = n,
-		.lane_count = n * SCHED_LANES_MAX,
-		.rule = fold_rule(&args->key, args->op, args->scalar, n)};
+	*world = (struct world){
+		.args = args, .rank_count = n, .lane_count = n * SCHED_LANES_MAX};
+	fold_rule(&world->rule, &args->key, args->op, args->scalar, n);
 	e = agenda_init(&world->agenda, world->lane_count + 1);
 	if (!e)
 		e = wires_init(&world->wires, args);
