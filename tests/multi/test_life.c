@@ -352,6 +352,44 @@ static void life_groups(struct rank *rank)
 	OK(ncclGroupEnd());
 }
 
+/* Messages between two ranks arrive in order, whatever their sizes, also none. */
+static void life_messages(struct rank *rank)
+{
+	static const size_t sizes[] = {0, 1, 5000, 200000, 7, 0, 1025, 3};
+	enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), ROOM = 200000 };
+	ncclComm_t comm = rank_comm(rank, 0);
+	int n = rank->rank_count, next = (rank->rank + 1) % n,
+	    before = (rank->rank + n - 1) % n;
+	short *in = calloc(SIZES * ROOM, sizeof(*in)), *out, word = 0;
+
+	OK(ncclMemAlloc((void **)&out, SIZES * ROOM * sizeof(*out)));
+	for (size_t i = 0; i < SIZES * ROOM; i++)
+		in[i] = (short)(i % 9973 + (size_t)rank->rank);
+	OK(ncclGroupStart());
+	for (size_t k = 0; k < SIZES; k++) {
+		OK(ncclSend(sizes[k] ? in + k * ROOM : NULL, 2 * sizes[k], ncclInt8, next,
+			comm, NULL));
+		OK(ncclRecv(sizes[k] ? out + k * ROOM : NULL, 2 * sizes[k], ncclInt8,
+			before, comm, NULL));
+	}
+	OK(ncclGroupEnd());
+	for (size_t k = 0; k < SIZES; k++)
+		for (size_t i = k * ROOM; i < k * ROOM + sizes[k]; i++)
+			HOLDS(out[i] == (short)(i % 9973 + (size_t)before));
+	/* a chain without groups, there and back */
+	for (int i = 0; i < 50 && n > 1 && rank->rank < 2; i++) {
+		if (rank->rank == i % 2)
+			OK(ncclSend(&word, 2, ncclInt8, 1 - rank->rank, comm, NULL));
+		else
+			OK(ncclRecv(&word, 2, ncclInt8, 1 - rank->rank, comm, NULL));
+		word = (short)(word + 1);
+	}
+	HOLDS(rank->rank >= 2 || n == 1 || word == 50);
+	OK(ncclCommDestroy(comm));
+	OK(ncclMemFree(out));
+	free(in);
+}
+
 /* ---- memory ---- */
 
 static void life_windows(struct rank *rank)
@@ -559,6 +597,9 @@ static const struct test tests[] = {
 	{"streams, threads", life_streams, 1, 3},
 	{"groups", life_groups, 2, 1},
 	{"groups, threads", life_groups, 1, 3},
+	{"messages", life_messages, 3, 1},
+	{"messages, threads", life_messages, 1, 3},
+	{"messages to oneself", life_messages, 1, 1},
 	{"windows", life_windows, 2, 1},
 	{"stale memory", life_stale, 4, 1},
 	{"stale memory, threads", life_stale, 1, 3},
