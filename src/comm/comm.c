@@ -208,7 +208,7 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 			args->caller, args->rank, args->rank_count,
 			(double)(clock_ns() - start) * 1e-9,
 			(double)(clock_ns() - start) * 1e-9);
-		comm->ready = true;
+		atomic_store(&comm->ready, true);
 	}
 	atomic_fetch_sub(&comm->inside, 1);
 	return e;
@@ -267,8 +267,10 @@ void comm_async_set(struct comm *comm, enum err code)
 
 /* ---- trouble and end ---- */
 
-/* Show the failure on the board and wake everyone who may be asleep waiting for us. */
-static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
+/* Show the failure on the board and wake everyone who may be asleep waiting for us. It is
+ * our own doing, or that of the rank the engine blames. Before the comm is ready nobody
+ * can be waiting. */
+static void tell_peers(struct comm *comm, enum err code, bool own)
 {
 	struct rank_status *status;
 
@@ -277,7 +279,7 @@ static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 	status = board_status(comm->board, comm->rank);
 	/* the first failure is the cause of the others */
 	if (atomic_load(&status->state) != RANK_FAILED) {
-		atomic_store(&status->culprit, culprit);
+		atomic_store(&status->culprit, own ? comm->rank : comm->engine->culprit);
 		atomic_store(&status->code, (uint32_t)code);
 		atomic_store(&status->state, RANK_FAILED);
 	}
@@ -296,8 +298,7 @@ static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 void comm_fail(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code,
-		atomic_load(&comm->ready) ? comm->engine->culprit : comm->rank);
+	tell_peers(comm, code, false);
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -397,12 +398,12 @@ enum err comm_destroy(struct comm *comm)
 
 enum err comm_abort(struct comm *comm)
 {
+	atomic_store(&comm->abort, 1);
+	tell_peers(comm, ERR_REMOTE, true);
+	comm_finish_work(comm);
 	log_info(LOG_INIT,
 		"comm %p rank %u nranks %u cudaDev %d busId 0 - Abort COMPLETE",
 		(void *)comm, comm->rank, comm->rank_count, comm->device);
-	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, comm->rank);
-	comm_finish_work(comm);
 	comm_free(comm, RANK_FAILED);
 	return OK;
 }
@@ -410,15 +411,14 @@ enum err comm_abort(struct comm *comm)
 void comm_interrupt(struct comm *comm)
 {
 	atomic_store(&comm->abort, 1);
-	if (atomic_load(&comm->ready)) /* else its init is writing it now */
-		tell_peers(comm, ERR_REMOTE, comm->rank);
+	tell_peers(comm, ERR_REMOTE, true);
 }
 
 enum err comm_revoke(struct comm *comm)
 {
 	atomic_store(&comm->revoked, 1);
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, comm->rank);
+	tell_peers(comm, ERR_REMOTE, true);
 	comm_finish_work(comm);
 	atomic_store(&comm->abort, 0);
 	return OK;

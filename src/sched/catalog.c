@@ -6,7 +6,7 @@
 #include "sched/writers.h"
 
 /* A rank reaches every other over one lane's connections, or only a few of them. */
-enum { RANKS_ALL_PAIRS = PROG_PEERS_MAX, RANKS_FEW_PEERS = 1024, RANKS_ONESHOT = 128 };
+enum { RANKS_ALL_PAIRS = PROG_PEERS_MAX, RANKS_FEW_PEERS = 1024 };
 
 static const struct sched_kind kinds[] = {
 	{COLL_ALL_REDUCE, "ring", "round the ranks twice; least traffic", RANKS_FEW_PEERS,
@@ -16,7 +16,7 @@ static const struct sched_kind kinds[] = {
 	{COLL_ALL_REDUCE, "direct", "every rank folds a share and hands it to all",
 		RANKS_ALL_PAIRS, direct_all_reduce},
 	{COLL_ALL_REDUCE, "oneshot", "all send all to all; one hop, for small vectors",
-		RANKS_ONESHOT, oneshot_all_reduce},
+		RANKS_ALL_PAIRS, oneshot_all_reduce},
 	{COLL_ALL_REDUCE, "halving", "recursive halving, then doubling", RANKS_FEW_PEERS,
 		halving_all_reduce},
 	{COLL_ALL_REDUCE, "doubling", "vectors exchanged 1, 2, 4, .. away; few hops",

@@ -67,6 +67,12 @@ static inline enum space insn_dst_space(const struct insn *insn)
 	return (enum space)(insn->spaces >> 2 & 3);
 }
 
+/* Received values a fan folds before SRC: the stride of a fan, taken as unsigned. */
+static inline uint32_t insn_own(const struct insn *insn)
+{
+	return insn->op & FAN_IN ? (uint8_t)insn->stride : 0;
+}
+
 /* Repetitions that retire one after the other: 1 for a fan. */
 static inline uint32_t insn_turns(const struct insn *insn)
 {

@@ -143,7 +143,7 @@ static bool is_landed(const struct lowering *lo, const struct event *event)
 static void lower_inputs(
 	struct lowering *lo, const struct event *event, const struct insn *insn)
 {
-	uint32_t own = insn->op & FAN_IN ? (uint32_t)insn->stride : 0;
+	uint32_t own = insn_own(insn);
 	struct place place;
 
 	if (insn->op & IN_ACC) {

@@ -53,7 +53,7 @@ static bool insn_fits(
 	if ((insn->op & FAN_IN && !(insn->op & IN_RECV)) ||
 		(insn->op & FAN_OUT && !(insn->op & OUT_SEND)))
 		return false;
-	if (insn->op & FAN_IN && (insn->stride < 0 || insn->stride > insn->reps))
+	if (insn_own(insn) > insn->reps)
 		return false;
 	if (insn->op & IN_SRC &&
 		!chunks_fit(sched, insn, insn_src_space(insn), insn->src))

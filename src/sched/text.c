@@ -77,8 +77,10 @@ void text_print_insn(FILE *file, const struct insn *insn)
 		gap = " ";
 	}
 	if (insn->stride) {
-		fprintf(file, "%s%s%+d", gap, insn->op & FAN_IN ? "own" : "chunk",
-			insn->stride);
+		if (insn->op & FAN_IN)
+			fprintf(file, "%sown+%u", gap, insn_own(insn));
+		else
+			fprintf(file, "%schunk%+d", gap, insn->stride);
 		gap = " ";
 	}
 	if (insn->conn_step) {

@@ -204,8 +204,10 @@ static enum err read_option(struct cursor *cur, struct insn *insn)
 		if (insn->stride || !take_step(cur, &insn->stride))
 			return bad(cur, "chunk needs a step, like chunk-1");
 	} else if (insn->op & FAN_IN && take(cur, "own")) {
-		if (insn->stride || !take_step(cur, &insn->stride))
+		if (insn->stride || !take(cur, "+") || !take_number(cur, UINT8_MAX, &a) ||
+			!a)
 			return bad(cur, "own needs a place among recvs, like own+2");
+		insn->stride = (int8_t)(uint8_t)a;
 	} else if (take(cur, "peer")) {
 		if (insn->conn_step || !take_step(cur, &insn->conn_step))
 			return bad(cur, "peer needs a step, like peer+1");

@@ -31,9 +31,9 @@ static struct insn line_narrow(const struct line *line)
 	insn.dst = (uint16_t)(touches ? line->dst : 0);
 	insn.count = (uint16_t)(line->count ? line->count : 1);
 	insn.reps = (uint16_t)reps;
-	insn.stride = (int8_t)(op & FAN_IN ? (int)line->own
-			       : reps > 1  ? line->stride
-					   : 0);
+	insn.stride = (int8_t)(reps > 1 ? line->stride : 0);
+	if (op & FAN_IN)
+		insn.stride = (int8_t)(uint8_t)line->own;
 	insn.conn_step = (int8_t)(reps > 1 ? line->conn_step : 0);
 	if (line->wait_pc) {
 		insn.wait_lane = (uint8_t)line->wait_lane;
@@ -48,7 +48,7 @@ void write_line(struct writer *writer, uint32_t lane, const struct line *line)
 
 	assert(lane < writer->sched->lane_count);
 	assert(line->rx < PROG_PEERS_MAX && line->tx < PROG_PEERS_MAX);
-	assert(line->own <= INT8_MAX);
+	assert(line->own <= UINT8_MAX);
 	assert(line->wait_pc <= UINT8_MAX && line->src <= UINT16_MAX);
 	assert(line->dst <= UINT16_MAX && line->count <= UINT16_MAX);
 	if (!writer->error)

@@ -3,6 +3,8 @@
  */
 #include "tune/choose.h"
 
+#include <string.h>
+
 #include "base/param.h"
 
 /* Largest bytes (of the vector or of a block) sent eagerly, for few and for many ranks.
@@ -14,17 +16,20 @@ struct eager_limit {
 struct row {
 	struct eager_limit limit;
 	const char *eager, *direct, *staged;
+	const char
+		*many; /* for more ranks than one of those is written for; may be NULL */
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct"},
-	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct"},
-	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather"},
-	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct"},
-	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct"},
-	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct"},
-	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct"},
-	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct"},
+	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct", "halving"},
+	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct", "ring"},
+	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather",
+		"ring"},
+	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct", "ring"},
+	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct", "ring"},
+	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct", NULL},
+	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", NULL},
+	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", NULL},
 };
 
 enum { FEW_RANKS = 2, EAGER_DEPTH = 1 };
@@ -52,14 +57,30 @@ static bool is_eager(const struct choose_args *args, const struct row *row)
 	       stride * eager_blocks(args->coll, args->rank_count) <= args->eager_bytes;
 }
 
-static enum err find(enum coll coll, const char *name, const struct sched_kind **kind)
+/* A name the user gave must be a schedule's; of which collective is another matter. */
+static enum err forced_check(const char *forced)
 {
-	*kind = catalog_find(coll, name);
-	return *kind ? OK
-		     : err_set(ERR_USAGE,
-			       "there is no %s schedule named %s; `weft sched list` "
-			       "shows them",
-			       coll_name(coll), name);
+	const struct sched_kind *kind;
+
+	if (!forced)
+		return OK;
+	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
+		if (!strcmp(kind->name, forced))
+			return OK;
+	return err_set(ERR_USAGE,
+		"WEFT_SCHEDULE is %s, which no schedule is called; `weft sched list` "
+		"shows them",
+		forced);
+}
+
+static const struct sched_kind *find(
+	const struct choose_args *args, const char *name, const char *many)
+{
+	const struct sched_kind *kind = catalog_find(args->coll, name);
+
+	if (args->rank_count > kind->rank_max && many)
+		kind = catalog_find(args->coll, many);
+	return kind;
 }
 
 enum err choose(const struct choose_args *args, struct choice *choice)
@@ -68,18 +89,22 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	const char *forced = param_text(PARAM_SCHEDULE);
 	int64_t tile = param_int(PARAM_TILE);
 	bool force = forced && catalog_find(args->coll, forced);
-	enum err e;
 
 	*choice = (struct choice){.eager = is_eager(args, row)};
-	choice->depth = choice->eager && !force ? EAGER_DEPTH : CHOOSE_STAGED_DEPTH;
-	if (choice->eager)
-		return find(args->coll, force ? forced : row->eager, &choice->staged);
-	e = find(args->coll, force ? forced : row->direct, &choice->direct);
-	if (!e)
-		e = find(args->coll, force ? forced : row->staged, &choice->staged);
+	if (choice->eager) {
+		choice->staged = find(args, force ? forced : row->eager, row->many);
+		choice->depth = CHOOSE_STAGED_DEPTH;
+		if (!force && args->rank_count <= choice->staged->rank_max &&
+			!strcmp(choice->staged->name, row->eager))
+			choice->depth = EAGER_DEPTH;
+		return forced_check(forced);
+	}
+	choice->direct = find(args, force ? forced : row->direct, row->many);
+	choice->staged = find(args, force ? forced : row->staged, row->many);
+	choice->depth = CHOOSE_STAGED_DEPTH;
 	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
-	/* direct schedules need no pipeline: the whole chunk is one tile */
-	if (force)
+	/* the schedules named direct need no pipeline: the whole chunk is one tile */
+	if (force || args->rank_count > choice->direct->rank_max)
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
-	return e;
+	return forced_check(forced);
 }
