@@ -96,6 +96,7 @@ static void process_main(const struct ranks *ranks, int process)
 		seats[i].rank = (struct rank){.rank = process * ranks->threads + i,
 			.rank_count = ranks->processes * ranks->threads,
 			.process = process,
+			.thread = i,
 			.page = ranks->page,
 			.argument = ranks->argument};
 	}

@@ -30,7 +30,7 @@ struct ranks_page {
 
 struct rank {
 	int rank, rank_count;
-	int process;
+	int process, thread;	 /* which of the job, which of the process */
 	struct ranks_page *page; /* shared by all ranks */
 	const void *argument;	 /* borrowed */
 };

@@ -45,7 +45,8 @@ static enum err send_piece(struct p2p *p2p, struct box *box)
 	char *slot = board_pair_slot(
 		engine->board, engine->rank, p2p->peer, engine->posted[p2p->peer]);
 
-	memcpy(slot, p2p->data + p2p->done, letter.bytes);
+	if (letter.bytes)
+		memcpy(slot, p2p->data + p2p->done, letter.bytes);
 	letter_post(p2p, box, &letter);
 	return p2p->done == p2p->bytes ? OK : ERR_AGAIN;
 }
