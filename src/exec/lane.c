@@ -45,7 +45,7 @@ enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lan
 			if (move->output_count)
 				ops->run(engine, move, index, lane->tile);
 			if (move->publish)
-				ops->publish(engine, index,
+				ops->publish(engine, move, index,
 					(uint64_t)lane->tile * moves->count + lane->move +
 						1);
 		}

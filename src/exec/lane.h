@@ -22,8 +22,10 @@ struct lane_ops {
 	/* Has wait->rank retired wait->position moves of `tile` (already minus back)? */
 	bool (*reached)(void *engine, const struct wait *wait, uint32_t tile);
 	void (*run)(void *engine, const struct move *move, uint32_t lane, uint32_t tile);
-	/* `retired` moves of this lane are done, over all tiles. */
-	void (*publish)(void *engine, uint32_t lane, uint64_t retired);
+	/* `retired` moves of this lane are done, over all tiles, `move` the last of them.
+	 */
+	void (*publish)(
+		void *engine, const struct move *move, uint32_t lane, uint64_t retired);
 };
 
 /* Moves at the start of lane that neither wait nor touch memory: they can be announced

@@ -237,10 +237,24 @@ static void host_run(void *engine, const struct move *move, uint32_t lane, uint3
 	host_move(engine, move, tile);
 }
 
-static void host_publish(void *engine, uint32_t lane, uint64_t retired)
+/* In an eager call nobody waits for what we have received: the card is free again when we
+ * are seen in a later call. Storing it anyway would make the next call's first store wait
+ * for this line to come back from the peers. Saying nothing at all would leave a root
+ * that only sends without a sign of life. */
+static bool is_unheard(const struct host_call *call, const struct move *move)
+{
+	return call->plan->eager && call->announced && move->op & IN_RECV &&
+	       !move->send_count && call->shape->tile_count == 1;
+}
+
+static void host_publish(
+	void *engine, const struct move *move, uint32_t lane, uint64_t retired)
 {
 	struct host_call *call = engine;
 
+	if (is_unheard(call, move))
+		return;
+	call->announced = true;
 	position_publish(call, lane, mode_base(call) + retired);
 }
 
@@ -407,20 +421,26 @@ bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
 	return is_dead(engine, rank, 0);
 }
 
-/* A rank that has finished this call may be gone; anyone else is needed. */
+/* We need a rank while there is something of it that we wait for, now or later in this
+ * call. Whoever waits for what it owes to others will say so itself. */
 static bool call_needs(const void *what, uint32_t rank)
 {
 	const struct host_call *call = what;
 	struct card *card = board_card(call->engine->board, rank, call->number);
+	const struct program *program;
 
 	if (!call->shape)
 		return true;
-	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++) {
-		uint64_t length =
-			call->shape->program->lengths[rank * SCHED_LANES_MAX + lane];
-		uint64_t done = mode_base(call) + call->shape->tile_count * length;
+	program = call->shape->program;
+	for (uint32_t i = 0; i < program->wait_count; i++) {
+		const struct wait *wait = &program->waits[i];
+		uint64_t length = program->lengths[rank * SCHED_LANES_MAX + wait->lane];
+		uint64_t want = mode_base(call) + wait->position +
+				(call->shape->tile_count - 1) * length;
 
-		if (!position_reached(atomic_load(&card->position[lane]), done))
+		if (wait->rank == rank && wait->back < call->shape->tile_count &&
+			!position_reached(atomic_load(&card->position[wait->lane]),
+				want - wait->back * length))
 			return true;
 	}
 	return false;
@@ -560,6 +580,7 @@ enum err host_call_start(
 		call->lanes[i] = (struct lane){0};
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
 	call->error = OK;
+	call->announced = false;
 	call_block(call, engine->rank, 0, 0);
 	call->streaming = is_streaming(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);

@@ -57,6 +57,7 @@ struct host_call {
 	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
+	bool announced; /* some position of this call was published */
 	enum err error;
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;

@@ -169,12 +169,14 @@ static void world_move(
 	}
 }
 
-static void world_publish(void *engine, uint32_t index, uint64_t retired)
+static void world_publish(
+	void *engine, const struct move *move, uint32_t index, uint64_t retired)
 {
 	struct world *world = engine;
 	struct sim_lane *lane = world->current;
 	uint64_t kept = (uint64_t)world->window * lane->length;
 
+	(void)move;
 	if (lane->granted == lane->retired)
 		world->senders[index][world->sender_count[index]++] =
 			(uint32_t)(lane - world->lanes);
