@@ -121,6 +121,21 @@ static void time_size(
 		method_print(job->coll, job->ranks, bytes, best);
 }
 
+/* A core for each rank where there is one, as the MPIs' launchers do. */
+static void bind_rank(const struct job *job)
+{
+	cpu_set_t all, one;
+	int left = job->rank;
+
+	CPU_ZERO(&one);
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < job->ranks)
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && left-- == 0)
+			CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void *rank_main(void *argument)
 {
 	const struct job *job = argument;
@@ -130,6 +145,7 @@ static void *rank_main(void *argument)
 	ncclComm_t comm;
 	ncclResult_t result;
 
+	bind_rank(job);
 	if (!job->rank) {
 		result = ncclGetUniqueId(&job->shared->id);
 		if (result)

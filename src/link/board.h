@@ -60,6 +60,7 @@ enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
 struct rank_status {
 	alignas(64) _Atomic uint32_t state; /* enum rank_state */
 	uint32_t pid;
+	_Atomic uint32_t cpu; /* where it last waited, plus one; a hint */
 	/* RANK_FAILED: the code, and the rank it blames (itself when it aborted) */
 	_Atomic uint32_t code, culprit;
 	/* A letter to the ranks that make a child communicator with this one. */

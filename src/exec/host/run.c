@@ -7,11 +7,11 @@
 #include "base/param.h"
 
 enum {
-	YIELD_NS = 1000000, /* yield this long before sleeping */
-	SLEEP_FIRST_US =
-		200,	  /* the first sleep: a wake can be missed, see word_publish() */
-	SLEEP_US = 10000, /* later ones double up to this; slow checks in between */
+	YIELD_NS = 1000000,    /* yield this long before sleeping */
+	SLEEP_FIRST_US = 200,  /* a wake can be missed, see word_publish() */
+	SLEEP_US = 10000,      /* later ones double up to this; slow checks in between */
 	SLEEP_SHARED_US = 500, /* .. when one thread drives several jobs */
+	STACKED_YIELDS = 2,    /* yields before asking whether two ranks share a core */
 	CLOCK_EVERY = 16       /* yields between looks at the clock */
 };
 
@@ -39,6 +39,23 @@ static enum err deadline_check(const struct idle *idle)
 		return err_set(ERR_TIMEOUT, "no progress for %ld s (WEFT_TIMEOUT_SEC)",
 			(long)limit_s);
 	return OK;
+}
+
+/*
+ * Two ranks that take turns on one core while another core idles: yielding keeps both
+ * runnable and the kernel content. One that sleeps is woken on a free core. Cores are
+ * only compared where there should be one for each.
+ */
+static bool is_stacked(const struct host_engine *engine, uint32_t blocked_rank)
+{
+	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+	if (!engine->patience || blocked_rank == engine->rank)
+		return false;
+	atomic_store_explicit(&board_status(engine->board, engine->rank)->cpu, cpu,
+		memory_order_relaxed);
+	return atomic_load_explicit(&board_status(engine->board, blocked_rank)->cpu,
+		       memory_order_relaxed) == cpu;
 }
 
 /* Spin and yield; true when it is time for the slow checks and a sleep. */
@@ -93,7 +110,9 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 		if (now != stamp)
 			idle_reset(&idle);
 		stamp = now;
-		if (!idle_turn(&idle))
+		if (!idle_turn(&idle) &&
+			(idle.turns != idle.spin_turns + STACKED_YIELDS ||
+				!is_stacked(engine, call.blocked_rank)))
 			continue;
 		e = host_call_check(&call);
 		if (!e)
