@@ -5,6 +5,8 @@
  */
 #include "comm/comm.h"
 
+#include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/state.h"
+#include "link/foreign.h"
 
 /* What each rank tells the others when they meet. */
 struct peer_record {
@@ -97,18 +100,17 @@ static enum err records_check(
 	return OK;
 }
 
-/* Rank 0 keeps the segment's descriptor open for the others, so nobody may go on, and
- * perhaps leave, before all have mapped it. */
-static enum err wait_attached(struct comm *comm)
+/* Wait until the word at this offset of everyone's status is not zero. */
+static enum err wait_everyone(struct comm *comm, size_t offset)
 {
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 	uint64_t start = clock_ns();
 
 	for (uint32_t i = 0; i < comm->rank_count; i++) {
-		struct rank_status *status = board_status(comm->board, i);
+		char *status = (char *)board_status(comm->board, i);
+		_Atomic uint32_t *word = (_Atomic uint32_t *)(void *)(status + offset);
 
-		for (uint32_t turn = 0; atomic_load(&status->state) == RANK_ABSENT;
-			turn++) {
+		for (uint32_t turn = 0; !atomic_load(word); turn++) {
 			if (atomic_load(&comm->abort))
 				return err_set(
 					ERR_REMOTE, "the communicator was aborted");
@@ -126,12 +128,34 @@ static enum err wait_attached(struct comm *comm)
 	return OK;
 }
 
+/* Can every rank have the kernel copy from every other's process? All get the same
+ * answer, which decides how memory that cannot be mapped travels. */
+static enum err foreign_agree(struct comm *comm, bool *works)
+{
+	struct rank_status *mine = board_status(comm->board, comm->rank);
+	enum err e;
+
+	*works = param_int(PARAM_CMA) != 0;
+	for (uint32_t i = 0; i < comm->rank_count && *works; i++) {
+		struct rank_status *status = board_status(comm->board, i);
+
+		*works = status->pid == mine->pid ||
+			 foreign_works(status->pid, (void *)(uintptr_t)status->probe,
+				 comm->board->token);
+	}
+	atomic_store(&mine->foreign, *works ? FOREIGN_YES : FOREIGN_NO);
+	e = wait_everyone(comm, offsetof(struct rank_status, foreign));
+	for (uint32_t i = 0; i < comm->rank_count && !e; i++)
+		*works = *works && atomic_load(&board_status(comm->board, i)->foreign) ==
+					   FOREIGN_YES;
+	return e;
+}
+
 static enum err comm_attach(struct comm *comm, const struct peer_record *records)
 {
 	struct host_engine_args args = {.rank = comm->rank,
 		.abort = &comm->abort,
-		.zero_copy = param_int(PARAM_ZERO_COPY) != 0,
-		.local_ranks = comm->rank_count};
+		.zero_copy = param_int(PARAM_ZERO_COPY) != 0};
 	struct rank_status *status;
 	enum err e = OK;
 
@@ -139,10 +163,17 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 		e = board_attach(&records[0].board, comm->rank_count, &comm->board);
 	if (e)
 		return e;
+	comm->probe = comm->board->token;
 	status = board_status(comm->board, comm->rank);
 	status->pid = (uint32_t)getpid();
+	status->probe = (uint64_t)(uintptr_t)&comm->probe;
+	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
 	atomic_store(&status->state, RANK_LIVE);
-	e = wait_attached(comm);
+	/* rank 0 keeps the segment's descriptor open for the others, so nobody may go on,
+	 * and perhaps leave, before all have mapped it */
+	e = wait_everyone(comm, offsetof(struct rank_status, state));
+	if (!e)
+		e = foreign_agree(comm, &args.foreign);
 	args.board = comm->board;
 	return e ? e : host_engine_create(&args, &comm->engine);
 }

@@ -31,6 +31,7 @@ struct comm {
 	uint32_t rank, rank_count;
 	int device;
 	uint64_t id_hash;
+	uint64_t probe;	   /* peers try to read this across processes */
 	atomic_bool ready; /* the members below will not change until the end */
 	bool finalized;
 	atomic_int abort;

@@ -29,6 +29,7 @@ enum {
 	BOARD_INLINE = 32,   /* payload bytes that fit beside the position */
 	BOARD_REGIONS = 256, /* regions a rank can show at a time */
 	BOARD_CALL_SHIFT = 24,
+	BOARD_CPU_WORDS = 16, /* of 64 processors */
 	BOARD_MAIL_BYTES = 160
 };
 
@@ -57,10 +58,16 @@ struct card {
 
 enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
 
+/* Can a rank have the kernel copy from all others? */
+enum foreign_answer { FOREIGN_UNKNOWN, FOREIGN_YES, FOREIGN_NO };
+
 struct rank_status {
 	alignas(64) _Atomic uint32_t state; /* enum rank_state */
 	uint32_t pid;
-	_Atomic uint32_t cpu; /* where it last waited, plus one; a hint */
+	uint64_t cpus[BOARD_CPU_WORDS]; /* it may run on */
+	uint64_t probe; /* address in its process that holds the board's token */
+	_Atomic uint32_t foreign; /* enum foreign_answer */
+	_Atomic uint32_t cpu;	  /* where it last waited, plus one; a hint */
 	/* RANK_FAILED: the code, and the rank it blames (itself when it aborted) */
 	_Atomic uint32_t code, culprit;
 	/* A letter to the ranks that make a child communicator with this one. */

@@ -2,8 +2,9 @@
  * ref.c - the region directory of a rank, and its maps of the peers' regions.
  *
  * A reference's top bits say what it is: 01 an address, 10 a directory slot (14 bits) and
- * an offset (48 bits). The directory version grows when a slot changes owner; a peer that
- * sees a new version drops its maps of slots whose id is no longer the one it mapped.
+ * an offset (48 bits), 11 an address in the owner's process. The directory version grows
+ * when a slot changes owner; a peer that sees a new version drops its maps of slots whose
+ * id is no longer the one it mapped.
  */
 #include "link/ref.h"
 
@@ -13,7 +14,7 @@
 #include "link/region.h"
 
 enum { KIND_SHIFT = 62, SLOT_SHIFT = 48 };
-static const uint64_t kind_address = 1, kind_region = 2;
+static const uint64_t kind_address = 1, kind_region = 2, kind_foreign = 3;
 static const uint64_t offset_mask = ((uint64_t)1 << SLOT_SHIFT) - 1;
 
 struct peer_map {
@@ -156,6 +157,16 @@ uint64_t ref_make(
 	return ref;
 }
 
+uint64_t ref_make_foreign(const void *ptr)
+{
+	return kind_foreign << KIND_SHIFT | ((uint64_t)(uintptr_t)ptr & offset_mask);
+}
+
+bool ref_is_foreign(const struct ref_table *table, uint32_t rank, uint64_t ref)
+{
+	return ref >> KIND_SHIFT == kind_foreign && !table->peers[rank].same_process;
+}
+
 static void peer_refresh(struct ref_table *table, uint32_t rank, uint32_t directory)
 {
 	struct peer *peer = &table->peers[rank];
@@ -201,7 +212,8 @@ enum err ref_follow(struct ref_table *table, uint32_t rank, uint64_t ref,
 	uint64_t offset = ref & offset_mask;
 	enum err e = OK;
 
-	if (ref >> KIND_SHIFT == kind_address && peer->same_process) {
+	if (ref >> KIND_SHIFT == kind_foreign ||
+		(ref >> KIND_SHIFT == kind_address && peer->same_process)) {
 		*ptr = (void *)(uintptr_t)offset;
 		return OK;
 	}

@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/param.h"
+#include "exec/host/foreign_move.h"
 #include "exec/host/move.h"
 
 /* Staged positions of a call that could have been direct lie above all direct ones, so an
@@ -18,18 +18,30 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 static const uint64_t ref_unused = ~(uint64_t)0;
 
 enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64, DEATH_MS = 100 };
+enum { FOREIGN_CHUNK_BYTES = 16 << 10 };
 
-static uint32_t spin_turns(uint32_t local_ranks)
+/* Processors the ranks may use between them: a launcher may have given each its own. */
+static uint32_t cpus_of_all(const struct board *board)
+{
+	uint32_t count = 0;
+
+	for (uint32_t word = 0; word < BOARD_CPU_WORDS; word++) {
+		uint64_t any = 0;
+
+		for (uint32_t rank = 0; rank < board->rank_count; rank++)
+			any |= board_status(board, rank)->cpus[word];
+		count += (uint32_t)__builtin_popcountll(any);
+	}
+	return count;
+}
+
+static uint32_t spin_turns(const struct board *board)
 {
 	int64_t asked = param_int(PARAM_SPIN);
-	cpu_set_t set;
-	int cpus = 1;
 
 	if (asked >= 0)
 		return (uint32_t)asked;
-	if (!sched_getaffinity(0, sizeof(set), &set))
-		cpus = CPU_COUNT(&set);
-	return local_ranks > (uint32_t)cpus ? SPIN_TURNS_SHORT : SPIN_TURNS;
+	return board->rank_count > cpus_of_all(board) ? SPIN_TURNS_SHORT : SPIN_TURNS;
 }
 
 /* A descriptor that becomes readable when the process ends; WATCH_NONE for this process
@@ -91,9 +103,10 @@ enum err host_engine_create(
 	en->board = args->board;
 	en->abort = args->abort;
 	en->rank = en->culprit = args->rank;
+	en->foreign = args->foreign;
 	en->rank_count = args->board->rank_count;
 	en->cache_bytes = kernel_copy_threshold();
-	en->spin_turns = spin_turns(args->local_ranks);
+	en->spin_turns = spin_turns(args->board);
 	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
 	if (!e)
@@ -124,6 +137,7 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->posted);
 	free(engine->taken);
 	free(engine->scratch);
+	free(engine->bounce);
 	free(engine);
 }
 
@@ -233,8 +247,12 @@ static bool host_reached(void *engine, const struct wait *wait, uint32_t tile)
 
 static void host_run(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
 {
+	struct host_call *call = engine;
+	enum err e = host_move(call, move, tile);
+
 	(void)lane;
-	host_move(engine, move, tile);
+	if (e && !call->error)
+		call->error = e;
 }
 
 /* In an eager call nobody waits for what we have received: the card is free again when we
@@ -252,7 +270,8 @@ static void host_publish(
 {
 	struct host_call *call = engine;
 
-	if (is_unheard(call, move))
+	/* what went wrong is not announced as done */
+	if (call->error || is_unheard(call, move))
 		return;
 	call->announced = true;
 	position_publish(call, lane, mode_base(call) + retired);
@@ -317,9 +336,14 @@ static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *d
 {
 	size_t bytes = space == SPACE_IN ? call->plan->in_bytes : call->plan->out_bytes;
 	const void *buffer = space == SPACE_IN ? call->spec->in : call->spec->out;
+	uint64_t ref;
 
-	return bytes ? ref_make(call->engine->refs, buffer, bytes, directory)
-		     : ref_unused;
+	ref = bytes ? ref_make(call->engine->refs, buffer, bytes, directory) : ref_unused;
+	/* a system call for each piece pays from a certain size on */
+	if (ref == REF_NONE && call->engine->foreign &&
+		call->plan->shapes[MODE_DIRECT].chunk_bytes >= FOREIGN_CHUNK_BYTES)
+		ref = ref_make_foreign(buffer);
+	return ref;
 }
 
 /* Show the buffers and say that we are here. Where all of ours can be reached, what we
@@ -446,6 +470,15 @@ static bool call_needs(const void *what, uint32_t rank)
 	return false;
 }
 
+/* Room to fold a block of every rank's foreign memory. */
+static enum err bounce_reserve(struct host_engine *engine)
+{
+	if (!engine->bounce)
+		engine->bounce = aligned_alloc(
+			64, foreign_bounce_bytes(engine->rank_count + 1));
+	return engine->bounce ? OK : err_set(ERR_SYSTEM, "no memory to bounce through");
+}
+
 /* Map what the program touches, and only that: a peer that nobody waits for may have
  * finished this call and freed its buffers. */
 static enum err follow_all(struct host_call *call, const struct program *program)
@@ -459,19 +492,21 @@ static enum err follow_all(struct host_call *call, const struct program *program
 			engine->board, place->rank, call->number);
 		struct host_buffers *buffers = &engine->buffers[place->rank];
 		bool in = place->space == PLACE_IN;
+		uint64_t ref = in ? card->refs.in : card->refs.out;
+		bool foreign = ref_is_foreign(engine->refs, place->rank, ref);
 		void *found;
 
 		if (place->rank == engine->rank || (!in && place->space != PLACE_OUT) ||
 			(in ? buffers->in : buffers->out))
 			continue;
-		e = host_follow(engine, place->rank, in ? card->refs.in : card->refs.out,
-			card->directory, &found);
-		if (!e && in)
-			buffers->in = found;
-		else if (!e)
-			buffers->out = found;
+		e = host_follow(engine, place->rank, ref, card->directory, &found);
+		if (e)
+			return e;
+		*(in ? &buffers->in : &buffers->out) = found;
+		*(in ? &buffers->in_foreign : &buffers->out_foreign) = foreign;
+		call->foreign = call->foreign || foreign;
 	}
-	return e;
+	return call->foreign ? bounce_reserve(engine) : OK;
 }
 
 /* Everyone is here: direct if everyone's buffers can be reached, staged otherwise. All
@@ -581,6 +616,7 @@ enum err host_call_start(
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
 	call->error = OK;
 	call->announced = false;
+	call->foreign = false;
 	call_block(call, engine->rank, 0, 0);
 	call->streaming = is_streaming(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);
@@ -609,7 +645,7 @@ enum err host_call_step(struct host_call *call)
 	}
 	if (call->phase == PHASE_RUN) {
 		e = lanes_step(call);
-		if (e)
+		if (e || call->error)
 			return call->error ? call->error : e;
 		call->peer = 0;
 		call->phase = PHASE_DRAIN;

@@ -22,7 +22,7 @@ struct host_engine_args {
 	uint32_t rank;
 	const atomic_int *abort; /* borrowed: non-zero stops every wait */
 	bool zero_copy;
-	uint32_t local_ranks; /* ranks on this host, to know whether cores are short */
+	bool foreign; /* the kernel copies between these processes */
 };
 
 enum err host_engine_create(
@@ -50,6 +50,7 @@ struct host_call {
 	const struct plan *plan;
 	const struct shape *shape; /* set once the mode is known */
 	struct fold_rule rule;
+	bool foreign;	       /* some buffer in use is foreign */
 	bool streaming;	       /* outputs are too large for the caches to keep */
 	uint64_t number, base; /* call number; position zero of this call */
 	enum host_phase phase;
@@ -82,6 +83,7 @@ enum err host_call_check(struct host_call *call);
 /* The engine's own state, for the files of this folder. */
 struct host_buffers {
 	char *in, *out;
+	bool in_foreign, out_foreign; /* addresses in that rank's process, not here */
 	union kernel_scalar scalar;
 };
 
@@ -99,6 +101,8 @@ struct host_engine {
 	uint64_t *checked;  /* owned: number of the last call compared, per rank */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
+	bool foreign;		      /* see host_engine_args */
+	char *bounce;		      /* owned: for foreign memory; NULL until needed */
 	char *scratch;		      /* owned: TMP chunks */
 	size_t scratch_bytes;
 	/* sends and receives: letters posted to and taken from each peer */

@@ -5,6 +5,8 @@
  */
 #include "exec/host/move.h"
 
+#include "exec/host/foreign_move.h"
+
 static char *stage_base(const struct host_call *call, uint32_t rank)
 {
 	const struct board *board = call->engine->board;
@@ -67,9 +69,32 @@ static void fold_load(struct fold *fold, const struct host_call *call,
 			call, &places[move->output_first + i], tile, j);
 }
 
-void host_move(struct host_call *call, const struct move *move, uint32_t tile)
+static uint32_t place_pid(const struct host_call *call, const struct place *place)
+{
+	const struct host_buffers *buffers = &call->engine->buffers[place->rank];
+	bool foreign = (place->space == PLACE_IN && buffers->in_foreign) ||
+		       (place->space == PLACE_OUT && buffers->out_foreign);
+
+	return foreign ? board_status(call->engine->board, place->rank)->pid : 0;
+}
+
+static enum err move_foreign(
+	struct host_call *call, const struct move *move, struct fold *fold, size_t bytes)
+{
+	const struct place *places = call->shape->program->places;
+	struct foreign foreign;
+
+	for (uint32_t i = 0; i < move->input_count; i++)
+		foreign.in_pid[i] = place_pid(call, &places[move->input_first + i]);
+	for (uint32_t i = 0; i < move->output_count; i++)
+		foreign.out_pid[i] = place_pid(call, &places[move->output_first + i]);
+	return foreign_fold(fold, &foreign, bytes, call->engine->bounce);
+}
+
+enum err host_move(struct host_call *call, const struct move *move, uint32_t tile)
 {
 	struct fold fold;
+	enum err e = OK;
 
 	fold.kernel = call->rule.kernel;
 	fold.width = dtype_size(call->spec->key.type);
@@ -77,12 +102,16 @@ void host_move(struct host_call *call, const struct move *move, uint32_t tile)
 	fold.streaming = call->streaming;
 	fold.in_count = move->input_count;
 	fold.out_count = move->output_count;
-	for (uint32_t j = 0; j < move->count; j++) {
+	for (uint32_t j = 0; j < move->count && !e; j++) {
 		size_t bytes = move_piece(call->shape, move, tile, j);
 
 		if (!bytes)
 			continue;
 		fold_load(&fold, call, move, tile, j);
-		fold_run(&fold, bytes);
+		if (call->foreign)
+			e = move_foreign(call, move, &fold, bytes);
+		else
+			fold_run(&fold, bytes);
 	}
+	return e;
 }

@@ -6,7 +6,7 @@
 
 #include "exec/host/engine.h"
 
-/* Run one tile of a move whose waits are over. */
-void host_move(struct host_call *call, const struct move *move, uint32_t tile);
+/* Run one tile of a move whose waits are over. Fails only where memory is foreign. */
+enum err host_move(struct host_call *call, const struct move *move, uint32_t tile);
 
 #endif

@@ -2,8 +2,13 @@
 
 #include <string.h>
 
+#include "link/foreign.h"
+
 /* Below this a copy through the slot beats waiting for the receiver. */
 enum { EAGER_BYTES = 4 << 10 };
+
+/* From here on the kernel's one copy beats two of ours. */
+enum { FOREIGN_BYTES = 16 << 10 };
 
 void p2p_init(struct p2p *p2p, struct host_engine *engine, bool is_send, uint32_t peer)
 {
@@ -67,6 +72,9 @@ static enum err send_step(struct p2p *p2p, struct box *box)
 	if (!p2p->started && p2p->bytes > EAGER_BYTES)
 		letter.ref = ref_make(
 			engine->refs, p2p->data, p2p->bytes, &letter.directory);
+	if (letter.ref == REF_NONE && !p2p->started && engine->foreign &&
+		p2p->bytes >= FOREIGN_BYTES)
+		letter.ref = ref_make_foreign(p2p->data);
 	if (letter.ref == REF_NONE)
 		return send_piece(p2p, box);
 	letter_post(p2p, box, &letter);
@@ -79,13 +87,34 @@ static bool p2p_needs(const void *what, uint32_t rank)
 	return rank == ((const struct p2p *)what)->peer;
 }
 
+/* Copy what a letter brings to where it belongs. */
+static enum err letter_fetch(
+	struct p2p *p2p, const struct letter *letter, uint64_t number)
+{
+	struct host_engine *engine = p2p->engine;
+	char *to = p2p->data + p2p->done;
+	void *from = board_pair_slot(engine->board, p2p->peer, engine->rank, number);
+	enum err e = OK;
+
+	if (letter->ref != REF_NONE)
+		e = host_failed_check(engine, p2p_needs, p2p);
+	if (letter->ref != REF_NONE && !e)
+		e = host_follow(engine, p2p->peer, letter->ref, letter->directory, &from);
+	if (e || !letter->bytes)
+		return e;
+	if (ref_is_foreign(engine->refs, p2p->peer, letter->ref))
+		return foreign_read(board_status(engine->board, p2p->peer)->pid, to, from,
+			letter->bytes);
+	kernel_copy(to, from, letter->bytes);
+	return OK;
+}
+
 static enum err recv_step(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
 	uint64_t number = engine->taken[p2p->peer];
 	struct letter letter;
-	void *from;
-	enum err e = OK;
+	enum err e;
 
 	if (atomic_load_explicit(&box->posted, memory_order_acquire) == number)
 		return ERR_AGAIN;
@@ -96,19 +125,12 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 		word_publish(&box->taken, &box->taken_sleepers, number);
 		return err_set(ERR_USAGE,
 			"rank %u receives %zu bytes from rank %u, which sends %lu: a "
-			"send and its "
-			"receive must have the same size",
+			"send and its receive must have the same size",
 			engine->rank, p2p->bytes, p2p->peer, (unsigned long)letter.total);
 	}
-	from = board_pair_slot(engine->board, p2p->peer, engine->rank, number);
-	if (letter.ref != REF_NONE)
-		e = host_failed_check(engine, p2p_needs, p2p);
-	if (letter.ref != REF_NONE && !e)
-		e = host_follow(engine, p2p->peer, letter.ref, letter.directory, &from);
+	e = letter_fetch(p2p, &letter, number);
 	if (e)
 		return e;
-	if (letter.bytes)
-		kernel_copy(p2p->data + p2p->done, from, letter.bytes);
 	p2p->done += letter.bytes;
 	engine->taken[p2p->peer] = number + 1;
 	word_publish(&box->taken, &box->taken_sleepers, number + 1);
