@@ -14,6 +14,7 @@
 #include "base/param.h"
 #include "comm/comm.h"
 #include "comm/state.h"
+#include "exec/host/peers.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
 enum { MAIL_SLEEP_US = 50, NO_COLOR = -1 };

@@ -1,14 +1,12 @@
 #include "exec/host/engine.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/param.h"
 #include "exec/host/foreign_move.h"
 #include "exec/host/move.h"
+#include "exec/host/peers.h"
 
 /* Staged positions of a call that could have been direct lie above all direct ones, so an
  * early announcement of the latter is never taken for the former. */
@@ -17,8 +15,9 @@ static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 /* A card reference to a buffer this rank does not have in this collective. */
 static const uint64_t ref_unused = ~(uint64_t)0;
 
-enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64, DEATH_MS = 100 };
-enum { FOREIGN_CHUNK_BYTES = 16 << 10 };
+enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
+/* Each piece of foreign memory is a system call, and there are n of them. */
+enum { FOREIGN_CHUNK_BYTES = 8 << 10 };
 
 /* Processors the ranks may use between them: a launcher may have given each its own. */
 static uint32_t cpus_of_all(const struct board *board)
@@ -44,23 +43,6 @@ static uint32_t spin_turns(const struct board *board)
 	return board->rank_count > cpus_of_all(board) ? SPIN_TURNS_SHORT : SPIN_TURNS;
 }
 
-/* A descriptor that becomes readable when the process ends; WATCH_NONE for this process
- * and on systems that have no such thing, WATCH_DEAD when it has ended already. */
-enum { WATCH_NONE = -1, WATCH_DEAD = -2 };
-
-static enum err pid_watch(uint32_t pid, int *watch)
-{
-	*watch = WATCH_NONE;
-	if (pid == (uint32_t)getpid())
-		return OK;
-	*watch = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (*watch < 0 && errno == ESRCH)
-		*watch = WATCH_DEAD;
-	else if (*watch < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		return err_set(ERR_SYSTEM, "cannot watch process %u: %m", pid);
-	return OK;
-}
-
 static enum err engine_arrays(struct host_engine *engine)
 {
 	size_t n = engine->rank_count;
@@ -77,7 +59,7 @@ static enum err engine_arrays(struct host_engine *engine)
 	for (size_t i = 0; i < n; i++)
 		engine->pidfds[i] = WATCH_NONE;
 	for (size_t i = 0; i < n && !e; i++)
-		e = pid_watch(board_status(engine->board, (uint32_t)i)->pid,
+		e = peers_watch(board_status(engine->board, (uint32_t)i)->pid,
 			&engine->pidfds[i]);
 	if (e)
 		return e;
@@ -252,7 +234,7 @@ static void host_run(void *engine, const struct move *move, uint32_t lane, uint3
 
 	(void)lane;
 	if (e && !call->error)
-		call->error = e;
+		call->error = host_blame(call->engine, e);
 }
 
 /* In an eager call nobody waits for what we have received: the card is free again when we
@@ -341,7 +323,8 @@ static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *d
 	ref = bytes ? ref_make(call->engine->refs, buffer, bytes, directory) : ref_unused;
 	/* a system call for each piece pays from a certain size on */
 	if (ref == REF_NONE && call->engine->foreign &&
-		call->plan->shapes[MODE_DIRECT].chunk_bytes >= FOREIGN_CHUNK_BYTES)
+		call->plan->shapes[MODE_DIRECT].chunk_bytes >=
+			FOREIGN_CHUNK_BYTES * (size_t)call->engine->rank_count)
 		ref = ref_make_foreign(buffer);
 	return ref;
 }
@@ -402,47 +385,6 @@ static enum err scratch_reserve(struct host_engine *engine, const struct shape *
 	engine->scratch = scratch;
 	engine->scratch_bytes = bytes;
 	return OK;
-}
-
-static bool is_dead(const struct host_engine *engine, uint32_t rank, int timeout_ms)
-{
-	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
-
-	return watch.fd == WATCH_DEAD ||
-	       (watch.fd >= 0 && poll(&watch, 1, timeout_ms) == 1);
-}
-
-static enum err peer_dead(struct host_engine *engine, uint32_t rank)
-{
-	engine->culprit = rank;
-	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
-		board_status(engine->board, rank)->pid);
-}
-
-static bool always_needed(const void *what, uint32_t rank)
-{
-	(void)what;
-	(void)rank;
-	return true;
-}
-
-enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
-	uint32_t directory, void **pointer)
-{
-	enum err e = ref_follow(engine->refs, rank, ref, directory, pointer), gone = OK;
-
-	/* a dying process loses its memory a little before its end shows */
-	for (int i = 0; i < DEATH_MS && e && !gone; i++) {
-		gone = host_peers_check(engine, always_needed, NULL);
-		if (!gone)
-			is_dead(engine, rank, 1);
-	}
-	return gone ? gone : e;
-}
-
-bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
-{
-	return is_dead(engine, rank, 0);
 }
 
 /* We need a rank while there is something of it that we wait for, now or later in this
@@ -673,66 +615,6 @@ uint64_t host_call_stamp(const struct host_call *call)
 }
 
 /* ---- trouble ---- */
-
-static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
-{
-	struct rank_status *status = board_status(engine->board, rank);
-	uint32_t culprit = atomic_load(&status->culprit);
-	enum err code = (enum err)atomic_load(&status->code);
-
-	engine->culprit = rank;
-	if (state == RANK_LEFT)
-		return err_set(ERR_REMOTE,
-			"rank %u destroyed its communicator before this call was "
-			"complete",
-			rank);
-	if (code == ERR_USAGE)
-		return err_set(ERR_USAGE,
-			"rank %u stopped: its call and another rank's do not match",
-			rank);
-	if (culprit < engine->rank_count && culprit != rank) {
-		engine->culprit = culprit;
-		return err_set(ERR_REMOTE, "rank %u failed; rank %u saw it first",
-			culprit, rank);
-	}
-	if (code != ERR_REMOTE)
-		return err_set(ERR_REMOTE, "rank %u failed: %s", rank, err_name(code));
-	return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
-}
-
-enum err host_failed_check(struct host_engine *engine,
-	bool (*needed)(const void *what, uint32_t rank), const void *what)
-{
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (rank != engine->rank &&
-			atomic_load(&board_status(engine->board, rank)->state) ==
-				RANK_FAILED &&
-			needed(what, rank))
-			return peer_gone(engine, rank, RANK_FAILED);
-	return OK;
-}
-
-/* Deaths first: they are the cause of whatever the others report. Who left or failed
- * before its process ended is not dead but gone. */
-enum err host_peers_check(struct host_engine *engine,
-	bool (*needed)(const void *what, uint32_t rank), const void *what)
-{
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (rank != engine->rank &&
-			atomic_load(&board_status(engine->board, rank)->state) ==
-				RANK_LIVE &&
-			is_dead(engine, rank, 0) && needed(what, rank))
-			return peer_dead(engine, rank);
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		uint32_t state = atomic_load(&board_status(engine->board, rank)->state);
-
-		if (rank != engine->rank &&
-			(state == RANK_FAILED || state == RANK_LEFT) &&
-			needed(what, rank))
-			return peer_gone(engine, rank, state);
-	}
-	return OK;
-}
 
 enum err host_call_check(struct host_call *call)
 {

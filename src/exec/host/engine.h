@@ -109,20 +109,4 @@ struct host_engine {
 	uint64_t *posted, *taken; /* owned */
 };
 
-/* ref_follow() that knows a dead owner when it sees one: ERR_REMOTE, not ERR_SYSTEM. */
-enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
-	uint32_t directory, void **pointer);
-
-/* Has a rank we need failed or aborted? Its buffers are its own again. */
-enum err host_failed_check(struct host_engine *engine,
-	bool (*needed)(const void *what, uint32_t rank), const void *what);
-
-/* Has the rank's process ended? */
-bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank);
-
-/* The rank that died, left or failed and so cannot do what we need, as a sentence and
- * ERR_REMOTE; OK when all are well. `needed(rank)` is true for ranks we still need. */
-enum err host_peers_check(struct host_engine *engine,
-	bool (*needed)(const void *what, uint32_t rank), const void *what);
-
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "exec/host/peers.h"
 #include "link/foreign.h"
 
 /* Below this a copy through the slot beats waiting for the receiver. */
@@ -102,11 +103,13 @@ static enum err letter_fetch(
 		e = host_follow(engine, p2p->peer, letter->ref, letter->directory, &from);
 	if (e || !letter->bytes)
 		return e;
-	if (ref_is_foreign(engine->refs, p2p->peer, letter->ref))
-		return foreign_read(board_status(engine->board, p2p->peer)->pid, to, from,
-			letter->bytes);
-	kernel_copy(to, from, letter->bytes);
-	return OK;
+	if (!ref_is_foreign(engine->refs, p2p->peer, letter->ref)) {
+		kernel_copy(to, from, letter->bytes);
+		return OK;
+	}
+	e = foreign_read(
+		board_status(engine->board, p2p->peer)->pid, to, from, letter->bytes);
+	return e ? host_blame(engine, e) : OK;
 }
 
 static enum err recv_step(struct p2p *p2p, struct box *box)
