@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/state.h"
+#include "exec/host/peers.h"
 #include "link/foreign.h"
 
 /* What each rank tells the others when they meet. */
@@ -326,10 +327,18 @@ static void tell_peers(struct comm *comm, enum err code, bool own)
 	}
 }
 
+/* After a failure was shown: the buffers of the call are the user's again. */
+static void comm_take_back(const struct comm *comm)
+{
+	if (atomic_load(&comm->ready))
+		host_peers_leave(comm->engine);
+}
+
 void comm_fail(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
 	tell_peers(comm, code, false);
+	comm_take_back(comm);
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -432,6 +441,7 @@ enum err comm_abort(struct comm *comm)
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
 	comm_finish_work(comm);
+	comm_take_back(comm);
 	log_info(LOG_INIT,
 		"comm %p rank %u nranks %u cudaDev %d busId 0 - Abort COMPLETE",
 		(void *)comm, comm->rank, comm->rank_count, comm->device);
@@ -451,6 +461,7 @@ enum err comm_revoke(struct comm *comm)
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
 	comm_finish_work(comm);
+	comm_take_back(comm);
 	atomic_store(&comm->abort, 0);
 	return OK;
 }

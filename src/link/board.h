@@ -70,8 +70,11 @@ struct rank_status {
 	_Atomic uint32_t cpu;	  /* where it last waited, plus one; a hint */
 	/* RANK_FAILED: the code, and the rank it blames (itself when it aborted) */
 	_Atomic uint32_t code, culprit;
+	/* It is about to use, or uses, buffers of others: see host_peers_leave(). A line
+	 * of its own, because it is written at every call and the rest hardly ever. */
+	alignas(64) _Atomic uint32_t touching;
 	/* A letter to the ranks that make a child communicator with this one. */
-	_Atomic uint64_t mail_number;
+	alignas(64) _Atomic uint64_t mail_number;
 	unsigned char mail[BOARD_MAIL_BYTES];
 	/* What it wants of a split; two, because a rank can be one split ahead. */
 	struct vote {

@@ -343,6 +343,7 @@ static void call_arrive(struct host_call *call, struct card *card)
 	card->directory = directory;
 	if (card->refs.in != REF_NONE && card->refs.out != REF_NONE)
 		lead = lane_lead(direct, 0);
+	host_touch(engine, true);
 	for (uint32_t lane = 1; lane < direct->lane_count; lane++)
 		position_publish(call, lane, call->base);
 	position_publish(call, 0, call->base + lead);
@@ -471,7 +472,7 @@ static enum err mode_settle(struct host_call *call)
 	call->shape = &call->plan->shapes[reachable ? MODE_DIRECT : MODE_STAGED];
 	/* who gave up after it arrived may have freed what it showed */
 	if (reachable)
-		e = host_failed_check(engine, call_needs, call);
+		e = host_failed_check(engine);
 	if (reachable && !e)
 		e = follow_all(call, call->shape->program);
 	if (!e)
@@ -596,12 +597,19 @@ enum err host_call_step(struct host_call *call)
 		if (!drained(call))
 			return call->error ? call->error : ERR_AGAIN;
 		call->phase = PHASE_DONE;
+		host_call_leave(call);
 		/* the next card's line: have it ready to be written */
 		__builtin_prefetch(board_card(call->engine->board, call->engine->rank,
 					   call->number + 1),
 			1);
 	}
 	return OK;
+}
+
+void host_call_leave(const struct host_call *call)
+{
+	if (!call->plan->eager)
+		host_touch(call->engine, false);
 }
 
 uint64_t host_call_stamp(const struct host_call *call)

@@ -73,6 +73,9 @@ enum err host_call_start(
 /* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
 enum err host_call_step(struct host_call *call);
 
+/* A call that failed will not go on: its peers' buffers are no longer touched. */
+void host_call_leave(const struct host_call *call);
+
 /* A number that changes whenever the call makes progress. */
 uint64_t host_call_stamp(const struct host_call *call);
 

@@ -98,7 +98,7 @@ static enum err letter_fetch(
 	enum err e = OK;
 
 	if (letter->ref != REF_NONE)
-		e = host_failed_check(engine, p2p_needs, p2p);
+		e = host_failed_check(engine);
 	if (letter->ref != REF_NONE && !e)
 		e = host_follow(engine, p2p->peer, letter->ref, letter->directory, &from);
 	if (e || !letter->bytes)
@@ -131,7 +131,9 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 			"send and its receive must have the same size",
 			engine->rank, p2p->bytes, p2p->peer, (unsigned long)letter.total);
 	}
+	host_touch(engine, true);
 	e = letter_fetch(p2p, &letter, number);
+	host_touch(engine, false);
 	if (e)
 		return e;
 	p2p->done += letter.bytes;

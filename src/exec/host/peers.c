@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* A dying process loses its memory a little before its end shows. */
-enum { DEATH_MS = 100 };
+enum { DEATH_MS = 100, SETTLE_US = 1000, LEAVE_TURN_US = 200, LEAVE_TURNS = 5000 };
 
 enum err peers_watch(uint32_t pid, int *watch)
 {
@@ -61,14 +61,12 @@ static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t st
 	return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
 }
 
-enum err host_failed_check(struct host_engine *engine,
-	bool (*needed)(const void *what, uint32_t rank), const void *what)
+enum err host_failed_check(struct host_engine *engine)
 {
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
 		if (rank != engine->rank &&
 			atomic_load(&board_status(engine->board, rank)->state) ==
-				RANK_FAILED &&
-			needed(what, rank))
+				RANK_FAILED)
 			return peer_gone(engine, rank, RANK_FAILED);
 	return OK;
 }
@@ -100,6 +98,31 @@ static bool always_needed(const void *what, uint32_t rank)
 	(void)what;
 	(void)rank;
 	return true;
+}
+
+void host_touch(const struct host_engine *engine, bool touching)
+{
+	atomic_store_explicit(&board_status(engine->board, engine->rank)->touching,
+		touching, memory_order_release);
+}
+
+/*
+ * A peer raises its flag and then looks whether we have failed; we have failed and then
+ * look at its flag. Neither uses a barrier, which every call would pay for; instead we
+ * let a time pass in which any store of theirs has long been seen.
+ */
+void host_peers_leave(const struct host_engine *engine)
+{
+	usleep(SETTLE_US);
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		struct rank_status *status = board_status(engine->board, rank);
+
+		for (int turn = 0; turn < LEAVE_TURNS && rank != engine->rank &&
+				   atomic_load(&status->touching) &&
+				   !host_peer_is_dead(engine, rank);
+			turn++)
+			usleep(LEAVE_TURN_US);
+	}
 }
 
 enum err host_blame(struct host_engine *engine, enum err code)

@@ -18,14 +18,21 @@ enum err peers_watch(uint32_t pid, int *watch);
 /* Has the rank's process ended? */
 bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank);
 
-/* Has a rank we need failed or aborted? Its buffers are its own again. */
-enum err host_failed_check(struct host_engine *engine,
-	bool (*needed)(const void *what, uint32_t rank), const void *what);
+/* Has any rank failed or aborted? Its buffers are its own again, whatever it announced
+ * before. */
+enum err host_failed_check(struct host_engine *engine);
 
 /* The rank that died, left or failed and so cannot do what we need, as a sentence and
  * ERR_REMOTE; OK when all are well. `needed(rank)` is true for ranks we still need. */
 enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what);
+
+/* While `touching`, others do not free the buffers they have shown us. */
+void host_touch(const struct host_engine *engine, bool touching);
+
+/* This rank has failed and said so: wait until nobody is in the middle of reading or
+ * writing its buffers, so that its user may free them. Not for ever: a second. */
+void host_peers_leave(const struct host_engine *engine);
 
 /* Touching a peer's memory failed with `code`: is that because it died? */
 enum err host_blame(struct host_engine *engine, enum err code);

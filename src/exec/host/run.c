@@ -118,9 +118,11 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 		if (!e)
 			e = deadline_check(&idle);
 		if (e)
-			return e;
+			break;
 		call_sleep(&call, idle_sleep_us(&idle));
 	}
+	if (e)
+		host_call_leave(&call);
 	return e;
 }
 
@@ -154,12 +156,12 @@ static enum err job_step(struct host_job *job, bool *moved)
 	if (!job->started) {
 		enum err e = OK;
 
-		job->started = true;
-		*moved = true;
 		if (job->kind == JOB_COLL)
 			e = host_call_start(job->engine, &job->spec, &job->call);
 		if (e)
 			return e;
+		job->started = true;
+		*moved = true;
 	}
 	if (job->kind == JOB_COLL) {
 		stamp = host_call_stamp(&job->call);
@@ -206,7 +208,7 @@ static void job_sleep(const struct host_job *job, uint32_t timeout_us)
 		timeout_us);
 }
 
-enum err host_run(struct host_job *jobs, uint32_t count)
+static enum err jobs_run(struct host_job *jobs, uint32_t count)
 {
 	struct idle idle = {.spin_turns = count ? jobs[0].engine->spin_turns : 0};
 	uint32_t left = count;
@@ -240,4 +242,14 @@ enum err host_run(struct host_job *jobs, uint32_t count)
 				left == 1 ? idle_sleep_us(&idle) : SLEEP_SHARED_US);
 	}
 	return OK;
+}
+
+enum err host_run(struct host_job *jobs, uint32_t count)
+{
+	enum err e = jobs_run(jobs, count);
+
+	for (uint32_t i = 0; e && i < count; i++)
+		if (jobs[i].kind == JOB_COLL && jobs[i].started && jobs[i].result)
+			host_call_leave(&jobs[i].call);
+	return e;
 }
