@@ -48,7 +48,7 @@ struct card {
 	alignas(64) _Atomic uint64_t position[BOARD_LANES];
 	_Atomic uint32_t sleepers; /* who sleeps on a position; waiters write it */
 	uint32_t directory;	   /* version of the region directory */
-	uint64_t sign_hash;
+	_Atomic uint64_t sign_hash;
 	union {
 		unsigned char payload[BOARD_INLINE];
 		struct card_refs refs;

@@ -163,7 +163,9 @@ static void sign_check(struct host_call *call, uint32_t rank)
 	if (engine->checked[rank] == call->number)
 		return;
 	engine->checked[rank] = call->number;
-	if (board_card(engine->board, rank, call->number)->sign_hash != call->sign &&
+	if (atomic_load_explicit(
+		    &board_card(engine->board, rank, call->number)->sign_hash,
+		    memory_order_relaxed) != call->sign &&
 		!call->error)
 		call->error = sign_mismatch(call, rank);
 }
@@ -271,7 +273,10 @@ static void old_sign_check(struct host_call *call, uint32_t rank, uint64_t numbe
 	const struct board *board = call->engine->board;
 	const struct card *theirs = board_card(board, rank, number);
 	const struct card *ours = board_card(board, call->engine->rank, number);
-	bool differs = theirs->sign_hash != ours->sign_hash;
+	/* pairs with the release in card_write(): a sign of a later call is seen only
+	 * together with the peer's presence in this one */
+	bool differs = atomic_load_explicit(&theirs->sign_hash, memory_order_acquire) !=
+		       atomic_load_explicit(&ours->sign_hash, memory_order_relaxed);
 	struct card *newest = board_card(board, rank, call->number);
 
 	if (differs && !call->error &&
@@ -355,7 +360,7 @@ static void card_write(struct host_call *call)
 		call->engine->board, call->engine->rank, call->number);
 	const struct plan_key *key = &call->spec->key;
 
-	card->sign_hash = call->sign;
+	atomic_store_explicit(&card->sign_hash, call->sign, memory_order_release);
 	card->sign = (struct call_sign){.coll = key->coll,
 		.type = key->type,
 		.op = call->spec->op,
