@@ -21,7 +21,7 @@ struct row {
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct", "halving"},
+	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct", "ring"},
 	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct", "ring"},
 	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather",
 		"ring"},
@@ -90,13 +90,13 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	int64_t tile = param_int(PARAM_TILE);
 	bool force = forced && catalog_find(args->coll, forced);
 
-	*choice = (struct choice){.eager = is_eager(args, row)};
+	*choice = (struct choice){
+		.eager = is_eager(args, row) &&
+			 (force || find(args, row->eager, NULL)->rank_max >=
+					   args->rank_count)};
 	if (choice->eager) {
-		choice->staged = find(args, force ? forced : row->eager, row->many);
-		choice->depth = CHOOSE_STAGED_DEPTH;
-		if (!force && args->rank_count <= choice->staged->rank_max &&
-			!strcmp(choice->staged->name, row->eager))
-			choice->depth = EAGER_DEPTH;
+		choice->staged = find(args, force ? forced : row->eager, NULL);
+		choice->depth = force ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
 		return forced_check(forced);
 	}
 	choice->direct = find(args, force ? forced : row->direct, row->many);
@@ -104,7 +104,7 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	choice->depth = CHOOSE_STAGED_DEPTH;
 	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
 	/* the schedules named direct need no pipeline: the whole chunk is one tile */
-	if (force || args->rank_count > choice->direct->rank_max)
+	if (strcmp(choice->direct->name, row->direct))
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
 	return forced_check(forced);
 }
