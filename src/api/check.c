@@ -165,19 +165,17 @@ static enum err check_buffer(const struct call_args *args, const char *name,
 
 /* CUDA's two default streams have small integers for handles; here they are the NULL
  * stream, which is always in order. */
-static enum err check_stream(const struct call_args *args, struct stream **stream)
+enum err check_stream(cudaStream_t given, const char *function, struct stream **stream)
 {
-	uintptr_t value = (uintptr_t)args->stream;
-
 	*stream = NULL;
-	if (value <= 2)
+	if ((uintptr_t)given <= 2)
 		return OK;
-	*stream = (struct stream *)args->stream;
+	*stream = (struct stream *)given;
 	if (!stream_is_valid(*stream))
 		return err_set(ERR_ARGUMENT,
 			"%s: stream %p was not made by weftStreamCreate, and there is no "
 			"GPU",
-			args->function, (void *)args->stream);
+			function, (void *)given);
 	return OK;
 }
 
@@ -204,7 +202,7 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
 	if (e)
 		return e;
-	e = check_stream(args, &call->stream);
+	e = check_stream(args->stream, args->function, &call->stream);
 	if (e)
 		return e;
 	call->comm = args->comm;

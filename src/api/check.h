@@ -34,6 +34,9 @@ struct call_args {
 	cudaStream_t stream;
 };
 
+/* The host stream behind a handle; NULL for the default streams. */
+enum err check_stream(cudaStream_t given, const char *function, struct stream **stream);
+
 /* Check all of it and make the call the comm room takes. */
 enum err check_call(const struct call_args *args, struct comm_call *call);
 

@@ -41,7 +41,8 @@ static struct comm_call *group_calls(void)
 
 static bool is_to_self(const struct comm_call *call)
 {
-	return call->kind != CALL_COLL && call->root == comm_rank(call->comm);
+	return (call->kind == CALL_SEND || call->kind == CALL_RECV) &&
+	       call->root == comm_rank(call->comm);
 }
 
 static enum err self_unmatched(bool send)

@@ -1,15 +1,8 @@
 /*
- * onesided.c - put, signal, wait: checked as NCCL does, then refused, because nothing
- * below serves them yet.
+ * onesided.c - put, signal and wait: checked as NCCL does, then calls like any other.
  */
 #include "api/check.h"
 #include "api/group.h"
-
-static enum err refused(const char *function)
-{
-	return group_note(err_set(ERR_USAGE,
-		"%s: one-sided communication is not available on host memory", function));
-}
 
 static enum err check_signal(
 	struct comm *comm, const char *function, int peer, int signal, int context)
@@ -36,59 +29,99 @@ static enum err check_flags(const char *function, unsigned flags)
 	return OK;
 }
 
+static enum err check_put(const struct comm_call *call, unsigned flags)
+{
+	enum err e = check_flags("PutSignal", flags);
+
+	if (!e && (unsigned)call->type >= ncclNumTypes)
+		e = err_set(ERR_ARGUMENT, "PutSignal: invalid type %d", (int)call->type);
+	if (!e)
+		e = check_pointer(call->window, "PutSignal", "peerWin");
+	if (!e && call->count)
+		e = check_pointer(call->in, "PutSignal", "localbuff");
+	if (!e && call->count > SIZE_MAX / dtype_size(call->type))
+		e = err_set(
+			ERR_ARGUMENT, "PutSignal: count %zu is too large", call->count);
+	return e ? e
+		 : comm_window_check(call->comm, call->window, call->root, call->offset,
+			   call->count * dtype_size(call->type));
+}
+
 ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype,
 	int peer, ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
 	unsigned int flags, ncclComm_t comm, cudaStream_t stream)
 {
-	enum err e = check_signal(comm_of(comm), "PutSignal", peer, sigIdx, ctx);
+	struct comm_call call = {.comm = comm_of(comm),
+		.kind = CALL_PUT,
+		.in = localbuff,
+		.count = count,
+		.type = (enum dtype)datatype,
+		.root = (uint32_t)peer,
+		.window = (const struct window *)peerWin,
+		.offset = peerWinOffset};
+	enum err e = check_signal(call.comm, "PutSignal", peer, sigIdx, ctx);
 
-	(void)peerWinOffset;
-	(void)stream;
 	if (!e)
-		e = check_flags("PutSignal", flags);
-	if (!e && (unsigned)datatype >= ncclNumTypes)
-		e = err_set(ERR_ARGUMENT, "PutSignal: invalid type %d", (int)datatype);
+		e = check_put(&call, flags);
 	if (!e)
-		e = check_pointer(peerWin, "PutSignal", "peerWin");
-	if (!e && count)
-		e = check_pointer(localbuff, "PutSignal", "localbuff");
-	return result_of(e ? group_note(e) : refused("PutSignal"));
+		e = check_stream(stream, "PutSignal", &call.stream);
+	return result_of(e ? group_note(e) : group_call(&call));
 }
 WEAK_TWIN(ncclPutSignal);
 
 ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
 	ncclComm_t comm, cudaStream_t stream)
 {
-	enum err e = check_signal(comm_of(comm), "Signal", peer, sigIdx, ctx);
+	struct comm_call call = {
+		.comm = comm_of(comm), .kind = CALL_PUT, .root = (uint32_t)peer};
+	enum err e = check_signal(call.comm, "Signal", peer, sigIdx, ctx);
 
-	(void)stream;
 	if (!e)
 		e = check_flags("Signal", flags);
-	return result_of(e ? group_note(e) : refused("Signal"));
+	if (!e)
+		e = check_stream(stream, "Signal", &call.stream);
+	return result_of(e ? group_note(e) : group_call(&call));
 }
 WEAK_TWIN(ncclSignal);
 
+static enum err check_wait(
+	struct comm *comm, int count, const ncclWaitSignalDesc_t *descs)
+{
+	enum err e = check_comm(comm, "WaitSignal");
+
+	if (!e && count < 1)
+		e = err_set(ERR_ARGUMENT,
+			"WaitSignal: nDesc is %d and should be at least 1", count);
+	if (!e)
+		e = check_pointer(descs, "WaitSignal", "signalDescs");
+	for (int i = 0; i < count && !e; i++) {
+		e = check_signal(
+			comm, "WaitSignal", descs[i].peer, descs[i].sigIdx, descs[i].ctx);
+		if (!e && descs[i].opCnt < 1)
+			e = err_set(ERR_ARGUMENT,
+				"WaitSignal: opCnt is %d and should be at least 1",
+				descs[i].opCnt);
+	}
+	return e;
+}
+
+/* The lines are one group: they are waited for side by side. */
 ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs,
 	ncclComm_t comm, cudaStream_t stream)
 {
-	enum err e = check_comm(comm_of(comm), "WaitSignal");
+	struct comm_call call = {.comm = comm_of(comm), .kind = CALL_WAIT};
+	enum err e = check_wait(call.comm, nDesc, signalDescs);
 
-	(void)stream;
-	if (!e && nDesc < 1)
-		e = err_set(ERR_ARGUMENT,
-			"WaitSignal: nDesc is %d and should be at least 1", nDesc);
 	if (!e)
-		e = check_pointer(signalDescs, "WaitSignal", "signalDescs");
+		e = check_stream(stream, "WaitSignal", &call.stream);
+	if (e)
+		return result_of(group_note(e));
+	pncclGroupStart();
 	for (int i = 0; i < nDesc && !e; i++) {
-		const ncclWaitSignalDesc_t *desc = &signalDescs[i];
-
-		e = check_signal(
-			comm_of(comm), "WaitSignal", desc->peer, desc->sigIdx, desc->ctx);
-		if (!e && desc->opCnt < 1)
-			e = err_set(ERR_ARGUMENT,
-				"WaitSignal: opCnt is %d and should be at least 1",
-				desc->opCnt);
+		call.root = (uint32_t)signalDescs[i].peer;
+		call.signals = (uint32_t)signalDescs[i].opCnt;
+		e = group_call(&call);
 	}
-	return result_of(e ? group_note(e) : refused("WaitSignal"));
+	return pncclGroupEnd();
 }
 WEAK_TWIN(ncclWaitSignal);

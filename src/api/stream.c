@@ -3,7 +3,7 @@
  */
 #include "api/check.h"
 
-static enum err check_stream(cudaStream_t handle, const char *function)
+static enum err check_stream_handle(cudaStream_t handle, const char *function)
 {
 	if (!stream_is_valid((const struct stream *)handle))
 		return err_set(ERR_ARGUMENT, "%s: %p was not made by weftStreamCreate",
@@ -29,7 +29,7 @@ ncclResult_t weftStreamDestroy(cudaStream_t stream)
 
 	if (!stream)
 		return ncclSuccess;
-	e = check_stream(stream, "weftStreamDestroy");
+	e = check_stream_handle(stream, "weftStreamDestroy");
 	return result_of(e ? e : stream_destroy((struct stream *)stream));
 }
 
@@ -39,7 +39,7 @@ ncclResult_t weftStreamSynchronize(cudaStream_t stream)
 
 	if (!stream)
 		return ncclSuccess;
-	e = check_stream(stream, "weftStreamSynchronize");
+	e = check_stream_handle(stream, "weftStreamSynchronize");
 	return result_of(e ? e : stream_synchronize((struct stream *)stream));
 }
 
@@ -49,6 +49,6 @@ ncclResult_t weftStreamQuery(cudaStream_t stream)
 
 	if (!stream)
 		return ncclSuccess;
-	e = check_stream(stream, "weftStreamQuery");
+	e = check_stream_handle(stream, "weftStreamQuery");
 	return result_of(e ? e : stream_query((struct stream *)stream));
 }

@@ -105,7 +105,7 @@ enum err comm_redop_resolve(
 
 /* ---- work ---- */
 
-enum call_kind { CALL_COLL, CALL_SEND, CALL_RECV };
+enum call_kind { CALL_COLL, CALL_SEND, CALL_RECV, CALL_PUT, CALL_WAIT };
 
 struct comm_call {
 	struct comm *comm;
@@ -116,7 +116,11 @@ struct comm_call {
 	size_t count; /* elements, as in nccl.h */
 	enum dtype type;
 	struct comm_op op;
-	uint32_t root;	       /* or the peer of a send or receive */
+	uint32_t root; /* or the peer of a send or receive */
+	/* CALL_PUT: into the peer's part of this window; a bare signal when count is 0 */
+	const struct window *window;
+	size_t offset;
+	uint32_t signals;      /* CALL_WAIT: how many to wait for */
 	struct stream *stream; /* NULL: done when comm_submit() returns */
 };
 
@@ -139,6 +143,10 @@ enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window);
 enum err comm_window_deregister(struct comm *comm, struct window *window);
 enum err comm_window_pointer(struct comm *comm, const struct window *window, void **ptr);
+
+/* Is [offset, offset + bytes) inside the part of this window that `peer` registered? */
+enum err comm_window_check(struct comm *comm, const struct window *window, uint32_t peer,
+	size_t offset, size_t bytes);
 
 /* ---- host streams ---- */
 

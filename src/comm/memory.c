@@ -20,10 +20,18 @@ struct registration {
 	struct registration *next;
 };
 
+/* What each rank tells the others of its part of a window. */
+struct window_part {
+	uint64_t ref, bytes;
+	uint32_t directory;
+	uint32_t wrong; /* its arguments were: nobody gets a window */
+};
+
 struct window {
 	struct comm *comm;
 	void *base;
 	size_t bytes;
+	struct window_part parts[]; /* by rank */
 };
 
 enum err mem_alloc(size_t bytes, void **ptr)
@@ -83,13 +91,10 @@ void comm_registrations_drop(struct comm *comm)
 	}
 }
 
-enum err comm_window_register(
-	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
+static enum err window_arguments(void *ptr, size_t bytes)
 {
 	struct region region;
-	struct window *w;
 
-	(void)flags; /* symmetric or not, host memory is reached through its region */
 	if ((uintptr_t)ptr % WINDOW_ALIGNMENT)
 		return err_set(ERR_ARGUMENT,
 			"a window begins at a multiple of %d, not at %p",
@@ -97,12 +102,85 @@ enum err comm_window_register(
 	if (!region_find(ptr, bytes, &region))
 		return err_set(ERR_ARGUMENT,
 			"a window must lie in memory of ncclMemAlloc; %p does not", ptr);
-	w = malloc(sizeof(*w));
+	return OK;
+}
+
+/* All ranks come here, also one whose arguments are wrong: it tells the others. */
+static enum err parts_gather(
+	struct comm *comm, const struct window_part *mine, struct window *window)
+{
+	struct host_spec spec = {.key = {.coll = COLL_ALL_GATHER,
+					 .type = DTYPE_UINT8,
+					 .count = sizeof(*mine)},
+		.in = mine,
+		.out = window->parts};
+	enum err e;
+
+	atomic_fetch_add(&comm->inside, 1);
+	e = host_run_one(comm->engine, &spec);
+	if (e)
+		comm_fail(comm, e);
+	atomic_fetch_sub(&comm->inside, 1);
+	for (uint32_t i = 0; i < comm->rank_count && !e; i++)
+		if (window->parts[i].wrong)
+			e = err_set(ERR_ARGUMENT,
+				"rank %u cannot register its part of the window", i);
+	return e;
+}
+
+enum err comm_window_register(
+	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
+{
+	struct window *w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
+	struct window_part mine = {.bytes = bytes};
+	enum err wrong = window_arguments(ptr, bytes), e;
+
+	(void)flags; /* symmetric or not, host memory is reached through its region */
 	if (!w)
 		return err_set(ERR_SYSTEM, "no memory for a window");
-	*w = (struct window){.comm = comm, .base = ptr, .bytes = bytes};
+	w->comm = comm;
+	w->base = ptr;
+	w->bytes = bytes;
+	mine.wrong = wrong != OK;
+	if (!wrong)
+		mine.ref = ref_make(comm->engine->refs, ptr, bytes, &mine.directory);
+	e = parts_gather(comm, &mine, w);
+	if (wrong || e) {
+		free(w);
+		return wrong ? wrong : e;
+	}
 	*window = w;
 	return OK;
+}
+
+enum err comm_window_check(struct comm *comm, const struct window *window, uint32_t peer,
+	size_t offset, size_t bytes)
+{
+	size_t room;
+
+	if (window->comm != comm)
+		return err_set(
+			ERR_ARGUMENT, "the window belongs to another communicator");
+	room = window->parts[peer].bytes;
+	if (offset > room || bytes > room - offset)
+		return err_set(ERR_ARGUMENT,
+			"%zu bytes at %zu do not fit in the %zu bytes of rank %u's "
+			"window",
+			bytes, offset, room, peer);
+	if (window->parts[peer].ref == REF_NONE)
+		return err_set(ERR_USAGE,
+			"the window of rank %u cannot be mapped (WEFT_ZERO_COPY=0?)",
+			peer);
+	return OK;
+}
+
+void window_target(const struct comm_call *call, struct onesided *onesided)
+{
+	const struct window_part *part = &call->window->parts[call->root];
+
+	onesided->ref = part->ref;
+	onesided->directory = part->directory;
+	onesided->offset = call->offset;
 }
 
 enum err comm_window_deregister(struct comm *comm, struct window *window)

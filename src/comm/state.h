@@ -86,6 +86,9 @@ enum err works_run(struct work *works, uint32_t count);
 /* Hand a batch to a stream's thread; takes ownership of `works` (from malloc). */
 enum err stream_push(struct stream *stream, struct work *works, uint32_t count);
 
+/* Where the peer's part of a put's window is. */
+void window_target(const struct comm_call *call, struct onesided *onesided);
+
 /* Forget registrations when a comm goes. */
 void comm_registrations_drop(struct comm *comm);
 

@@ -28,6 +28,18 @@ static void spec_fill(const struct comm_call *call, struct host_spec *spec)
 		.out = call->out};
 }
 
+static void onesided_fill(const struct comm_call *call, struct host_job *job)
+{
+	job->kind = JOB_ONESIDED;
+	job->onesided = (struct onesided){.engine = call->comm->engine,
+		.peer = call->root,
+		.awaited = call->kind == CALL_WAIT ? call->signals : 0,
+		.data = call->in,
+		.bytes = call->count * dtype_size(call->type)};
+	if (job->onesided.bytes)
+		window_target(call, &job->onesided);
+}
+
 static void work_fill(const struct comm_call *call, struct work *work)
 {
 	struct host_engine *engine = call->comm->engine;
@@ -38,6 +50,10 @@ static void work_fill(const struct comm_call *call, struct work *work)
 	if (call->kind == CALL_COLL) {
 		work->job.kind = JOB_COLL;
 		spec_fill(call, &work->job.spec);
+		return;
+	}
+	if (call->kind == CALL_PUT || call->kind == CALL_WAIT) {
+		onesided_fill(call, &work->job);
 		return;
 	}
 	work->job.kind = JOB_P2P;

@@ -107,6 +107,9 @@ struct box {
 	_Atomic uint32_t taken_sleepers;
 	_Atomic uint32_t refused; /* the receiver expected another size */
 	uint64_t expected;	  /* .. this one */
+	alignas(64) _Atomic uint64_t
+		signals; /* ever given by the sender, see onesided.h */
+	_Atomic uint32_t signal_sleepers;
 };
 
 struct board {

@@ -53,6 +53,8 @@ static enum err engine_arrays(struct host_engine *engine)
 	engine->buffers = calloc(n, sizeof(*engine->buffers));
 	engine->posted = calloc(n, sizeof(*engine->posted));
 	engine->taken = calloc(n, sizeof(*engine->taken));
+	engine->signals = calloc(n, sizeof(*engine->signals));
+	engine->awaited = calloc(n, sizeof(*engine->awaited));
 	engine->pidfds = malloc(n * sizeof(*engine->pidfds));
 	if (!engine->pidfds)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
@@ -64,7 +66,7 @@ static enum err engine_arrays(struct host_engine *engine)
 	if (e)
 		return e;
 	if (!engine->seen || !engine->checked || !engine->buffers || !engine->posted ||
-		!engine->taken)
+		!engine->taken || !engine->signals || !engine->awaited)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -120,6 +122,8 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->buffers);
 	free(engine->posted);
 	free(engine->taken);
+	free(engine->signals);
+	free(engine->awaited);
 	free(engine->scratch);
 	free(engine->bounce);
 	free(engine);

@@ -126,12 +126,17 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 	return e;
 }
 
+/* Must b, which comes first, end before a begins? */
 static bool jobs_conflict(const struct host_job *a, const struct host_job *b)
 {
 	if (a->engine != b->engine || a->kind != b->kind)
 		return false;
-	return a->kind == JOB_COLL ||
-	       (a->p2p.peer == b->p2p.peer && a->p2p.is_send == b->p2p.is_send);
+	if (a->kind == JOB_P2P)
+		return a->p2p.peer == b->p2p.peer && a->p2p.is_send == b->p2p.is_send;
+	if (a->kind == JOB_ONESIDED)
+		return a->onesided.peer == b->onesided.peer &&
+		       !a->onesided.awaited == !b->onesided.awaited;
+	return true;
 }
 
 static void jobs_order(struct host_job *jobs, uint32_t count)
@@ -163,17 +168,35 @@ static enum err job_step(struct host_job *job, bool *moved)
 		job->started = true;
 		*moved = true;
 	}
-	if (job->kind == JOB_COLL) {
+	switch (job->kind) {
+	case JOB_COLL:
 		stamp = host_call_stamp(&job->call);
 		job->result = host_call_step(&job->call);
 		*moved = *moved || stamp != host_call_stamp(&job->call);
-	} else {
+		break;
+	case JOB_P2P:
 		stamp = job->p2p.done + job->p2p.started;
 		job->result = p2p_step(&job->p2p);
 		*moved = *moved || stamp != job->p2p.done + job->p2p.started;
+		break;
+	case JOB_ONESIDED:
+		job->result = onesided_step(&job->onesided);
+		break;
 	}
 	*moved = *moved || !job->result;
 	return job->result;
+}
+
+static enum err job_check(struct host_job *job)
+{
+	switch (job->kind) {
+	case JOB_COLL:
+		return host_call_check(&job->call);
+	case JOB_P2P:
+		return p2p_check(&job->p2p);
+	default:
+		return onesided_check(&job->onesided);
+	}
 }
 
 static enum err jobs_check(
@@ -185,8 +208,7 @@ static enum err jobs_check(
 	for (uint32_t i = 0; i < count && !e; i++) {
 		if (!jobs[i].result || !jobs[i].started)
 			continue;
-		e = jobs[i].kind == JOB_COLL ? host_call_check(&jobs[i].call)
-					     : p2p_check(&jobs[i].p2p);
+		e = job_check(&jobs[i]);
 		if (!*sleeper)
 			*sleeper = &jobs[i];
 	}
@@ -200,6 +222,11 @@ static void job_sleep(const struct host_job *job, uint32_t timeout_us)
 
 	if (job->kind == JOB_COLL) {
 		call_sleep(&job->call, timeout_us);
+		return;
+	}
+	if (job->kind == JOB_ONESIDED) {
+		word = onesided_word(&job->onesided, &sleepers);
+		word_sleep(word, sleepers, atomic_load(word), timeout_us);
 		return;
 	}
 	word = p2p_word(&job->p2p, &sleepers);

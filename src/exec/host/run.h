@@ -10,15 +10,17 @@
 #define EXEC_HOST_RUN_H
 
 #include "exec/host/engine.h"
+#include "exec/host/onesided.h"
 #include "exec/host/p2p.h"
 
-enum host_job_kind { JOB_COLL, JOB_P2P };
+enum host_job_kind { JOB_COLL, JOB_P2P, JOB_ONESIDED };
 
 struct host_job {
 	enum host_job_kind kind;
 	struct host_engine *engine;
-	struct host_spec spec; /* JOB_COLL */
-	struct p2p p2p;	       /* JOB_P2P: initialised, with data and bytes */
+	struct host_spec spec;	  /* JOB_COLL */
+	struct p2p p2p;		  /* JOB_P2P: initialised, with data and bytes */
+	struct onesided onesided; /* JOB_ONESIDED: filled */
 	/* filled while running */
 	struct host_call call;
 	enum err result; /* ERR_AGAIN until it ends */

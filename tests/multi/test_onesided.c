@@ -1,0 +1,128 @@
+/* Put, signal and wait: data before its signal, between threads and processes, on streams
+ * and in groups, and what happens when the other side is wrong or gone. */
+#include "ranks.h"
+#include "weft.h"
+
+enum { ROUNDS = 200, ELEMS = 5000, BYTES = ELEMS * sizeof(int) };
+
+static ncclWindow_t window_of(ncclComm_t comm, int **data)
+{
+	ncclWindow_t window;
+	void *memory;
+
+	OK(ncclMemAlloc(&memory, BYTES));
+	OK(ncclCommWindowRegister(comm, memory, BYTES, &window, NCCL_WIN_DEFAULT));
+	*data = memory;
+	return window;
+}
+
+/* Everyone puts into its right neighbour and waits for its left one, many times. */
+static void around(struct rank *rank)
+{
+	int n = rank->rank_count, right = (rank->rank + 1) % n,
+	    left = (rank->rank + n - 1) % n, *data, *mine = malloc(BYTES);
+	ncclComm_t comm = rank_comm(rank, 0);
+	ncclWindow_t window = window_of(comm, &data);
+	ncclWaitSignalDesc_t from_left = {1, left, 0, 0}, from_right = {1, right, 0, 0};
+
+	for (int round = 1; round <= ROUNDS; round++) {
+		size_t count = round % 2 ? ELEMS : 1 + (size_t)round;
+
+		for (int i = 0; i < ELEMS; i++)
+			mine[i] = round * 1000 + rank->rank;
+		OK(ncclPutSignal(
+			mine, count, ncclInt, right, window, 0, 0, 0, 0, comm, NULL));
+		OK(ncclWaitSignal(1, &from_left, comm, NULL));
+		for (size_t i = 0; i < count; i++)
+			EQ(data[i], round * 1000 + left);
+		/* tell the left that its data were read, or it would overwrite them */
+		OK(ncclSignal(left, 0, 0, 0, comm, NULL));
+		OK(ncclWaitSignal(1, &from_right, comm, NULL));
+	}
+	OK(ncclCommWindowDeregister(comm, window));
+	OK(ncclCommDestroy(comm));
+	OK(ncclMemFree(data));
+	free(mine);
+}
+
+/* The same with a stream, an offset, both directions in one group, and several signals
+ * awaited at once. */
+static void grouped(struct rank *rank)
+{
+	int n = rank->rank_count, *data, mine[2] = {rank->rank, -rank->rank};
+	ncclComm_t comm = rank_comm(rank, 0);
+	ncclWindow_t window = window_of(comm, &data);
+	ncclWaitSignalDesc_t all[RANKS_MAX];
+	cudaStream_t stream;
+
+	OK(weftStreamCreate(&stream));
+	OK(ncclGroupStart());
+	for (int peer = 0; peer < n; peer++) {
+		all[peer] = (ncclWaitSignalDesc_t){2, peer, 0, 0};
+		OK(ncclPutSignal(mine, 2, ncclInt, peer, window,
+			(size_t)rank->rank * sizeof(mine), 0, 0, 0, comm, stream));
+		OK(ncclSignal(peer, 0, 0, 0, comm, stream));
+	}
+	OK(ncclWaitSignal(n, all, comm, stream));
+	OK(ncclGroupEnd());
+	OK(weftStreamSynchronize(stream));
+	for (int peer = 0; peer < n; peer++) {
+		EQ(data[2 * peer], peer);
+		EQ(data[2 * peer + 1], -peer);
+	}
+	OK(weftStreamDestroy(stream));
+	OK(ncclCommWindowDeregister(comm, window));
+	OK(ncclCommDestroy(comm));
+	OK(ncclMemFree(data));
+}
+
+static void refused(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	ncclWaitSignalDesc_t desc = {1, 1 - rank->rank, 0, 0};
+	ncclWindow_t window, other = NULL;
+	int *data, plain[1] = {0};
+	void *memory, *unmappable = aligned_alloc(4096, 4096);
+
+	window = window_of(comm, &data);
+	GIVES(ncclPutSignal(plain, 1, ncclInt, 1, window, BYTES, 0, 0, 0, comm, NULL),
+		ncclInvalidArgument);
+	GIVES(ncclPutSignal(plain, ELEMS + 1, ncclInt, 1, window, 0, 0, 0, 0, comm, NULL),
+		ncclInvalidArgument);
+	/* one rank offers memory that cannot be a window: nobody gets one */
+	OK(ncclMemAlloc(&memory, BYTES));
+	GIVES(ncclCommWindowRegister(comm, rank->rank ? unmappable : memory, 64, &other,
+		      NCCL_WIN_DEFAULT),
+		ncclInvalidArgument);
+	free(unmappable);
+	OK(ncclMemFree(memory));
+	/* a peer that leaves will not signal any more */
+	rank_meet(rank);
+	if (!rank->rank)
+		GIVES(ncclWaitSignal(1, &desc, comm, NULL), ncclRemoteError);
+	OK(ncclCommWindowDeregister(comm, window));
+	if (rank->rank)
+		OK(ncclCommDestroy(comm));
+	else
+		OK(ncclCommAbort(comm));
+	OK(ncclMemFree(data));
+}
+
+int main(void)
+{
+	static rank_function *const parts[] = {around, grouped};
+
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		ranks_run(&(struct ranks){
+			.processes = 1, .threads = 3, .function = parts[i]});
+		ranks_run(&(struct ranks){
+			.processes = 3, .threads = 1, .function = parts[i]});
+		ranks_run(&(struct ranks){
+			.processes = 2, .threads = 2, .function = parts[i]});
+		ranks_run(&(struct ranks){
+			.processes = 1, .threads = 1, .function = parts[i]});
+	}
+	ranks_run(&(struct ranks){.processes = 1, .threads = 2, .function = refused});
+	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = refused});
+	return 0;
+}
