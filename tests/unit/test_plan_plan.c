@@ -1,6 +1,7 @@
 /* Plans: pieces that cover the data, slots that fit the board, and a cache by key. */
 #include "plan/plan.h"
 
+#include "base/param.h"
 #include "link/board.h"
 #include "test.h"
 
@@ -104,6 +105,41 @@ static void test_shapes(uint32_t n, uint32_t rank)
 				EQ(plan_get(planner, &key, &plan), OK);
 				check_plan(plan, &key, n);
 			}
+	planner_destroy(planner);
+}
+
+/* A forced schedule that needs more slots than a card has is not eager, but runs. */
+static void test_forced(void)
+{
+	struct planner *planner = make_planner(64, 5);
+	struct plan_key key = {
+		.coll = COLL_ALL_REDUCE, .type = DTYPE_FLOAT32, .count = 1};
+	const struct plan *plan;
+
+	setenv("WEFT_SCHEDULE", "halving", 1);
+	param_forget(PARAM_SCHEDULE);
+	for (; key.count < 1 << 20; key.count *= 32) {
+		EQ(plan_get(planner, &key, &plan), OK);
+		TRUE(!plan->eager);
+		check_plan(plan, &key, 64);
+	}
+	planner_destroy(planner);
+	unsetenv("WEFT_SCHEDULE");
+	param_forget(PARAM_SCHEDULE);
+}
+
+/* More ranks than a lane has connections. */
+static void test_many_ranks(void)
+{
+	struct planner *planner = make_planner(300, 299);
+	struct plan_key key = {.type = DTYPE_FLOAT32};
+	const struct plan *plan;
+
+	for (key.coll = 0; key.coll <= COLL_REDUCE_SCATTER; key.coll++)
+		for (key.count = 1; key.count < 1 << 20; key.count *= 32) {
+			EQ(plan_get(planner, &key, &plan), OK);
+			check_plan(plan, &key, 300);
+		}
 	planner_destroy(planner);
 }
 
@@ -227,6 +263,8 @@ int main(void)
 	test_shapes(7, 3);
 	test_shapes(16, 15);
 	test_shapes(64, 0);
+	test_forced();
+	test_many_ranks();
 	test_cache();
 	test_sign();
 	test_buffers();
