@@ -201,20 +201,43 @@ static void plan_buffers(struct plan *plan, const struct plan_room *room)
 	plan->out_bytes = sched_chunks(&view, SPACE_OUT) * block;
 }
 
-static enum err plan_build(
-	struct planner *planner, const struct plan_key *key, struct plan *plan)
+/* Choose, and lower the staged program. A schedule the user forced, or one for very many
+ * ranks, may need more slots than a card has: then the call is not eager. */
+static enum err plan_choose(struct planner *planner, const struct plan_key *key,
+	struct lower_args *lower, struct choice *choice, const struct program **program)
 {
 	const struct plan_room *room = &planner->room;
 	struct choose_args ask = {.coll = key->coll,
 		.rank_count = room->rank_count,
 		.bytes = key->count * dtype_size(key->type),
 		.eager_bytes = room->eager_bytes};
+	enum err e;
+
+	for (;;) {
+		e = choose(&ask, choice);
+		if (e)
+			return e;
+		lower->kind = choice->staged;
+		lower->mode = MODE_STAGED;
+		lower->depth = choice->depth;
+		e = program_get(planner, lower, program);
+		if (e || !choice->eager ||
+			tile_that_fits(*program, CACHE_LINE, room->eager_bytes))
+			return e;
+		ask.eager_bytes = 0;
+	}
+}
+
+static enum err plan_build(
+	struct planner *planner, const struct plan_key *key, struct plan *plan)
+{
+	const struct plan_room *room = &planner->room;
 	struct lower_args lower = {.rank_count = room->rank_count,
 		.rank = room->rank,
 		.root = coll_has_root(key->coll) ? key->root : 0};
 	const struct program *program;
 	struct choice choice;
-	enum err e = choose(&ask, &choice);
+	enum err e = plan_choose(planner, key, &lower, &choice, &program);
 
 	if (e)
 		return e;
@@ -222,14 +245,9 @@ static enum err plan_build(
 	plan->eager = choice.eager;
 	plan_buffers(plan, room);
 	plan->sign = plan_sign(key, &choice);
-	lower.kind = choice.staged;
-	lower.mode = MODE_STAGED;
-	lower.depth = choice.depth;
-	e = program_get(planner, &lower, &program);
-	if (!e)
-		e = shape_for_board(program, key, choice.staged_tile,
-			choice.eager ? room->eager_bytes : room->bulk_bytes,
-			&plan->shapes[MODE_STAGED]);
+	e = shape_for_board(program, key, choice.staged_tile,
+		choice.eager ? room->eager_bytes : room->bulk_bytes,
+		&plan->shapes[MODE_STAGED]);
 	if (!e && choice.eager)
 		shape_inline(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)

@@ -53,7 +53,7 @@ static bool is_eager(const struct choose_args *args, const struct row *row)
 	size_t stride = (args->bytes + 63) / 64 * 64;
 
 	limit = asked < 0 ? limit : (size_t)asked;
-	return args->bytes <= limit &&
+	return args->eager_bytes && args->bytes <= limit &&
 	       stride * eager_blocks(args->coll, args->rank_count) <= args->eager_bytes;
 }
 
@@ -103,8 +103,8 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	choice->staged = find(args, force ? forced : row->staged, row->many);
 	choice->depth = CHOOSE_STAGED_DEPTH;
 	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
-	/* the schedules named direct need no pipeline: the whole chunk is one tile */
-	if (strcmp(choice->direct->name, row->direct))
+	/* the schedules of the table need no pipeline: the whole chunk is one tile */
+	if (force || strcmp(choice->direct->name, row->direct))
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
 	return forced_check(forced);
 }

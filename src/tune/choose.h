@@ -21,7 +21,7 @@ struct choose_args {
 	enum coll coll;
 	uint32_t rank_count;
 	size_t bytes;	    /* of the vector, or of one rank's block */
-	size_t eager_bytes; /* room for staged data on a card */
+	size_t eager_bytes; /* room for staged data on a card; 0: never eager */
 };
 
 struct choice {
