@@ -48,7 +48,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_ZERO_COPY] = {"WEFT_ZERO_COPY", PARAM_INT, 1, 0, 1, .meaning =
 		"1: read peers' buffers in place where they can be reached"},
 	[PARAM_CMA] = {"WEFT_CMA", PARAM_INT, -2, -2, 1, .meaning =
-		"0: no cross-memory attach between processes; else where it is allowed and pays"},
+		"0: no cross-memory attach between processes; else for large calls where allowed"},
 	[PARAM_BOOT_TIMEOUT] = {"WEFT_BOOT_TIMEOUT_SEC", PARAM_INT, 120, 0, 1000000, .meaning =
 		"seconds that ranks wait for each other at the start; 0: for ever"},
 	[PARAM_TIMEOUT] = {"WEFT_TIMEOUT_SEC", PARAM_INT, 0, 0, 1000000, .meaning =
