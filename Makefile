@@ -24,7 +24,7 @@ test: build deps-test
 	$(CTEST) --test-dir build -LE long
 
 test-long: build deps-test
-	$(CTEST) --test-dir build -L long
+	$(CTEST) --test-dir build -C long -L long
 
 test-asan: deps-build deps-test
 	@$(call compile,asan)
@@ -58,7 +58,7 @@ clean:
 help:
 	@echo 'make            build the library and the tools into build/'
 	@echo 'make run        build, describe this machine, measure all_reduce on all cores'
-	@echo 'make test       build and test; test-long adds the long proofs'
+	@echo 'make test       build and test; test-long: the tests that need minutes and 14 GB'
 	@echo 'make test-asan  the same with address and undefined-behaviour sanitizers'
 	@echo 'make test-tsan  the same with the thread sanitizer; test-clang: with clang'
 	@echo 'make bench      compare with other libraries on this machine'

@@ -21,8 +21,10 @@ int main(void)
 	ncclComm_t comms[4];
 	pthread_t threads[4];
 
-	if (ncclCommInitAll(comms, 4, NULL) != ncclSuccess)
+	if (ncclCommInitAll(comms, 4, NULL) != ncclSuccess) {
+		fprintf(stderr, "%s\n", ncclGetLastError(NULL));
 		return 1;
+	}
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, rank_main, comms[i]);
 	for (int i = 0; i < 4; i++)

@@ -22,7 +22,7 @@ static const struct param_info table[PARAM_COUNT] = {
 		"what to log: VERSION, WARN, INFO or TRACE"},
 	[PARAM_DEBUG_SUBSYS] = {"NCCL_DEBUG_SUBSYS", PARAM_TEXT,
 		.text_fallback = "INIT,BOOTSTRAP,ENV", .meaning =
-		"comma list of what INFO shows, e.g. INIT,GRAPH or ALL; ^ in front: all but these"},
+		"comma list of what INFO shows, e.g. INIT,COLL or ALL; ^ in front: all but these"},
 	[PARAM_DEBUG_FILE] = {"NCCL_DEBUG_FILE", PARAM_TEXT, .meaning =
 		"file for the log instead of stdout; %h is the host, %p the process"},
 	[PARAM_DEBUG_TIMESTAMP_FORMAT] = {"NCCL_DEBUG_TIMESTAMP_FORMAT", PARAM_TEXT,
@@ -34,25 +34,25 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_CONF_FILE] = {"NCCL_CONF_FILE", PARAM_TEXT, .meaning =
 		"file of NAME=VALUE lines read instead of ~/.nccl.conf"},
 	[PARAM_COMM_ID] = {"NCCL_COMM_ID", PARAM_TEXT, .meaning =
-		"address:port at which rank 0 gathers the ranks; needed between hosts"},
+		"address:port at which rank 0 gathers the ranks"},
 	[PARAM_HOSTID] = {"NCCL_HOSTID", PARAM_TEXT, .meaning =
 		"text that tells this host from others, instead of its name and boot id"},
 	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
 		"0 or 1 overrides the blocking field of every communicator's config"},
 	[PARAM_ALGO] = {"NCCL_ALGO", PARAM_TEXT, .meaning =
-		"algorithms allowed: [function:][^]Ring,Tree,..;function:.."},
+		"no effect yet; WEFT_SCHEDULE names a schedule"},
 	[PARAM_CHECK_POINTERS] = {"NCCL_CHECK_POINTERS", PARAM_INT, 0, 0, 1, .meaning =
 		"1: check every buffer pointer of every call"},
 	[PARAM_SHM_DISABLE] = {"NCCL_SHM_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
-		"1: no shared memory between processes of a host"},
+		"no effect yet; processes of a host always share memory"},
 	[PARAM_ZERO_COPY] = {"WEFT_ZERO_COPY", PARAM_INT, 1, 0, 1, .meaning =
 		"1: read peers' buffers in place where they can be reached"},
 	[PARAM_CMA] = {"WEFT_CMA", PARAM_INT, -2, -2, 1, .meaning =
-		"cross-memory attach between processes: -2 automatic, 0 never, 1 always"},
+		"0: no cross-memory attach between processes; else for large calls where allowed"},
 	[PARAM_BOOT_TIMEOUT] = {"WEFT_BOOT_TIMEOUT_SEC", PARAM_INT, 120, 0, 1000000, .meaning =
 		"seconds that ranks wait for each other at the start; 0: for ever"},
 	[PARAM_TIMEOUT] = {"WEFT_TIMEOUT_SEC", PARAM_INT, 0, 0, 1000000, .meaning =
-		"seconds a collective may take before it fails; 0: no limit"},
+		"seconds without progress after which a call fails; 0: no limit"},
 	[PARAM_SPIN] = {"WEFT_SPIN", PARAM_INT, -1, -1, INT_MAX, .meaning =
 		"turns a waiting rank spins before it yields its core; -1 automatic"},
 	[PARAM_SCHEDULE] = {"WEFT_SCHEDULE", PARAM_TEXT, .meaning =
