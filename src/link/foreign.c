@@ -15,6 +15,8 @@ static enum err foreign_copy(
 
 		if (done < 0 && errno == EINTR)
 			continue;
+		if (!done)
+			errno = EFAULT;
 		if (done <= 0)
 			return err_set(errno == ESRCH ? ERR_REMOTE : ERR_SYSTEM,
 				"cannot copy %zu bytes %s process %u: %m (WEFT_CMA=0 "

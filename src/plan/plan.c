@@ -7,7 +7,7 @@
 enum {
 	CACHE_PLANS = 64, /* direct mapped */
 	CACHE_LINE = 64,
-	POSITION_MAX = 1 << 22 /* moves of one call; a position has 24 bits for them */
+	POSITION_MAX = (1 << 23) - 1 /* moves of one call: half of a position's 24 bits */
 };
 
 /* One lowered program, kept for the life of the planner. */
