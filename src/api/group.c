@@ -265,22 +265,24 @@ static enum err check_sim_info(const ncclSimInfo_t *info)
 	return OK;
 }
 
-/* There is no cost model behind it yet, and a made-up time would be believed. */
+/* Ends the group without running it. */
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 {
 	enum err e = check_sim_info(simInfo), left;
+	double us = 0;
 
 	left = group_leave("ncclGroupSimulateEnd");
 	if (left)
 		return result_of(left == ERR_AGAIN ? e : left);
 	e = e ? e : group.failed;
+	if (!e && group.jobs)
+		e = err_set(ERR_USAGE,
+			"ncclGroupSimulateEnd: making communicators cannot be estimated");
+	if (!e)
+		e = comm_estimate(group_calls(), group.call_count, &us);
 	group_clear();
-	if (e)
-		return result_of(e);
-	if (simInfo)
-		simInfo->estimatedTime = NCCL_UNDEF_FLOAT;
-	return result_of(err_set(ERR_USAGE, "ncclGroupSimulateEnd: there is no cost "
-					    "model for host memory; the group was "
-					    "dropped"));
+	if (!e && simInfo)
+		simInfo->estimatedTime = (float)us;
+	return result_of(e);
 }
 WEAK_TWIN(ncclGroupSimulateEnd);

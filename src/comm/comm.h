@@ -128,6 +128,9 @@ struct comm_call {
  * sends and receives side by side. On streams and non-blocking comms it only enqueues. */
 enum err comm_submit(const struct comm_call *calls, uint32_t count);
 
+/* About how many microseconds comm_submit() of these would take; nothing is run. */
+enum err comm_estimate(const struct comm_call *calls, uint32_t count, double *us);
+
 /* ---- memory ---- */
 
 /* Memory that ranks of other processes can map. */
