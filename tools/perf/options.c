@@ -163,6 +163,9 @@ static void parse_json(struct options *options)
 
 	if (length > 5 && !strcasecmp(optarg + length - 5, ".json"))
 		options->json_path = optarg;
+	else
+		fprintf(stderr, "-J %s does not end in .json: no file is written\n",
+			optarg);
 }
 
 /* What only a GPU has. A value of 0 asks for nothing, so it needs no word. */

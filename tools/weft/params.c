@@ -76,13 +76,13 @@ int command_params(int argc, char **argv)
 			"weft params: one name at most; see weft params --help\n");
 		return EXIT_USAGE;
 	}
-	printf("  %-28s %-20s %-20s %-12s %s\n", "name", "value", "default", "range",
-		"meaning");
 	for (int id = 0; id < PARAM_COUNT; id++) {
 		if (argc == 2 && !strcasestr(param_info((enum param)id)->name, argv[1]))
 			continue;
+		if (!shown++)
+			printf("  %-28s %-20s %-20s %-12s %s\n", "name", "value",
+				"default", "range", "meaning");
 		print_row((enum param)id);
-		shown++;
 	}
 	if (shown)
 		return EXIT_GOOD;

@@ -71,13 +71,14 @@ int sched_list(int argc, char **argv)
 	const struct sched_kind *kind;
 	int shown = 0;
 
-	printf("%-15s %-15s %6s  %s\n", "collective", "schedule", "ranks", "how it goes");
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
 		if (argc > 1 && strcmp(argv[1], coll_name(kind->coll)))
 			continue;
+		if (!shown++)
+			printf("%-15s %-15s %6s  %s\n", "collective", "schedule", "ranks",
+				"how it goes");
 		printf("%-15s %-15s %6u  %s\n", coll_name(kind->coll), kind->name,
 			kind->rank_max, kind->summary);
-		shown++;
 	}
 	if (shown)
 		return EXIT_GOOD;
