@@ -42,6 +42,7 @@ struct call_sign {
 /* References to a rank's buffers; see ref.h. */
 struct card_refs {
 	uint64_t in, out, scalar;
+	uint32_t mode; /* rank 0's: which way it would go where there are two */
 };
 
 struct card {

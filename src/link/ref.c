@@ -162,9 +162,14 @@ uint64_t ref_make_foreign(const void *ptr)
 	return kind_foreign << KIND_SHIFT | ((uint64_t)(uintptr_t)ptr & offset_mask);
 }
 
+bool ref_needs_kernel(uint64_t ref)
+{
+	return ref >> KIND_SHIFT == kind_foreign;
+}
+
 bool ref_is_foreign(const struct ref_table *table, uint32_t rank, uint64_t ref)
 {
-	return ref >> KIND_SHIFT == kind_foreign && !table->peers[rank].same_process;
+	return ref_needs_kernel(ref) && !table->peers[rank].same_process;
 }
 
 static void peer_refresh(struct ref_table *table, uint32_t rank, uint32_t directory)

@@ -14,7 +14,8 @@
 
 struct ref_table;
 
-enum { REF_NONE = 0 };
+/* Nothing that can be reached; and nothing that anyone would want to reach. */
+enum { REF_NONE = 0, REF_UNUSED = 1 };
 
 /* One table per communicator and rank. `zero_copy` false makes every reference REF_NONE
  * for peers in other processes. */
@@ -29,6 +30,9 @@ uint64_t ref_make(
 
 /* A reference the kernel must follow: for memory ref_make() has none for. */
 uint64_t ref_make_foreign(const void *ptr);
+
+/* Is it one of those? */
+bool ref_needs_kernel(uint64_t ref);
 
 /* Is it one of those, seen from here? Then ref_follow() gives the address there. */
 bool ref_is_foreign(const struct ref_table *table, uint32_t rank, uint64_t ref);

@@ -7,6 +7,7 @@
 enum {
 	CACHE_PLANS = 64, /* direct mapped */
 	CACHE_LINE = 64,
+	TRIALS = 4,
 	POSITION_MAX = (1 << 23) - 1 /* moves of one call: half of a position's 24 bits */
 };
 
@@ -295,6 +296,28 @@ enum err plan_get(
 
 	*plan = slot;
 	return key_equal(&slot->key, key) ? OK : plan_replace(planner, key, slot);
+}
+
+enum lower_mode plan_next_mode(const struct plan *plan)
+{
+	const struct trial *trial = &plan->trial;
+
+	if (trial->count[MODE_STAGED] < TRIALS)
+		return MODE_STAGED;
+	if (trial->count[MODE_DIRECT] < TRIALS)
+		return MODE_DIRECT;
+	return trial->best_ns[MODE_STAGED] < trial->best_ns[MODE_DIRECT] ? MODE_STAGED
+									 : MODE_DIRECT;
+}
+
+void plan_note(struct planner *planner, const struct plan *plan, enum lower_mode mode,
+	uint64_t ns)
+{
+	struct trial *trial = &planner->plans[key_slot(&plan->key)].trial;
+
+	if (!trial->count[mode] || ns < trial->best_ns[mode])
+		trial->best_ns[mode] = ns;
+	trial->count[mode]++;
 }
 
 size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile)

@@ -30,11 +30,18 @@ struct shape {
 	uint32_t tile_count;
 };
 
+/* Times of one plan run both ways, where both are possible. */
+struct trial {
+	uint32_t count[2]; /* by enum lower_mode */
+	uint64_t best_ns[2];
+};
+
 struct plan {
 	struct plan_key key;
 	bool eager;
 	size_t in_bytes, out_bytes; /* of this rank's buffers; 0: it has none */
 	uint64_t sign;		    /* ranks with the same sign run the same programs */
+	struct trial trial;
 	struct shape
 		shapes[2]; /* by enum lower_mode; an eager plan has only the staged one */
 };
@@ -62,6 +69,11 @@ void planner_destroy(struct planner *planner);
 /* The plan for a key. Borrowed; valid until the next plan_get() on this planner. */
 enum err plan_get(
 	struct planner *planner, const struct plan_key *key, const struct plan **plan);
+
+/* Where staged and direct can both run: each is tried a few times, then the faster. */
+enum lower_mode plan_next_mode(const struct plan *plan);
+void plan_note(struct planner *planner, const struct plan *plan, enum lower_mode mode,
+	uint64_t ns);
 
 /* Bytes of tile `tile` of `chunk`; 0 when the chunk ends before it. */
 size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile);

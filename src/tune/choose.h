@@ -15,7 +15,7 @@
 #include "sched/catalog.h"
 
 /* A staged tile should stay in the second-level cache with its neighbours. */
-enum { CHOOSE_STAGED_TILE = 64 << 10, CHOOSE_STAGED_DEPTH = 2 };
+enum { CHOOSE_STAGED_TILE = 512 << 10, CHOOSE_STAGED_DEPTH = 2 };
 
 struct choose_args {
 	enum coll coll;

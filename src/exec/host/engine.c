@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/param.h"
 #include "exec/host/foreign_move.h"
 #include "exec/host/move.h"
@@ -11,9 +12,6 @@
 /* Staged positions of a call that could have been direct lie above all direct ones, so an
  * early announcement of the latter is never taken for the former. */
 static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
-
-/* A card reference to a buffer this rank does not have in this collective. */
-static const uint64_t ref_unused = ~(uint64_t)0;
 
 enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
 /* Each piece of foreign memory is a system call, and there are n of them. */
@@ -331,7 +329,7 @@ static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *d
 	const void *buffer = space == SPACE_IN ? call->spec->in : call->spec->out;
 	uint64_t ref;
 
-	ref = bytes ? ref_make(call->engine->refs, buffer, bytes, directory) : ref_unused;
+	ref = bytes ? ref_make(call->engine->refs, buffer, bytes, directory) : REF_UNUSED;
 	/* a system call for each piece pays from a certain size on */
 	if (ref == REF_NONE && call->engine->foreign &&
 		call->plan->shapes[MODE_DIRECT].chunk_bytes >=
@@ -351,6 +349,7 @@ static void call_arrive(struct host_call *call, struct card *card)
 	card->refs.in = buffer_ref(call, SPACE_IN, &directory);
 	card->refs.out = buffer_ref(call, SPACE_OUT, &directory);
 	card->refs.scalar = engine->buffers[engine->rank].scalar.bits;
+	card->refs.mode = plan_next_mode(call->plan);
 	card->directory = directory;
 	if (card->refs.in != REF_NONE && card->refs.out != REF_NONE)
 		lead = lane_lead(direct, 0);
@@ -463,32 +462,52 @@ static enum err follow_all(struct host_call *call, const struct program *program
 	return call->foreign ? bounce_reserve(engine) : OK;
 }
 
-/* Everyone is here: direct if everyone's buffers can be reached, staged otherwise. All
+/* What all cards together allow. Where only the kernel can reach a buffer there are two
+ * ways, and which is faster depends on the machine: rank 0 tries both and says. All
  * ranks read the same cards, so all decide alike. */
-static enum err mode_settle(struct host_call *call)
+static enum lower_mode cards_mode(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
-	bool reachable = true;
-	enum err e = OK;
+	bool reachable = true, kernel = false;
 
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
 		const struct card *card = board_card(engine->board, rank, call->number);
 		struct card_refs refs = card->refs;
 
 		reachable = reachable && refs.in != REF_NONE && refs.out != REF_NONE;
+		kernel = kernel || ref_needs_kernel(refs.in) ||
+			 ref_needs_kernel(refs.out);
 		if (rank != engine->rank)
 			engine->buffers[rank] = (struct host_buffers){
 				.scalar = {.bits = refs.scalar}};
 	}
-	call->shape = &call->plan->shapes[reachable ? MODE_DIRECT : MODE_STAGED];
+	if (!reachable)
+		return MODE_STAGED;
+	if (!kernel)
+		return MODE_DIRECT;
+	if (!engine->rank)
+		call->trial_ns = clock_ns();
+	return board_card(engine->board, 0, call->number)->refs.mode == MODE_STAGED
+		       ? MODE_STAGED
+		       : MODE_DIRECT;
+}
+
+/* Everyone is here: choose the way, and find the buffers if it leads through them. */
+static enum err mode_settle(struct host_call *call)
+{
+	struct host_engine *engine = call->engine;
+	bool direct = cards_mode(call) == MODE_DIRECT;
+	enum err e = OK;
+
+	call->shape = &call->plan->shapes[direct ? MODE_DIRECT : MODE_STAGED];
 	/* who gave up after it arrived may have freed what it showed */
-	if (reachable)
+	if (direct)
 		e = host_failed_check(engine);
-	if (reachable && !e)
+	if (direct && !e)
 		e = follow_all(call, call->shape->program);
 	if (!e)
 		e = scratch_reserve(engine, call->shape);
-	if (reachable) /* announced in call_arrive() */
+	if (direct) /* announced in call_arrive() */
 		call->lanes[0].move = lane_lead(call->shape->program, 0);
 	call->phase = PHASE_RUN;
 	return e;
@@ -570,6 +589,7 @@ enum err host_call_start(
 	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
 	call->error = OK;
 	call->announced = false;
+	call->trial_ns = 0;
 	call->foreign = false;
 	call_block(call, engine->rank, 0, 0);
 	call->streaming = is_streaming(call);
@@ -609,6 +629,9 @@ enum err host_call_step(struct host_call *call)
 			return call->error ? call->error : ERR_AGAIN;
 		call->phase = PHASE_DONE;
 		host_call_leave(call);
+		if (call->trial_ns)
+			plan_note(call->engine->planner, call->plan,
+				call->shape->program->mode, clock_ns() - call->trial_ns);
 		/* the next card's line: have it ready to be written */
 		__builtin_prefetch(board_card(call->engine->board, call->engine->rank,
 					   call->number + 1),

@@ -50,8 +50,10 @@ struct host_call {
 	const struct plan *plan;
 	const struct shape *shape; /* set once the mode is known */
 	struct fold_rule rule;
-	bool foreign;	       /* some buffer in use is foreign */
-	bool streaming;	       /* outputs are too large for the caches to keep */
+	bool foreign;	   /* some buffer in use is foreign */
+	uint64_t trial_ns; /* when a call began that is timed for plan_note(); 0: it is
+			      not */
+	bool streaming;	   /* outputs are too large for the caches to keep */
 	uint64_t number, base; /* call number; position zero of this call */
 	enum host_phase phase;
 	uint32_t patience; /* looks at a position before giving way to other jobs */
