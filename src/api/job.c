@@ -1,5 +1,6 @@
 #include "api/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,6 +171,9 @@ static void chain_run(struct job *head, enum err refused)
 		bool made_child = job->child;
 
 		job_settle(job, refused ? refused : perform(job));
+		if (job->result && !head->sentence[0])
+			snprintf(
+				head->sentence, sizeof(head->sentence), "%s", err_last());
 		if (!made_child && !parent_result)
 			parent_result = job->result;
 	}
@@ -281,6 +285,8 @@ enum err job_run_all(struct job *jobs)
 		next = waited->next;
 		if (waited->has_thread)
 			pthread_join(waited->thread, NULL);
+		if (waited->sentence[0])
+			err_adopt(waited->sentence);
 		e = chain_free(waited);
 		result = e ? e : result;
 	}

@@ -35,6 +35,7 @@ struct job {
 
 	/* of the first in a chain */
 	bool entered_parent, holds_parent, has_thread;
+	char sentence[ERR_TEXT_BYTES]; /* of its first failure, for whoever waits */
 	pthread_t thread;
 
 	struct comm_init_args init; /* JOB_INIT; JOB_GROW: ids, rank_count */

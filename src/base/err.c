@@ -9,21 +9,19 @@
 
 #include "base/log.h"
 
-enum { TEXT_BYTES = 512 };
-
 /* The newest sentence of the whole process, for a thread that itself saw no failure: a
  * helper thread fails, the application's thread asks. Guarded by `lock`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char newest[TEXT_BYTES];
+static char newest[ERR_TEXT_BYTES];
 
 /* This thread's own sentence or, while `is_own` is false, its copy of `newest`. */
-static _Thread_local char text[TEXT_BYTES];
+static _Thread_local char text[ERR_TEXT_BYTES];
 static _Thread_local bool is_own;
 
 enum err err_set(enum err code, const char *format, ...)
 {
 	int saved = errno;
-	char fresh[TEXT_BYTES];
+	char fresh[ERR_TEXT_BYTES];
 	va_list args;
 
 	/* An argument may be err_last() itself, hence not straight into `text`. */
@@ -38,6 +36,12 @@ enum err err_set(enum err code, const char *format, ...)
 	log_warn("%s", fresh);
 	errno = saved;
 	return code;
+}
+
+void err_adopt(const char *sentence)
+{
+	snprintf(text, sizeof(text), "%s", sentence);
+	is_own = true;
 }
 
 const char *err_last(void)

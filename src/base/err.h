@@ -7,6 +7,8 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+enum { ERR_TEXT_BYTES = 512 };
+
 enum err {
 	OK = 0,
 	ERR_CUDA = 1,
@@ -23,6 +25,10 @@ enum err {
 /* Format a sentence, keep it for err_last(), log it once at WARN, return `code`. */
 enum err err_set(enum err code, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Make another thread's sentence this thread's own: it did our work, and has logged it.
+ */
+void err_adopt(const char *sentence);
 
 /* The newest sentence of this thread, else of the process; "" when nothing failed. */
 const char *err_last(void);

@@ -5,6 +5,7 @@
  */
 #include "comm/comm.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -62,8 +63,10 @@ static uint64_t hash_text(const char *text)
 	return hash;
 }
 
-/* The host's name and boot: two containers of one machine differ only in the name. */
-static uint64_t host_identity(char *host, size_t room)
+/* The host's name and boot: two containers of one machine differ only in the name. A
+ * system without the file is known by its name alone; one that only cannot open it now
+ * must not pass for another host. */
+static enum err host_identity(char *host, size_t room, uint64_t *identity)
 {
 	const char *forced = param_text(PARAM_HOSTID);
 	char boot[64] = "", text[256];
@@ -72,16 +75,21 @@ static uint64_t host_identity(char *host, size_t room)
 	if (gethostname(host, room))
 		snprintf(host, room, "unknown");
 	host[room - 1] = 0;
-	if (forced)
-		return hash_text(forced);
+	if (forced) {
+		*identity = hash_text(forced);
+		return OK;
+	}
 	file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!file && errno != ENOENT && errno != EACCES)
+		return err_set(ERR_SYSTEM, "cannot tell which host this is: %m");
 	if (file) {
 		if (!fgets(boot, sizeof(boot), file))
 			boot[0] = 0;
 		fclose(file);
 	}
 	snprintf(text, sizeof(text), "%s%s", host, boot);
-	return hash_text(text);
+	*identity = hash_text(text);
+	return OK;
 }
 
 static enum err records_check(
@@ -190,18 +198,20 @@ static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 		.record = &mine,
 		.record_bytes = sizeof(mine),
 		.abort = &comm->abort};
-	enum err e = OK;
+	enum err e;
 
 	if (!records)
 		return err_set(
 			ERR_SYSTEM, "no memory to meet %u ranks", args->rank_count);
-	mine.host_hash = host_identity(mine.host, sizeof(mine.host));
-	if (args->rank == 0) {
+	e = host_identity(mine.host, sizeof(mine.host), &mine.host_hash);
+	if (!e && args->rank == 0)
 		e = board_create(args->rank_count, &comm->board);
-		if (!e)
-			mine.board = board_address(comm->board);
-	}
-	if (!e)
+	if (!e && args->rank == 0)
+		mine.board = board_address(comm->board);
+	/* The others must not wait for a rank that will not come. */
+	if (e)
+		boot_id_drop(&args->ids[0]);
+	else
 		e = boot_meet(&boot, records);
 	if (!e)
 		e = records_check(records, args->rank_count, args->rank);

@@ -50,11 +50,18 @@ static rlim_t first_free(void)
 	return (rlim_t)fd;
 }
 
+/* A code that says what is short or who failed, with its sentence. */
 static bool is_clean(ncclResult_t got)
 {
-	return got == ncclSuccess || ((got == ncclSystemError || got == ncclRemoteError ||
-					      got == ncclTimeout) &&
-					     ncclGetLastError(NULL)[0]);
+	bool clean = got == ncclSuccess ||
+		     ((got == ncclSystemError || got == ncclRemoteError ||
+			      got == ncclTimeout) &&
+			     ncclGetLastError(NULL)[0]);
+
+	if (!clean)
+		fprintf(stderr, "%s: '%s'\n", ncclGetErrorString(got),
+			ncclGetLastError(NULL));
+	return clean;
 }
 
 /* A whole life in one process; every step may fail. True when none did. */
@@ -122,6 +129,8 @@ static void descriptors_main(struct rank *rank)
 		failures += !live();
 		limit(RLIMIT_NOFILE, before);
 		settle_threads();
+		for (int i = 0; i < 1000 && entries("/proc/self/fd") > fds; i++)
+			usleep(5000);
 		if (entries("/proc/self/fd") > fds)
 			fprintf(stderr, "%d descriptors were %d\n",
 				entries("/proc/self/fd"), fds);
