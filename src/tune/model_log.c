@@ -114,29 +114,31 @@ void model_log_table(const struct model *model)
 		model_table(model, log_line, NULL);
 }
 
+/* NCCL prints the matrix as one text of many lines; our log keeps to one line each. */
 void model_log_matrix(const struct model_rules *rules)
 {
 	struct text text = {0};
 
 	if (!rules->algo_set && !rules->proto_set)
 		return;
-	put(&text, "\n     Function | ");
+	log_info(LOG_ENV, "Enabled NCCL Func/Proto/Algo Matrix:");
+	put(&text, "     Function | ");
 	for (int p = 0; p < PROTO_COUNT; p++)
 		put(&text, "%8s  ", proto_name((enum proto)p));
 	put(&text, " | ");
 	for (int a = 0; a < ALGO_COUNT; a++)
 		put(&text, "%13s  ", algo_name((enum algo)a));
-	put(&text, "\n");
+	log_info(LOG_ENV, "%s", text.bytes);
 	for (int f = 0; f < MODEL_FUNCS; f++) {
+		text.used = 0;
 		put(&text, "%13s | ", model_func_name((enum model_func)f));
 		for (int p = 0; p < PROTO_COUNT; p++)
 			put(&text, "%8d  ", rules->proto[f][p]);
 		put(&text, " | ");
 		for (int a = 0; a < ALGO_COUNT; a++)
 			put(&text, "%13d  ", rules->algo[f][a]);
-		put(&text, "\n");
+		log_info(LOG_ENV, "%s", text.bytes);
 	}
-	log_info(LOG_ENV, "Enabled NCCL Func/Proto/Algo Matrix:%s", text.bytes);
 }
 
 void model_log_thresholds(const struct model *model)
