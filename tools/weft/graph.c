@@ -35,7 +35,8 @@ static void usage(FILE *file)
 		"NCCL_GRAPH_DUMP_FILE\n"
 		"--pods PxG        what it costs to run each machine as P pods of G "
 		"GPUs\n"
-		"--better          search without a budget: is there a better graph?\n\n"
+		"--better          search with a far larger budget: is there a better "
+		"graph?\n\n"
 		"example: weft graph dgx-h100.xml --nodes 2\n"
 		"example: weft graph dgx-h100.xml --pods 8x1\n");
 }

@@ -17,7 +17,7 @@ void graph_text(const struct graph_job *job, const struct graph_args *args);
 /* The machine whole against the machine in pods, side by side. */
 enum err graph_pods(struct graph_job *job, const struct graph_args *args);
 
-/* Search without a budget, and say where that finds more. */
+/* Search with a far larger budget, and say where that finds more. */
 enum err graph_better(struct graph_job *job);
 
 /* "ring", "CollNet chain". */

@@ -55,7 +55,7 @@ enum err graph_better(struct graph_job *job)
 			better += tell(d, &bounded->domains[d]->set.graphs[g],
 				&job->decision->domains[d]->set.graphs[g]);
 	if (!better)
-		printf("no better graph exists: a search without budget finds none\n");
+		printf("no better graph: a search with a far larger budget finds none\n");
 	decision_free(bounded);
 	return OK;
 }

@@ -1,8 +1,9 @@
 /* The latency-bandwidth table, and what it chooses for every size. */
+#include "base/dtype.h"
 #include "weft/graph_json.h"
 
-/* nccl-tests' sizes: 8 bytes to 8 GiB. The numbers of types and operators are NCCL's. */
-enum { SIZE_FIRST = 3, SIZE_LAST = 33, TYPE_INT8 = 0, TYPE_FLOAT32 = 7, OP_SUM = 0 };
+/* nccl-tests' sizes: 8 bytes to 8 GiB. */
+enum { SIZE_FIRST = 3, SIZE_LAST = 33 };
 
 static json_t *max_threads(const struct model *model)
 {
@@ -50,12 +51,13 @@ json_t *graph_json_tuning(const struct model *model)
 
 static json_t *choice_json(const struct model *model, const struct model_call *call)
 {
+	struct model_call rounded = *call;
 	json_t *object = json_object();
 	struct model_choice choice;
 
 	json_object_set_new(object, "size", json_integer((json_int_t)call->bytes));
-	/* A rank alone copies; there is nothing to choose. */
-	if (model->cluster->rank_count < 2 || model_choose(model, call, &choice)) {
+	rounded.bytes = model_round(model, call);
+	if (!rounded.bytes || model_choose(model, &rounded, &choice)) {
 		json_object_set_new(object, "algo", json_null());
 		return object;
 	}
@@ -80,12 +82,12 @@ json_t *graph_json_choices(const struct model *model)
 			    "ncclGetAlgoInfo nMaxChannels; channelsUsed = after "
 			    "scheduleCollTasksToPlan for a lone op"));
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		struct model_call call = {.func = order[i], .pipe_ops = 1, .op = OP_SUM};
+		struct model_call call = {.func = order[i],
+			.pipe_ops = 1,
+			.type = DTYPE_FLOAT32,
+			.op = REDOP_SUM};
 		json_t *list = json_array();
 
-		call.type = order[i] == MODEL_ALL_GATHER || order[i] == MODEL_BROADCAST
-				    ? TYPE_INT8
-				    : TYPE_FLOAT32;
 		for (int bit = SIZE_FIRST; bit <= SIZE_LAST; bit++) {
 			call.bytes = (uint64_t)1 << bit;
 			json_array_append_new(list, choice_json(model, &call));

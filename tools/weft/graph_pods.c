@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "weft/graph.h"
 
-enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 26, TYPE_FLOAT32 = 7 };
+enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 26 };
 
 /* How a ring's neighbours reach each other. */
 struct reach {
@@ -94,7 +95,7 @@ static enum err choose(
 	struct model_call call = {.func = MODEL_ALL_REDUCE,
 		.bytes = bytes,
 		.pipe_ops = 1,
-		.type = TYPE_FLOAT32};
+		.type = DTYPE_FLOAT32};
 
 	return model_choose(model, &call, choice);
 }
