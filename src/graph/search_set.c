@@ -38,7 +38,18 @@ static void ask(const struct topo *topo, struct graph_set *set, enum graph_id id
 	graph->gpu_count = (int)topo->counts[TOPO_GPU];
 }
 
-/* Multicast needs an NVSwitch, GPUs of sm 90, at least two, and a rank on each. */
+/* Several ranks on one device. */
+static bool is_shared(const struct topo_node *dev)
+{
+	uint32_t ranks = 0;
+
+	for (uint32_t i = 0; i < dev->link_count; i++)
+		ranks += dev->links[i].to->kind == TOPO_GPU;
+	return ranks > 1;
+}
+
+/* Multicast needs an NVSwitch, GPUs of sm 90, at least two, and no rank beside another on
+ * one of them. */
 static bool can_nvls(const struct topo *topo)
 {
 	uint32_t count = topo->counts[TOPO_GPU];
@@ -46,7 +57,10 @@ static bool can_nvls(const struct topo *topo)
 	for (uint32_t g = 0; g < count; g++)
 		if (topo_gpu_at(topo, g)->gpu.sm < 90)
 			return false;
-	return topo->counts[TOPO_NVS] && count >= 2 && count == topo->counts[TOPO_DEV];
+	for (uint32_t d = 0; d < topo->counts[TOPO_DEV]; d++)
+		if (is_shared(topo->nodes[TOPO_DEV][d]))
+			return false;
+	return topo->counts[TOPO_NVS] && count >= 2;
 }
 
 /* CollNet graphs are told even where no plugin does collectives, as what they would be:
