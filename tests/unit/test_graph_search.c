@@ -187,6 +187,64 @@ static void check_graph(struct run *run, const struct graph *ours)
 	check_channels(run, graph, ours);
 }
 
+static void check_link(struct run *run, const struct topo_node *from,
+	const struct topo_link *link, json_t *theirs)
+{
+	char a[TOPO_LABEL_MAX], b[TOPO_LABEL_MAX], text[160];
+	const char *parts[3] = {"", "", ""};
+	float bw = (float)json_number_value(json_array_get(theirs, 3));
+
+	for (size_t i = 0; i < 3 && theirs; i++)
+		parts[i] = json_string_value(json_array_get(theirs, i));
+	topo_label(from, a);
+	topo_label(link->to, b);
+	snprintf(text, sizeof(text), "%s %s %s %.9g, NCCL %s %s %s %.9g", a, b,
+		link_name(link->type), (double)link->bw, parts[0], parts[1], parts[2],
+		(double)bw);
+	note(run, "links", "left",
+		!strcmp(a, parts[0]) && !strcmp(b, parts[1]) &&
+			!strcmp(link_name(link->type), parts[2]) && link->bw == bw,
+		text);
+}
+
+/* What the search left on the links, to the last bit: every subtraction leaves its trace
+ * there, so equal links mean an equal search, step by step. */
+static void check_links(struct run *run)
+{
+	json_t *links = json_object_get(json_object_get(run->root, "system"), "links");
+	size_t at = 0;
+
+	for (int kind = 0; kind < TOPO_KINDS; kind++)
+		for (uint32_t i = 0; i < run->topo->counts[kind]; i++) {
+			const struct topo_node *node = run->topo->nodes[kind][i];
+
+			for (uint32_t l = 0; l < node->link_count; l++, at++)
+				check_link(run, node, &node->links[l],
+					json_array_get(links, at));
+		}
+	note(run, "links", "count", at == json_array_size(links), "not as many");
+}
+
+/* Whatever was found: all GPUs once in each channel, over NETs that exist. */
+static void check_sane(const struct run *run, const struct graph *graph)
+{
+	for (int c = 0; c < graph->channel_count; c++) {
+		bool seen[TOPO_GPUS_MAX] = {0};
+		int count = graph->id == GRAPH_NVLS ? 1 : graph->gpu_count;
+
+		for (int i = 0; i < count; i++) {
+			int gpu = topo_gpu_of_rank(run->topo, graph->intra[c][i]);
+
+			TRUE(gpu >= 0 && !seen[gpu]);
+			seen[gpu] = true;
+		}
+		for (int i = 0; i < 2 && run->topo->is_inter; i++)
+			TRUE(topo_net_of_id(run->topo, graph->inter[c][i]) >= 0);
+	}
+	for (uint32_t g = 0; g < run->topo->counts[TOPO_GPU]; g++)
+		EQ(topo_gpu_at(run->topo, g)->used, 0);
+}
+
 static double now_ms(void)
 {
 	struct timespec time;
@@ -210,8 +268,11 @@ static struct tally check_file(const char *data, const char *file)
 	start = now_ms();
 	EQ(graph_set_search(run.topo, &options, &run.set), OK);
 	run.tally.ms = now_ms() - start;
-	for (int g = 0; g < GRAPH_COUNT; g++)
+	for (int g = 0; g < GRAPH_COUNT; g++) {
 		check_graph(&run, &run.set.graphs[g]);
+		check_sane(&run, &run.set.graphs[g]);
+	}
+	check_links(&run);
 	printf("%-60s fields %d/%d channels %d/%d %.2f ms\n", file, run.tally.equal,
 		run.tally.equal + run.tally.different,
 		run.tally.channels - run.tally.other_channels, run.tally.channels,
