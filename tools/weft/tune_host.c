@@ -52,11 +52,14 @@ static const char *direct_name(const struct choice *choice)
 	return choice->eager ? "-" : choice->direct->name;
 }
 
-static void print_tile(size_t bytes)
+/* "-" where there is nothing to cut, "whole" where it is not cut. */
+static void print_tile(size_t bytes, bool any)
 {
 	char text[TUNE_SIZE_TEXT] = "whole";
 
-	if (bytes)
+	if (!any)
+		snprintf(text, sizeof(text), "-");
+	else if (bytes)
 		tune_size_text(bytes, text);
 	printf("  %9s", text);
 }
@@ -71,9 +74,9 @@ static void print_stretches(enum coll coll, const struct stretch *stretches, int
 		tune_size_text(s->last, last);
 		printf("%-14s  %9s to %-9s  %-5s  %-14s", i ? "" : coll_name(coll), first,
 			last, s->choice.eager ? "eager" : "-", direct_name(&s->choice));
-		print_tile(s->choice.direct_tile);
+		print_tile(s->choice.direct_tile, !s->choice.eager);
 		printf("  %-14s", s->choice.staged->name);
-		print_tile(s->choice.staged_tile);
+		print_tile(s->choice.staged_tile, true);
 		printf("\n");
 	}
 }
