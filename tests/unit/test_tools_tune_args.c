@@ -52,6 +52,8 @@ static void taken(void)
 	TRUE(parse("a --algo ring --proto ^LL --collnet --mnnvl 18"));
 	EQ_STR(args.algo, "ring");
 	EQ(args.mnnvl_hosts, 18);
+	TRUE(parse("a --no-nic-fusion --no-nvml-p2p"));
+	TRUE(args.no_nic_fusion && args.no_nvml_p2p);
 	TRUE(parse("a --coll ReduceScatter"));
 	TRUE(parse("--coll alltoall"));
 }
@@ -60,8 +62,8 @@ static void refused(void)
 {
 	static const char *const lines[] = {"--nodes 0 a", "--nodes x a",
 		"--nodes 99999999 a", "-n 0", "-n 2 a", "--nodes 2", "--table",
-		"--algo ring", "a --type int", "a --op xor", "a --coll all", "--nonsense",
-		"a --coll", "a --mnnvl -1"};
+		"--algo ring", "--no-nvml-p2p", "a --type int", "a --op xor",
+		"a --coll all", "--nonsense", "a --coll", "a --mnnvl -1"};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (parse(lines[i])) {

@@ -11,7 +11,9 @@ static void usage(FILE *file)
 	fprintf(file,
 		"usage: weft tune FILE.xml|INSTANCE... [--nodes N] [--coll COLLECTIVE]\n"
 		"                 [--type TYPE] [--op OP] [--algo LIST] [--proto LIST]\n"
-		"                 [--collnet] [--mnnvl K] [--table] [--json]\n"
+		"                 [--collnet] [--mnnvl K] [--no-nic-fusion] "
+		"[--no-nvml-p2p]\n"
+		"                 [--table] [--json]\n"
 		"       weft tune [-n RANKS] [--coll COLLECTIVE] [--json]\n\n"
 		"What NCCL 2.30 chooses on N such machines, for sizes from 8 bytes to 8 "
 		"GiB: algorithm,\n"
@@ -24,6 +26,8 @@ static void usage(FILE *file)
 		"--algo, --proto what is allowed, as NCCL_ALGO and NCCL_PROTO\n"
 		"--collnet       as if a CollNet plugin were on every NIC\n"
 		"--mnnvl K       NVLink domains of K machines\n"
+		"--no-nic-fusion every port of a NIC is a device of its own\n"
+		"--no-nvml-p2p   as if NVML said no to P2P, as on GeForce\n"
 		"--table         also the model's latencies and bandwidths\n"
 		"-n RANKS        ranks on this host; one per core unless said\n\n"
 		"example: weft tune dgx-h100.xml --nodes 2 --coll all_reduce\n"
@@ -70,6 +74,10 @@ int command_tune(int argc, char **argv)
 	job.args.host_count = args.hosts;
 	job.args.mnnvl_hosts = args.mnnvl_hosts;
 	job.args.collnet = args.collnet;
+	if (args.no_nic_fusion)
+		job.args.rules.merge_nics = false;
+	if (args.no_nvml_p2p)
+		job.args.rules.nvml_p2p_ok = false;
 	e = args.name_count ? machines_tune(&args, &job) : tune_host(&args);
 	graph_job_fini(&job);
 	if (!e)

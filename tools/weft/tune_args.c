@@ -22,7 +22,9 @@ enum flag {
 	FLAG_ALGO,
 	FLAG_PROTO,
 	FLAG_TABLE,
-	FLAG_COLLNET
+	FLAG_COLLNET,
+	FLAG_NO_FUSION,
+	FLAG_NO_P2P
 };
 
 static bool refuse(const char *flag, const char *how)
@@ -96,7 +98,7 @@ static bool parse_op(struct tune_args *args)
 	return refuse("--op", "give sum, prod, max, min, avg or mulsum");
 }
 
-static bool parse_flag(struct tune_args *args, int flag)
+static bool parse_value(struct tune_args *args, int flag)
 {
 	switch (flag) {
 	case FLAG_RANKS:
@@ -119,6 +121,14 @@ static bool parse_flag(struct tune_args *args, int flag)
 	case FLAG_PROTO:
 		args->proto = optarg;
 		return true;
+	default: /* getopt has said what is wrong */
+		return false;
+	}
+}
+
+static bool parse_flag(struct tune_args *args, int flag)
+{
+	switch (flag) {
 	case FLAG_JSON:
 		args->json = true;
 		return true;
@@ -128,9 +138,22 @@ static bool parse_flag(struct tune_args *args, int flag)
 	case FLAG_COLLNET:
 		args->collnet = true;
 		return true;
-	default: /* getopt has said what is wrong */
-		return false;
+	case FLAG_NO_FUSION:
+		args->no_nic_fusion = true;
+		return true;
+	case FLAG_NO_P2P:
+		args->no_nvml_p2p = true;
+		return true;
+	default:
+		return parse_value(args, flag);
 	}
+}
+
+/* Does anything but -n, --coll and --json stand there? */
+static bool is_about_machines(const struct tune_args *args)
+{
+	return args->hosts || args->mnnvl_hosts || args->algo || args->proto ||
+	       args->table || args->collnet || args->no_nic_fusion || args->no_nvml_p2p;
 }
 
 /* What belongs to machines and what to this host. */
@@ -139,12 +162,9 @@ static bool agrees(const struct tune_args *args)
 	if (args->name_count && args->ranks)
 		fprintf(stderr, "weft tune: -n counts ranks on this host; machines have "
 				"one per GPU\n");
-	else if (!args->name_count &&
-		 (args->hosts || args->mnnvl_hosts || args->algo || args->proto ||
-			 args->table || args->collnet))
-		fprintf(stderr,
-			"weft tune: --nodes, --mnnvl, --algo, --proto, --table "
-			"and --collnet are about machines; name one, or 'this'\n");
+	else if (!args->name_count && is_about_machines(args))
+		fprintf(stderr, "weft tune: on this host's memory only -n, --coll and "
+				"--json are taken; name a machine, or 'this'\n");
 	else
 		return true;
 	return false;
@@ -163,6 +183,8 @@ bool tune_args_parse(struct tune_args *args, int argc, char **argv)
 		{"json", no_argument, 0, FLAG_JSON},
 		{"table", no_argument, 0, FLAG_TABLE},
 		{"collnet", no_argument, 0, FLAG_COLLNET},
+		{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
+		{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
 		{0, 0, 0, 0},
 	};
 	int flag;

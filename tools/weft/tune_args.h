@@ -19,7 +19,7 @@ struct tune_args {
 	const char *coll;	  /* borrowed; NULL all */
 	int type, op;		  /* enum dtype, enum redop */
 	const char *algo, *proto; /* borrowed lists as NCCL_ALGO and NCCL_PROTO */
-	bool json, table, collnet;
+	bool json, table, collnet, no_nic_fusion, no_nvml_p2p;
 };
 
 /* argv[0] is skipped. False with a sentence on stderr. */
