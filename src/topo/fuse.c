@@ -19,7 +19,9 @@ static struct xml_node *gpu_of_dev(struct xml_node *tree, int dev)
 
 static int by_value(const void *a, const void *b)
 {
-	return *(const int *)a - *(const int *)b;
+	const int *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
 }
 
 uint32_t fuse_devs(const struct xml_node *tree, int *devs, uint32_t room)
