@@ -101,10 +101,27 @@ static void test_numbers(void)
 	xml_free(tree);
 }
 
+/* So many elements that laying them over each other would take minutes. */
+static void test_many(void)
+{
+	int devs[1] = {0};
+	struct fuse_host host = {.host_hash = 1, .devs = devs, .dev_count = 1};
+	struct fuse_args args = {.hosts = &host, .host_count = 1};
+	struct xml_node *tree = xml_add(NULL, "system"), *domain;
+
+	for (int i = 0; i < 5000; i++)
+		TRUE(xml_add(tree, "x"));
+	host.tree = tree;
+	EQ(fuse_domain(&args, &domain), ERR_USAGE);
+	TRUE(strstr(err_last(), "a topology of 5001 elements"));
+	xml_free(tree);
+}
+
 int main(void)
 {
 	test_apart();
 	test_wide();
 	test_numbers();
+	test_many();
 	return 0;
 }
