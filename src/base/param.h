@@ -36,6 +36,12 @@ enum param {
 	PARAM_EAGER_BYTES,  /* WEFT_EAGER_BYTES: -1 auto */
 	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
 	PARAM_SECRET,	    /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
+	PARAM_TOPO_FILE,    /* NCCL_TOPO_FILE */
+	PARAM_TOPO_DUMP_FILE, /* NCCL_TOPO_DUMP_FILE */
+	PARAM_SOCKET_IFNAME,  /* NCCL_SOCKET_IFNAME */
+	PARAM_IB_HCA,	      /* NCCL_IB_HCA */
+	PARAM_IB_DISABLE,     /* NCCL_IB_DISABLE */
+	PARAM_NVML_LIBRARY,   /* WEFT_NVML_LIBRARY */
 	PARAM_COUNT
 };
 
