@@ -111,7 +111,8 @@ static void link_from_nvml(const struct nvml_gpu *gpu, struct seen_pci *pci)
 		"64.0 GT/s PCIe"};
 
 	if (gpu->gen < sizeof(speeds) / sizeof(*speeds))
-		strcpy(pci->link_speed, speeds[gpu->gen]);
+		snprintf(
+			pci->link_speed, sizeof(pci->link_speed), "%s", speeds[gpu->gen]);
 	pci->link_width = gpu->width && gpu->width <= 64 ? (int)gpu->width : 16;
 }
 
@@ -227,7 +228,7 @@ static uint32_t chain_find(const struct place *place, const char *busid,
 	char next[SEEN_BUSID_BYTES];
 
 	snprintf(next, sizeof(next), "%s", busid);
-	strcpy(numa, "-1");
+	snprintf(numa, 16, "-1");
 	*found = NULL;
 	while (next[0] && count < CHAIN_MAX) {
 		struct seen_pci pci;

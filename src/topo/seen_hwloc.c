@@ -83,7 +83,8 @@ static void link_guess(float gbs, struct seen_pci *pci)
 
 			if (ratio < 0.97f || ratio > 1.03f)
 				continue;
-			strcpy(pci->link_speed, generations[i].speed);
+			snprintf(pci->link_speed, sizeof(pci->link_speed), "%s",
+				generations[i].speed);
 			pci->link_width = width;
 			return;
 		}
@@ -177,7 +178,7 @@ static void arch_find(hwloc_topology_t topology, char arch[16])
 
 	for (size_t i = 0; text && i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(text, names[i][0]))
-			strcpy(arch, names[i][1]);
+			snprintf(arch, 16, "%s", names[i][1]);
 }
 
 void seen_hwloc_cpu(hwloc_topology_t topology, const char *numa, struct seen_cpu *cpu)
@@ -192,8 +193,8 @@ void seen_hwloc_cpu(hwloc_topology_t topology, const char *numa, struct seen_cpu
 	/* NCCL asks the processor itself, and only an x86 one. */
 	if (strcmp(cpu->arch, "x86_64"))
 		return;
-	if (vendor && strlen(vendor) < sizeof(cpu->vendor))
-		strcpy(cpu->vendor, vendor);
+	if (vendor)
+		snprintf(cpu->vendor, sizeof(cpu->vendor), "%s", vendor);
 	cpu->family = info_number(topology, "CPUFamilyNumber");
 	cpu->model = info_number(topology, "CPUModelNumber");
 	/* The extended family is added to 15 by everybody, but shifted by NCCL. */

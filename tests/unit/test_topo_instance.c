@@ -3,8 +3,8 @@
 #include "topo/instance.h"
 
 #include <stdbool.h>
-#include <unistd.h>
 
+#include "data.h"
 #include "test.h"
 
 enum { LINES_MAX = 64, LINE_BYTES = 512 };
@@ -235,7 +235,7 @@ static void facts_hold(void)
 	EQ(instance_find("p9.nothing") == NULL, 1);
 }
 
-static bool corpus_holds(const char *folder)
+static bool corpus_holds(void)
 {
 	static const struct {
 		const char *name, *file;
@@ -255,11 +255,10 @@ static bool corpus_holds(const char *folder)
 		{"pcie-l40s-8gpu-2nic", "pcie-l40s-8gpu-2nic", false}};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
-		char path[512];
+		char name[128], path[DATA_PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/topologies/%s.xml", folder,
-			pairs[i].file);
-		if (access(path, R_OK))
+		snprintf(name, sizeof(name), "topologies/%s.xml", pairs[i].file);
+		if (!data_find(name, path))
 			return false;
 		same_shape(pairs[i].name, path, pairs[i].is_part);
 	}
@@ -268,9 +267,7 @@ static bool corpus_holds(const char *folder)
 
 int main(void)
 {
-	const char *folder = getenv("WEFT_DATA");
-
 	all_load();
 	facts_hold();
-	return corpus_holds(folder ? folder : WEFT_SHARED_DATA) ? 0 : TEST_SKIP;
+	return corpus_holds() ? 0 : TEST_SKIP;
 }
