@@ -222,7 +222,7 @@ static void gpu_say(const struct seen *seen, const struct nvml_gpu *gpu,
 	if (!seen_pci(seen, gpu->busid, &pci))
 		report_add(report,
 			"GPU %d (%s) is not in the PCI tree that can be seen: NCCL hangs "
-			"it on a CPU of its own",
+			"it on a CPU of unknown cores",
 			gpu->index, gpu->busid);
 	fabric_say(gpu, report);
 }

@@ -55,10 +55,6 @@ enum err place_cpu(const struct place *place, const char *numa, struct xml_node 
 		e = xml_attr_set(cpu, "numaid", numa);
 		if (e)
 			return e;
-		if (numa[0] == '-' && place->report)
-			report_add(place->report,
-				"the firmware does not say which NUMA node devices are "
-				"near to: they hang on one CPU of unknown cores");
 	}
 	e = cpu_fill(place, cpu);
 	*out = cpu;
@@ -242,6 +238,10 @@ static uint32_t chain_find(const struct place *place, const char *busid,
 		if (pci.numa[0])
 			memcpy(numa, pci.numa, sizeof(pci.numa));
 		memcpy(next, pci.above, sizeof(next));
+		if (!next[0] && numa[0] == '-' && place->report)
+			report_add(place->report,
+				"the firmware does not say which NUMA node devices are "
+				"near to: they hang on one CPU of unknown cores");
 	}
 	return count;
 }
