@@ -162,10 +162,14 @@ static inline struct topo_node *topo_gpu_at(const struct topo *topo, uint32_t in
 	return topo->nodes[TOPO_GPU][index];
 }
 
+/* Where a part reaches none of a kind there is no table: a path that leads nowhere then,
+ * good until the next call. */
+struct topo_path *topo_path_none(void);
+
 static inline struct topo_path *topo_path(
 	const struct topo_node *from, enum topo_kind kind, uint32_t index)
 {
-	return &from->paths[kind][index];
+	return from->paths[kind] ? &from->paths[kind][index] : topo_path_none();
 }
 
 /* Nodes and links from a fused tree (see fuse.h); no paths yet. */
@@ -175,8 +179,9 @@ void topo_free(struct topo *topo);
 /* All paths, with the P2P, GDR and PXN decisions of `rules` (path.c). Again: anew. */
 enum err topo_paths(struct topo *topo, const struct topo_rules *rules);
 
-/* Drop what rank `rank` cannot reach but over the network, and the NICs when nothing is
- * elsewhere; then the paths anew. */
+/* Drop the GPUs that rank `rank` cannot reach but over the network, then the paths anew.
+ * NICs stay even when all `rank_count` ranks are here; is_inter says whether they count.
+ */
 enum err topo_trim(struct topo *topo, int rank, int rank_count);
 
 /* Fill max_bw and total_bw, where the search begins. */
