@@ -56,7 +56,7 @@ static void affinity(struct builder *b, struct xml_node *cpu, int numa)
 {
 	uint32_t words[WORDS_MAX] = {0};
 	const struct instance_row *row = b->row;
-	int halves = row->numa_count > 1 && row->cpu->vendor ? 2 : 1;
+	int halves = row->numa_count > 1 && row->cpu->has_threads ? 2 : 1;
 	int half = row->core_count / halves, share = half / row->numa_count;
 	int word_count = (row->core_count + 31) / 32;
 	char text[WORDS_MAX * 9 + 1] = "";
@@ -85,8 +85,6 @@ static struct xml_node *cpu_of(struct builder *b, int numa)
 	attr(b, cpu, "numaid", text);
 	affinity(b, cpu, numa);
 	attr(b, cpu, "arch", part->arch);
-	if (!part->vendor)
-		return cpu;
 	attr(b, cpu, "vendor", part->vendor);
 	attr_int(b, cpu, "familyid", part->family);
 	attr_int(b, cpu, "modelid", part->model);

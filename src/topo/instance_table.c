@@ -69,13 +69,13 @@ static const char inf_g7e[] =
 	"bus ids, PCI links, CPU, number of EFA devices and their speed";
 
 /* AMD's families are 15 + (extended << 4), as NCCL counts. */
-static const struct part_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79};
-static const struct part_cpu skylake = {"x86_64", "GenuineIntel", 6, 85};
-static const struct part_cpu sapphire = {"x86_64", "GenuineIntel", 6, 143};
-static const struct part_cpu emerald = {"x86_64", "GenuineIntel", 6, 207};
-static const struct part_cpu rome = {"x86_64", "AuthenticAMD", 143, 49};
-static const struct part_cpu milan = {"x86_64", "AuthenticAMD", 175, 1};
-static const struct part_cpu grace = {"arm64", NULL, 0, 0};
+static const struct part_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79, true};
+static const struct part_cpu skylake = {"x86_64", "GenuineIntel", 6, 85, true};
+static const struct part_cpu sapphire = {"x86_64", "GenuineIntel", 6, 143, true};
+static const struct part_cpu emerald = {"x86_64", "GenuineIntel", 6, 207, true};
+static const struct part_cpu rome = {"x86_64", "AuthenticAMD", 143, 49, true};
+static const struct part_cpu milan = {"x86_64", "AuthenticAMD", 175, 1, true};
+static const struct part_cpu grace = {"arm64", "0", 0, 0, false};
 
 #define GEN3	   "8.0 GT/s PCIe"
 #define GEN4	   "16.0 GT/s PCIe"

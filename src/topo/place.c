@@ -32,6 +32,12 @@ static enum err cpu_fill(const struct place *place, struct xml_node *node)
 	enum err e;
 
 	seen_cpu(place->seen, numa ? numa : "-1", &cpu);
+	/* A rank completes the CPU of its own GPU with zeros (fuse.c). Where there is
+	 * nothing to ask for, as on arm64, all get them, so that they stay alike. */
+	if (cpu.arch[0] && strcmp(cpu.arch, "x86_64")) {
+		snprintf(cpu.vendor, sizeof(cpu.vendor), "0");
+		cpu.family = cpu.model = 0;
+	}
 	e = default_if(node, "affinity", cpu.affinity);
 	if (!e)
 		e = default_if(node, "arch", cpu.arch);
