@@ -138,7 +138,7 @@ static void net_name(const struct builder *b, const char *busid, char name[24])
 	unsigned domain, bus, slot;
 
 	snprintf(name, 24, "eth%u", b->net_count);
-	if (b->row->net->naming != NET_EFA ||
+	if (b->row->net->naming == NET_ENA ||
 		sscanf(busid, "%x:%x:%x", &domain, &bus, &slot) != 3)
 		return;
 	if (domain)
@@ -152,7 +152,7 @@ static void net_add(struct builder *b, struct xml_node *parent, const char *busi
 {
 	const struct part_net *part = b->row->net;
 	struct xml_node *pci = pci_add(b, parent, busid, "0x020000"), *net;
-	bool is_efa = part->naming == NET_EFA;
+	bool is_efa = part->naming != NET_ENA;
 	char text[24];
 
 	attr(b, pci, "vendor", "0x1d0f");

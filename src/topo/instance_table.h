@@ -39,7 +39,8 @@ struct part_gpu {
 	bool gdr;
 };
 
-enum net_naming { NET_EFA, NET_ENA };
+/* A group of EFA devices is one network device to NCCL. */
+enum net_naming { NET_EFA, NET_EFA_GROUP, NET_ENA };
 
 struct part_net {
 	enum net_naming naming;
