@@ -136,7 +136,7 @@ static void merge(struct search *search, const struct order *sequences)
 static void wanted_prepare(struct search *search)
 {
 	uint16_t lists[TOPO_GPUS_MAX][GRAPH_CHANNELS_MAX] = {{0}};
-	struct order sequences[TOPO_GPUS_MAX];
+	struct order sequences[TOPO_GPUS_MAX] = {{0}};
 
 	search->has_nets = search->topo->counts[TOPO_NET] > 0;
 	for (int g = 0; g < search->gpu_count && search->has_nets; g++) {
