@@ -96,8 +96,9 @@ static float net_gbps(const struct topo *topo, const struct topo_node *net)
 static double busiest_nic(const struct cluster *cluster, int ranks, float ring_gbps,
 	struct ring_edge *edges)
 {
-	double share = (double)ring_gbps / cluster->channel_count;
-	double loads[TOPO_NODES_MAX] = {0}, busiest = 0;
+	float share = ring_gbps / (float)cluster->channel_count;
+	float loads[TOPO_NODES_MAX] = {0}, rates[TOPO_NODES_MAX] = {0}, gbps;
+	double busiest = 0;
 
 	for (int c = 0; c < cluster->channel_count; c++) {
 		uint32_t count = cluster_ring_edges(cluster, c, edges);
@@ -108,13 +109,15 @@ static double busiest_nic(const struct cluster *cluster, int ranks, float ring_g
 			if (edges[i].from >= ranks || !net || net->net.bw <= 0 ||
 				net->net.dev < 0 || net->net.dev >= TOPO_NODES_MAX)
 				continue;
-			loads[net->net.dev] +=
-				share /
-				(double)net_gbps(topo_of(cluster, edges[i].from), net);
+			gbps = net_gbps(topo_of(cluster, edges[i].from), net);
+			loads[net->net.dev] += share;
+			if (gbps > rates[net->net.dev])
+				rates[net->net.dev] = gbps;
 		}
 	}
 	for (int i = 0; i < TOPO_NODES_MAX; i++)
-		busiest = loads[i] > busiest ? loads[i] : busiest;
+		if (rates[i] > 0 && (double)(loads[i] / rates[i]) > busiest)
+			busiest = (double)(loads[i] / rates[i]);
 	return busiest;
 }
 
@@ -151,14 +154,14 @@ static enum err choose(
 static enum err look(struct graph_job *job, struct side *side)
 {
 	const struct cluster *cluster;
-	const struct graph *ring;
+	const struct graph_info *ring;
 	struct ring_edge *edges;
 	enum err e = graph_job_run(job);
 
 	if (e)
 		return e;
 	cluster = job->decision->cluster;
-	ring = &graph_job_home(job)->set.graphs[GRAPH_RING];
+	ring = &cluster->info[ALGO_RING];
 	*side = (struct side){.nodes = cluster->node_count,
 		.local_ranks = cluster->local_ranks,
 		.channels = cluster->channel_count,
