@@ -348,7 +348,7 @@ static enum err place_group(struct deciding *deciding, const uint32_t hosts[2],
 {
 	uint32_t pod_count = pods[1] - pods[0];
 	struct kind fresh = {.part_count = (hosts[1] - hosts[0]) * pod_count};
-	const struct kind *kind;
+	const struct kind *kind = NULL;
 	enum err e;
 
 	fresh.parts = calloc(fresh.part_count, sizeof(*fresh.parts));
