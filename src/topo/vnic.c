@@ -69,8 +69,13 @@ static enum err join(struct physical **members, uint32_t count, int dev)
 		e = xml_attr_setf(net, "dev", "%d", dev);
 	if (!e)
 		e = xml_attr_setf(net, "speed", "%ld", (long)speed);
+	xml_attr_remove(net, "gin");
 	for (uint32_t i = 0; i < count; i++) {
-		xml_free(members[i]->net);
+		/* GPU-initiated traffic knows only the ports themselves. */
+		if (xml_int(members[i]->net, "gin", 0) && !e)
+			e = xml_attr_set(members[i]->net, "net", "0");
+		else
+			xml_free(members[i]->net);
 		members[i]->net = NULL;
 	}
 	return e;

@@ -36,6 +36,16 @@ static json_t *present(const int values[3])
 	return list;
 }
 
+/* The last NIC with this id: a file may give one number to two. */
+static int net_index(const struct topo *topo, uint64_t id)
+{
+	uint32_t at = topo->counts[TOPO_NET];
+
+	while (at && topo->nodes[TOPO_NET][at - 1]->id != id)
+		at--;
+	return (int)at - 1;
+}
+
 static json_t *graph_channel(const struct topo *topo, const struct graph *graph, int c)
 {
 	int gpus = graph->id == GRAPH_NVLS ? 1 : graph->gpu_count;
@@ -50,7 +60,7 @@ static json_t *graph_channel(const struct topo *topo, const struct graph *graph,
 		snprintf(text, sizeof(text), "%x-%llx", topo_system(id),
 			(unsigned long long)topo_local(id));
 		json_array_append_new(nets, json_string(text));
-		json_array_append_new(indices, json_integer(topo_net_of_id(topo, id)));
+		json_array_append_new(indices, json_integer(net_index(topo, id)));
 	}
 	if (topo->is_inter) {
 		json_object_set(channel, "nets", nets);
@@ -340,7 +350,8 @@ json_t *graph_json(const struct graph_job *job)
 	json_t *top = json_object();
 	int bad = 0;
 
-	bad |= json_object_set_new(top, "system", graph_json_system(topo));
+	bad |= json_object_set_new(
+		top, "system", graph_json_system(topo, job->args.collnet));
 	bad |= json_object_set_new(top, "paths", graph_json_paths(topo));
 	bad |= json_object_set_new(top, "graphs", graph_json_graphs(job));
 	bad |= json_object_set_new(top, "comm", graph_json_comm(cluster));
