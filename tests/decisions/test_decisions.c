@@ -202,8 +202,8 @@ static bool summary(const struct session *session)
 		long all = tally->equal + tally->different;
 		double share = all ? 100.0 * (double)tally->equal / (double)all : 100;
 
-		printf("%-10s %10ld %10ld %9.3f
-", area_name((enum area)a), tally->equal, tally->different, share);
+		printf("%-10s %10ld %10ld %9.3f\n", area_name((enum area)a), tally->equal,
+			tally->different, share);
 		good = good && !tally->different;
 	}
 	printf("%d decisions, %d equal in everything, %d with the same graphs joined "

@@ -60,6 +60,8 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 	job->xml = count ? join_names(count, names) : strdup("this");
 	if (!job->xml)
 		return err_set(ERR_SYSTEM, "no memory for the names of the machines");
+	if (job->machines.is_p2p_refused)
+		job->args.rules.nvml_p2p_ok = false;
 	job->args.has_multicast = true;
 	for (uint32_t i = 0; i < job->machines.count; i++)
 		if (!has_multicast(job->machines.trees[i]))
