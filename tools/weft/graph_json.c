@@ -127,64 +127,41 @@ static void blank(struct graph *graph, enum graph_id id, int ring_channels)
 	}
 }
 
-/* What CollNet would use if every NIC had it. */
-static enum err search_as_if_collnet(
-	const struct graph_job *job, struct topo *topo, struct graph *graph)
+static json_t *blank_json(const struct domain *home, enum graph_id id, const char *note)
 {
-	bool coll[TOPO_NODES_MAX];
-	enum err e;
+	struct graph *graph = malloc(sizeof(*graph));
+	json_t *object;
 
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++) {
-		coll[i] = topo->nodes[TOPO_NET][i]->net.coll;
-		topo->nodes[TOPO_NET][i]->net.coll = true;
-	}
-	graph->cross_nic = topo->rules.cross_nic;
-	e = graph_search(topo, &job->args.search, graph);
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
-		topo->nodes[TOPO_NET][i]->net.coll = coll[i];
-	return e;
+	if (!graph)
+		return NULL;
+	blank(graph, id, home->set.graphs[GRAPH_RING].channel_count);
+	object = graph_object(home->topo, graph, note);
+	free(graph);
+	return object;
 }
 
+/* Without CollNet the search still tells what its graphs would be. */
 static json_t *collnet_json(
 	const struct graph_job *job, const struct domain *home, enum graph_id id)
 {
 	const struct graph *found = &home->set.graphs[id];
-	json_t *object = NULL;
-	struct graph *graph;
 
 	if (job->args.collnet)
 		return graph_object(home->topo, found, NULL);
-	graph = malloc(sizeof(*graph));
-	if (!graph)
-		return NULL;
-	blank(graph, id, home->set.graphs[GRAPH_RING].channel_count);
-	if (!home->topo->is_inter)
-		object = graph_object(
-			home->topo, graph, "not searched (collnet disabled)");
-	else if (!search_as_if_collnet(job, home->topo, graph))
-		object = graph_object(home->topo, graph,
+	if (home->topo->is_inter)
+		return graph_object(home->topo, found,
 			"informative: computed as if every NET had coll=1; not used by "
 			"channels/tuning below");
-	free(graph);
-	return object;
+	return blank_json(home, id, "not searched (collnet disabled)");
 }
 
 static json_t *nvls_graph_json(const struct domain *home)
 {
 	const struct graph *found = &home->set.graphs[GRAPH_NVLS];
-	struct graph *graph;
-	json_t *object;
 
 	if (found->channel_count)
 		return graph_object(home->topo, found, NULL);
-	graph = malloc(sizeof(*graph));
-	if (!graph)
-		return NULL;
-	blank(graph, GRAPH_NVLS, 0);
-	object = graph_object(
-		home->topo, graph, "NVLS not supported or no channel found");
-	free(graph);
-	return object;
+	return blank_json(home, GRAPH_NVLS, "NVLS not supported or no channel found");
 }
 
 json_t *graph_json_graphs(const struct graph_job *job)
