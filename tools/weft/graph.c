@@ -37,8 +37,8 @@ static void usage(FILE *file)
 		"GPUs\n"
 		"--better          search with a far larger budget: is there a better "
 		"graph?\n\n"
-		"example: weft graph dgx-h100.xml --nodes 2\n"
-		"example: weft graph dgx-h100.xml --pods 8x1\n");
+		"example: weft graph dgx-h100 --nodes 2\n"
+		"example: weft graph p5.48xlarge --pods 8x1\n");
 }
 
 static void apply(const struct graph_args *args, struct graph_job *job)

@@ -60,6 +60,13 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 	job->xml = count ? join_names(count, names) : strdup("this");
 	if (!job->xml)
 		return err_set(ERR_SYSTEM, "no memory for the names of the machines");
+	for (uint32_t i = 0; i < job->machines.count; i++)
+		if (!xml_find(job->machines.trees[i], "gpu", NULL))
+			return err_set(ERR_USAGE,
+				"machine '%s' has no GPU that can be seen; name a "
+				"topology "
+				"file or an instance type such as dgx-h100",
+				job->machines.names[i]);
 	if (job->machines.is_p2p_refused)
 		job->args.rules.nvml_p2p_ok = false;
 	job->args.has_multicast = true;

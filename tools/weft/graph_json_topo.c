@@ -165,7 +165,7 @@ static json_t *gdr_modes(const struct topo *topo)
 			for (int is_send = 0; is_send < 2; is_send++) {
 				topo_gdr(topo, rank, topo->nodes[TOPO_NET][j]->id,
 					is_send, &verdict);
-				modes[is_send] = verdict.mode;
+				modes[is_send] = (int)verdict.mode;
 			}
 			json_array_append_new(row, graph_json_ints(modes, 2));
 		}

@@ -294,18 +294,18 @@ enum err graph_pods(struct graph_job *job, const struct graph_args *args)
 	double factor;
 	enum err e;
 
-	/* The same GPUs both ways: the whole machine is one pod with all of them. */
+	job->args.pods = args->pods;
+	job->args.gpus_per_pod = args->gpus_per_pod;
+	e = look(job, &split);
+	if (e)
+		return e;
+	/* The same GPUs the other way: the whole machine is one pod with all of them. */
 	job->args.pods = 1;
 	job->args.gpus_per_pod = args->pods * args->gpus_per_pod;
 	e = look(job, &whole);
 	if (e)
 		return e;
 	graph_text_head(job);
-	job->args.pods = args->pods;
-	job->args.gpus_per_pod = args->gpus_per_pod;
-	e = look(job, &split);
-	if (e)
-		return e;
 	title(args, false, a);
 	title(args, true, b);
 	row("", a, b);
