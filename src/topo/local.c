@@ -75,44 +75,76 @@ static uint32_t nets_per_gpu(const struct topo *topo, uint32_t nets, uint32_t gp
 	return gpus ? (nets + gpus - 1) / gpus : nets;
 }
 
+/* The NICs near to a GPU, in the order its channels take them: channel c has
+ * nets[(start + c % per_gpu) % count]. */
+struct near_nets {
+	uint32_t nets[TOPO_NODES_MAX];
+	uint32_t count, start, per_gpu;
+};
+
+static void near_nets_find(const struct topo *topo, uint32_t gpu, struct near_nets *near)
+{
+	uint32_t gpus[TOPO_NODES_MAX], gpu_count;
+
+	near->count = topo_local_nodes(topo, TOPO_GPU, gpu, TOPO_NET, near->nets, NULL);
+	if (!near->count)
+		return;
+	nets_sort(topo, near->nets, near->count);
+	gpu_count = topo_local_nodes(topo, TOPO_NET, near->nets[0], TOPO_GPU, gpus, NULL);
+	near->per_gpu = nets_per_gpu(topo, near->count, gpu_count);
+	if (!near->per_gpu)
+		near->per_gpu = 1;
+	near->start = (uint32_t)topo_gpu_at(topo, gpu)->gpu.dev;
+	near->start %= gpu_count ? gpu_count : 1;
+	if (!(near->count & (near->count - 1)))
+		near->start = bits_mirror(near->start, near->count);
+}
+
+static uint64_t near_nets_id(
+	const struct topo *topo, const struct near_nets *near, uint32_t channel)
+{
+	uint32_t at = (near->start + channel % near->per_gpu) % near->count;
+
+	return topo->nodes[TOPO_NET][near->nets[at]]->id;
+}
+
 enum err topo_local_net(const struct topo *topo, int rank, int channel, uint64_t *id)
 {
-	uint32_t nets[TOPO_NODES_MAX], gpus[TOPO_NODES_MAX], net_count, gpu_count,
-		per_gpu, start;
+	struct near_nets near = {.count = 0};
 	int gpu = topo_gpu_of_rank(topo, rank);
 
-	net_count = gpu < 0 ? 0
-			    : topo_local_nodes(topo, TOPO_GPU, (uint32_t)gpu, TOPO_NET,
-				      nets, NULL);
-	if (!net_count)
+	if (gpu >= 0)
+		near_nets_find(topo, (uint32_t)gpu, &near);
+	if (!near.count)
 		return ERR_INTERNAL;
-	nets_sort(topo, nets, net_count);
-	gpu_count = topo_local_nodes(topo, TOPO_NET, nets[0], TOPO_GPU, gpus, NULL);
-	per_gpu = nets_per_gpu(topo, net_count, gpu_count);
-	start = (uint32_t)topo_gpu_at(topo, (uint32_t)gpu)->gpu.dev;
-	start %= gpu_count ? gpu_count : 1;
-	if (!(net_count & (net_count - 1)))
-		start = bits_mirror(start, net_count);
-	start += (uint32_t)channel % (per_gpu ? per_gpu : 1);
-	*id = topo->nodes[TOPO_NET][nets[start % net_count]]->id;
+	*id = near_nets_id(topo, &near, (uint32_t)channel);
 	return OK;
 }
 
+/* The GPU whose earliest channel takes this NIC; of several the first. */
 int topo_local_gpu(const struct topo *topo, uint64_t net_id)
 {
-	uint32_t gpus[TOPO_NODES_MAX], count;
-	int net = topo_net_of_id(topo, net_id);
+	uint32_t gpus[TOPO_NODES_MAX], count, earliest = CHANNELS_MAX;
+	int net = topo_net_of_id(topo, net_id), found = -1;
 
 	if (net < 0)
 		return -1;
 	count = topo_local_nodes(topo, TOPO_NET, (uint32_t)net, TOPO_GPU, gpus, NULL);
-	for (int channel = 0; channel < CHANNELS_MAX; channel++)
-		for (uint32_t i = 0; i < count; i++) {
-			int rank = topo_gpu_at(topo, gpus[i])->gpu.rank;
-			uint64_t id;
+	for (uint32_t i = 0; i < count && earliest; i++) {
+		struct near_nets near;
+		uint32_t channel = 0;
 
-			if (!topo_local_net(topo, rank, channel, &id) && id == net_id)
-				return (int)gpus[i];
+		near_nets_find(topo, gpus[i], &near);
+		if (!near.count)
+			continue;
+		/* The channels repeat after per_gpu. */
+		while (channel < earliest && channel < near.per_gpu &&
+			near_nets_id(topo, &near, channel) != net_id)
+			channel++;
+		if (channel < earliest && channel < near.per_gpu) {
+			earliest = channel;
+			found = (int)gpus[i];
 		}
-	return -1;
+	}
+	return found;
 }
