@@ -178,12 +178,17 @@ static int try_steps(const struct descent *descent)
 static enum err attempt(struct descent *descent)
 {
 	struct search *search = descent->search;
+	enum err err;
 
 	descent->steps = try_steps(descent);
 	descent->steps_all -= descent->steps;
 	search->trial.channel_count = 0;
 	search->steps = &descent->steps;
-	return walk(search);
+	if (memo_knows(search))
+		return OK;
+	err = walk(search);
+	memo_keep(search);
+	return err;
 }
 
 /* Nothing better can come: all channels were found, or all a GPU can carry. */
@@ -471,6 +476,8 @@ static enum err search_run(struct search *search)
 	search->trial.max_channels = graph->max_channels;
 	err = order_prepare(search);
 	if (!err)
+		err = memo_prepare(search);
+	if (!err)
 		err = descend(&descent);
 	if (!err && !graph->channel_count && !graph->collnet &&
 		graph->pattern != PATTERN_NVLS)
@@ -502,6 +509,7 @@ enum err graph_search(
 	search->best = graph;
 	err = search_run(search);
 	order_free(search);
+	memo_free(search);
 	free(search);
 	return err;
 }

@@ -37,6 +37,7 @@ struct search {
 	int nets_type[TOPO_GPUS_MAX + 1]; /* what `nets` was made for; -2: not yet */
 	bool has_nets;	     /* false: some GPU has no NET, and no way out can be found */
 	struct order *doors; /* by NET: the GPUs nearest to it */
+	struct memo *memo;
 };
 
 /* search_order.c: everything about order that does not change while searching. */
@@ -72,6 +73,13 @@ enum err path_give(struct search *search, const struct topo_node *from,
 
 /* The bandwidth a NET has left, pooled by card and port. */
 void pool_take(struct topo *topo, const struct topo_node *net, int bw);
+
+/* search_memo.c: is it known how the try with `steps` steps ends? Then `steps` is what it
+ * would leave; else it is to be made, and memo_keep() to be called after it. */
+enum err memo_prepare(struct search *search);
+void memo_free(struct search *search);
+bool memo_knows(struct search *search);
+void memo_keep(struct search *search);
 
 /* search_walk.c: try all ways with the trial's speeds and types until the steps are used
  * up; what is better than `best` is kept there. */

@@ -5,13 +5,18 @@
 
 #include "graph/search.h"
 
-/* What roundf() does, without a call: a search comes here millions of times. From 2^23 on
- * a float has no fraction; below, the sum is exact in double. */
+/* What roundf() does, without a call: a search comes here millions of times. Above 2^23 a
+ * float has no fraction, so the sum rounds, halves to even; those that went down go up.
+ */
 static float round_away(float value)
 {
-	if (!(fabsf(value) < 8388608.0f))
-		return value;
-	return (float)(int32_t)((double)value + (value < 0 ? -0.5 : 0.5));
+	const float whole = 8388608.0f;
+	float rounded;
+
+	if (!(value >= 0 && value < whole))
+		return roundf(value);
+	rounded = (value + whole) - whole;
+	return value - rounded == 0.5f ? rounded + 1 : rounded;
 }
 
 /* To a thousandth, so that taking and giving back leave (almost) nothing behind. */
