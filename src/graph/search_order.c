@@ -210,15 +210,15 @@ const struct order *order_nets(struct search *search, int gpu, int type)
 static void doors_prepare(struct search *search)
 {
 	uint32_t list[TOPO_NODES_MAX];
-	enum path_type type;
 
 	for (uint32_t n = 0; n < search->topo->counts[TOPO_NET]; n++) {
+		const struct topo_node *net = search->topo->nodes[TOPO_NET][n];
 		struct order *door = &search->doors[n];
-		uint32_t count = topo_local_nodes(
-			search->topo, TOPO_NET, n, TOPO_GPU, list, &type);
+		uint32_t count = topo_local_nodes(search->topo, net, TOPO_GPU, list);
 
-		for (uint32_t i = 0; i < count && type != PATH_DIS; i++)
-			door->list[door->count++] = (uint16_t)list[i];
+		for (uint32_t i = 0; i < count; i++)
+			if (topo_path(net, TOPO_GPU, list[i])->type != PATH_DIS)
+				door->list[door->count++] = (uint16_t)list[i];
 	}
 }
 

@@ -374,11 +374,12 @@ static enum err extra_add(struct extras *at, const struct xml_node *xml)
 	const struct xml_node *pci = is_pcilink ? xml->parent : xml->parent->parent;
 	const char *busid = pci ? xml_attr(pci, "busid") : NULL;
 	const char *target = xml_attr(xml, "target");
-	uint32_t system = topo_system(at->cpu->id);
 	struct topo_node *near, *far;
+	uint32_t system;
 
-	if (!busid)
+	if (!busid || !at->cpu)
 		return OK;
+	system = topo_system(at->cpu->id);
 	near = topo_find(at->topo, is_pcilink ? TOPO_PCI : TOPO_DEV,
 		id_make(system, topo_busid_parse(busid)));
 	if (!near)
@@ -412,8 +413,8 @@ static enum err extras_add(
 	uint32_t cpus = 0;
 	enum err e = OK;
 
-	for (uint32_t i = 0; i < tree->sub_count && !e; i++)
-		if (!strcmp(tree->subs[i]->name, "cpu")) {
+	for (uint32_t i = 0; i < tree->sub_count && cpus < topo->counts[TOPO_CPU]; i++)
+		if (!e && !strcmp(tree->subs[i]->name, "cpu")) {
 			at.cpu = topo->nodes[TOPO_CPU][cpus++];
 			e = extras_below(&at, tree->subs[i]);
 		}

@@ -7,10 +7,10 @@
 
 enum { CHANNELS_MAX = 64 };
 
-uint32_t topo_local_nodes(const struct topo *topo, enum topo_kind from, uint32_t index,
-	enum topo_kind kind, uint32_t *list, enum path_type *type)
+uint32_t topo_local_nodes(const struct topo *topo, const struct topo_node *from,
+	enum topo_kind kind, uint32_t *list)
 {
-	const struct topo_path *paths = topo->nodes[from][index]->paths[kind];
+	const struct topo_path *paths = from->paths[kind];
 	enum path_type nearest = PATH_DIS;
 	float bw = 0;
 	uint32_t count = 0;
@@ -24,8 +24,6 @@ uint32_t topo_local_nodes(const struct topo *topo, enum topo_kind from, uint32_t
 		if (paths[i].bw == bw && paths[i].type == nearest)
 			list[count++] = i;
 	}
-	if (type)
-		*type = nearest;
 	return count;
 }
 
@@ -86,11 +84,13 @@ static void near_nets_find(const struct topo *topo, uint32_t gpu, struct near_ne
 {
 	uint32_t gpus[TOPO_NODES_MAX], gpu_count;
 
-	near->count = topo_local_nodes(topo, TOPO_GPU, gpu, TOPO_NET, near->nets, NULL);
+	near->count = topo_local_nodes(
+		topo, topo_gpu_at(topo, gpu), TOPO_NET, near->nets);
 	if (!near->count)
 		return;
 	nets_sort(topo, near->nets, near->count);
-	gpu_count = topo_local_nodes(topo, TOPO_NET, near->nets[0], TOPO_GPU, gpus, NULL);
+	gpu_count = topo_local_nodes(
+		topo, topo->nodes[TOPO_NET][near->nets[0]], TOPO_GPU, gpus);
 	near->per_gpu = nets_per_gpu(topo, near->count, gpu_count);
 	if (!near->per_gpu)
 		near->per_gpu = 1;
@@ -129,7 +129,7 @@ int topo_local_gpu(const struct topo *topo, uint64_t net_id)
 
 	if (net < 0)
 		return -1;
-	count = topo_local_nodes(topo, TOPO_NET, (uint32_t)net, TOPO_GPU, gpus, NULL);
+	count = topo_local_nodes(topo, topo->nodes[TOPO_NET][net], TOPO_GPU, gpus);
 	for (uint32_t i = 0; i < count && earliest; i++) {
 		struct near_nets near;
 		uint32_t channel = 0;

@@ -246,7 +246,7 @@ int topo_near_cpu(const struct topo *topo, uint32_t gpu)
 {
 	const struct topo_path *paths = topo_gpu_at(topo, gpu)->paths[TOPO_CPU];
 	uint32_t cpus[TOPO_NODES_MAX], nearest = 0;
-	uint32_t count = topo_local_nodes(topo, TOPO_GPU, gpu, TOPO_CPU, cpus, NULL);
+	uint32_t count = topo_local_nodes(topo, topo_gpu_at(topo, gpu), TOPO_CPU, cpus);
 
 	for (uint32_t i = 1; i < count; i++)
 		if (paths[cpus[i]].hop_count < paths[cpus[nearest]].hop_count)
@@ -284,7 +284,7 @@ static void c2c_settle(struct topo *topo, uint32_t g)
 {
 	struct topo_node *gpu = topo_gpu_at(topo, g);
 	uint32_t nets[TOPO_NODES_MAX];
-	uint32_t count = topo_local_nodes(topo, TOPO_GPU, g, TOPO_NET, nets, NULL);
+	uint32_t count = topo_local_nodes(topo, gpu, TOPO_NET, nets);
 	int cpu = topo_near_cpu(topo, g);
 
 	for (uint32_t i = 0; i < count && cpu >= 0; i++) {
@@ -359,7 +359,7 @@ enum err topo_paths(struct topo *topo, const struct topo_rules *rules)
 
 enum err topo_trim(struct topo *topo, int rank, int rank_count)
 {
-	uint32_t domains[TOPO_GPUS_MAX], mine = 0, count = topo->counts[TOPO_GPU];
+	uint32_t domains[TOPO_GPUS_MAX] = {0}, mine = 0, count = topo->counts[TOPO_GPU];
 	struct topo_rules rules = topo->rules;
 
 	for (uint32_t g = 0; g < count; g++) {

@@ -207,10 +207,10 @@ int topo_gpu_of_rank(const struct topo *topo, int rank);
 /* Index of the NET with this whole id, -1 when there is none. */
 int topo_net_of_id(const struct topo *topo, uint64_t id);
 
-/* The nodes of `kind` nearest to node `index` of `from`: best bandwidth, then type.
- * Returns how many; `list` has room for TOPO_NODES_MAX. */
-uint32_t topo_local_nodes(const struct topo *topo, enum topo_kind from, uint32_t index,
-	enum topo_kind kind, uint32_t *list, enum path_type *type);
+/* The nodes of `kind` nearest to `from`: best bandwidth, then type. Returns how many;
+ * `list` has room for TOPO_NODES_MAX. */
+uint32_t topo_local_nodes(const struct topo *topo, const struct topo_node *from,
+	enum topo_kind kind, uint32_t *list);
 
 /* Which NIC this GPU uses on this channel: a NET id and dev; ERR_INTERNAL when none. */
 enum err topo_local_net(const struct topo *topo, int rank, int channel, uint64_t *id);
