@@ -44,7 +44,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_CHECK_POINTERS] = {"NCCL_CHECK_POINTERS", PARAM_INT, 0, 0, 1, .meaning =
 		"1: check every buffer pointer of every call"},
 	[PARAM_SHM_DISABLE] = {"NCCL_SHM_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
-		"no effect yet; processes of a host always share memory"},
+		"1: graphs assume that GPUs of a host do not share host memory"},
 	[PARAM_ZERO_COPY] = {"WEFT_ZERO_COPY", PARAM_INT, 1, 0, 1, .meaning =
 		"1: read peers' buffers in place where they can be reached"},
 	[PARAM_CMA] = {"WEFT_CMA", PARAM_INT, -2, -2, 1, .meaning =
@@ -66,6 +66,38 @@ static const struct param_info table[PARAM_COUNT] = {
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
 		"key that all ranks share, mixed into an id made from NCCL_COMM_ID"},
+	[PARAM_P2P_DISABLE] = {"NCCL_P2P_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: no direct access between GPUs"},
+	[PARAM_P2P_LEVEL] = {"NCCL_P2P_LEVEL", PARAM_TEXT, .meaning =
+		"how far GPUs may be for direct access: LOC NVL NVB C2C PIX PXB P2C PXN PHB SYS, or 0-5"},
+	[PARAM_P2P_READ] = {"NCCL_P2P_READ_ENABLE", PARAM_INT, -2, -2, 1, .meaning =
+		"1: the receiver pulls, 0: the sender pushes; -2: pull between Ampere GPUs"},
+	[PARAM_IGNORE_DISABLED_P2P] = {"NCCL_IGNORE_DISABLED_P2P", PARAM_INT, 0, 0, 2, .meaning =
+		"2: do not ask NVML whether GPUs may access each other"},
+	[PARAM_NVB_DISABLE] = {"NCCL_NVB_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: no NVLink path through another GPU"},
+	[PARAM_NET_GDR_LEVEL] = {"NCCL_NET_GDR_LEVEL", PARAM_TEXT, .meaning =
+		"how far a NIC may be from a GPU for GPUDirect RDMA, as NCCL_P2P_LEVEL"},
+	[PARAM_NET_GDR_READ] = {"NCCL_NET_GDR_READ", PARAM_INT, -2, -2, 1, .meaning =
+		"1: send by GPUDirect RDMA too, 0: only receive; -2: as the GPU is"},
+	[PARAM_NET_GDR_C2C] = {"NCCL_NET_GDR_C2C", PARAM_INT, 1, 0, 1, .meaning =
+		"1: GPUDirect RDMA over C2C to a NIC of the CPU"},
+	[PARAM_NET_DISABLE_INTRA] = {"NCCL_NET_DISABLE_INTRA", PARAM_INT, 0, 0, 1, .meaning =
+		"1: never use NICs between GPUs of one host"},
+	[PARAM_PXN_DISABLE] = {"NCCL_PXN_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: no way to a NIC through another GPU"},
+	[PARAM_PXN_C2C] = {"NCCL_PXN_C2C", PARAM_INT, 1, 0, 1, .meaning =
+		"1: the relaying GPU may reach its NIC over C2C"},
+	[PARAM_P2P_PXN_LEVEL] = {"NCCL_P2P_PXN_LEVEL", PARAM_INT, 2, 0, 2, .meaning =
+		"relay send and receive: 0 never, 1 where needed, 2 always"},
+	[PARAM_CROSS_NIC] = {"NCCL_CROSS_NIC", PARAM_INT, 2, 0, 2, .meaning =
+		"may a ring enter by one NIC and leave by another: 0 no, 1 yes, 2 in pairs"},
+	[PARAM_NETDEVS_POLICY] = {"NCCL_NETDEVS_POLICY", PARAM_TEXT, .meaning =
+		"NICs per GPU: AUTO, ALL or MAX:N"},
+	[PARAM_IB_MERGE_NICS] = {"NCCL_IB_MERGE_NICS", PARAM_INT, 1, 0, 1, .meaning =
+		"1: the ports of one NIC are one device"},
+	[PARAM_NET_MERGE_LEVEL] = {"NCCL_NET_MERGE_LEVEL", PARAM_TEXT, .meaning =
+		"LOC: join no NICs; PORT and above: join the ports of one NIC"},
 };
 /* clang-format on */
 

@@ -175,8 +175,9 @@ void topo_free(struct topo *topo);
 /* All paths, with the P2P, GDR and PXN decisions of `rules` (path.c). Again: anew. */
 enum err topo_paths(struct topo *topo, const struct topo_rules *rules);
 
-/* Drop what rank `rank` cannot reach but over the network, and the NICs when nothing is
- * elsewhere; then the paths anew. */
+/* Drop the GPUs that rank `rank` cannot reach but over the network, then the paths anew.
+ * NICs stay even when all `rank_count` ranks are here; is_inter says whether they count.
+ */
 enum err topo_trim(struct topo *topo, int rank, int rank_count);
 
 /* Fill max_bw and total_bw, where the search begins. */

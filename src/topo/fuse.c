@@ -1,0 +1,176 @@
+#include "topo/fuse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "topo/topo.h"
+#include "topo/vnic.h"
+
+/* Depth first: does this GPU exist? The order is the file's. */
+static struct xml_node *gpu_of_dev(struct xml_node *tree, int dev)
+{
+	struct xml_node *gpu = NULL;
+
+	while ((gpu = xml_find(tree, "gpu", gpu)))
+		if (xml_int(gpu, "dev", -1) == dev)
+			return gpu;
+	return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+uint32_t fuse_devs(const struct xml_node *tree, int *devs, uint32_t room)
+{
+	struct xml_node *gpu = NULL;
+	uint32_t count = 0;
+
+	while (count < room && (gpu = xml_find((struct xml_node *)tree, "gpu", gpu)))
+		if (xml_int(gpu, "dev", -1) >= 0)
+			devs[count++] = (int)xml_int(gpu, "dev", -1);
+	qsort(devs, count, sizeof(*devs), by_value);
+	return count;
+}
+
+/* A rank looks at the CPU above its own GPU and fills in what the file does not say. No
+ * other CPU is looked at, so one that lacks something stays different from this one. */
+static enum err cpu_complete(struct xml_node *gpu)
+{
+	static const char *const known[] = {"vendor", "familyid", "modelid"};
+	struct xml_node *cpu = gpu;
+
+	while (cpu && strcmp(cpu->name, "cpu"))
+		cpu = cpu->parent;
+	for (int i = 0; cpu && i < 3; i++) {
+		enum err e = xml_attr_default(cpu, known[i], "0");
+
+		if (e)
+			return e;
+	}
+	return OK;
+}
+
+/* NICs of equal hosts are not the same NICs. */
+static enum err nets_prepare(
+	struct xml_node *tree, const struct fuse_args *args, uint32_t host)
+{
+	struct xml_node *net = NULL;
+	enum err e = OK;
+
+	while (!e && (net = xml_find(tree, "net", net))) {
+		uint64_t guid = xml_hex(net, "guid", 0);
+
+		net->keep = net->keep || xml_attr(net, "dev");
+		if (host && guid)
+			e = xml_attr_setf(net, "guid", "0x%lx",
+				(unsigned long)(guid + ((uint64_t)host << 40)));
+		if (!e && args->collnet)
+			e = xml_attr_set(net, "coll", "1");
+	}
+	return e;
+}
+
+/* Keep what is marked, what is above it, and what hangs on it. */
+static bool trim(struct xml_node *node)
+{
+	bool keep = node->keep;
+
+	if (keep)
+		return true;
+	for (uint32_t i = node->sub_count; i-- > 0;)
+		keep = trim(node->subs[i]) || keep;
+	if (!keep && (!strcmp(node->name, "pci") || !strcmp(node->name, "cpu") ||
+			     !strcmp(node->name, "net")))
+		xml_free(node);
+	return keep;
+}
+
+/* The host's tree as this rank passes it on. */
+static enum err rank_tree(const struct fuse_args *args, uint32_t host, int dev, int rank,
+	struct xml_node **made)
+{
+	struct xml_node *tree = xml_copy(NULL, args->hosts[host].tree), *gpu = NULL;
+	struct xml_node *mine;
+	enum err e = OK;
+
+	if (!tree)
+		return ERR_SYSTEM;
+	while ((gpu = xml_find(tree, "gpu", gpu)))
+		xml_attr_remove(gpu, "rank");
+	for (uint32_t i = 0; i < tree->sub_count && !e; i++)
+		if (!strcmp(tree->subs[i]->name, "cpu"))
+			e = xml_attr_setf(tree->subs[i], "host_hash", "0x%lx",
+				(unsigned long)args->hosts[host].host_hash);
+	mine = gpu_of_dev(tree, dev);
+	if (!e && !mine)
+		e = err_set(ERR_USAGE, "the topology has no GPU with dev %d", dev);
+	if (!e)
+		e = xml_attr_setf(mine, "rank", "%d", rank);
+	if (!e)
+		e = cpu_complete(mine);
+	if (!e && args->merge_nics)
+		e = vnic_merge(tree, args->merge_level);
+	if (!e)
+		e = nets_prepare(tree, args, host);
+	if (e) {
+		xml_free(tree);
+		return e;
+	}
+	mine->keep = true;
+	for (uint32_t i = tree->sub_count; i-- > 0;)
+		trim(tree->subs[i]);
+	*made = tree;
+	return OK;
+}
+
+/* Lay `from` over `onto`: equal nodes become one, the others are added. */
+static enum err overlay(struct xml_node *onto, const struct xml_node *from)
+{
+	for (uint32_t i = 0; i < from->sub_count; i++) {
+		const struct xml_node *sub = from->subs[i];
+		uint32_t at = 0;
+		enum err e = OK;
+
+		while (at < onto->sub_count && !xml_same(onto->subs[at], sub))
+			at++;
+		if (at < onto->sub_count)
+			e = overlay(onto->subs[at], sub);
+		else if (!xml_copy(onto, sub))
+			e = ERR_SYSTEM;
+		if (e)
+			return e;
+	}
+	return OK;
+}
+
+enum err fuse_domain(const struct fuse_args *args, struct xml_node **tree)
+{
+	struct xml_node *fused = NULL;
+	int rank = 0;
+	enum err e = OK;
+
+	for (uint32_t h = 0; h < args->host_count && !e; h++)
+		for (uint32_t i = 0; i < args->hosts[h].dev_count && !e; i++) {
+			struct xml_node *one;
+
+			e = rank_tree(args, h, args->hosts[h].devs[i], rank++, &one);
+			if (e)
+				break;
+			if (!fused) {
+				fused = one;
+				continue;
+			}
+			e = overlay(fused, one);
+			xml_free(one);
+		}
+	if (!e && !fused)
+		e = err_set(ERR_USAGE, "no GPU takes part");
+	if (e) {
+		xml_free(fused);
+		return e;
+	}
+	*tree = fused;
+	return OK;
+}
