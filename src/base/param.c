@@ -40,7 +40,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
 		"0 or 1 overrides the blocking field of every communicator's config"},
 	[PARAM_ALGO] = {"NCCL_ALGO", PARAM_TEXT, .meaning =
-		"no effect yet; WEFT_SCHEDULE names a schedule"},
+		"algorithms the model may choose, [function:][^]a,b;function:..; e.g. ring,tree"},
 	[PARAM_CHECK_POINTERS] = {"NCCL_CHECK_POINTERS", PARAM_INT, 0, 0, 1, .meaning =
 		"1: check every buffer pointer of every call"},
 	[PARAM_SHM_DISABLE] = {"NCCL_SHM_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
@@ -98,6 +98,29 @@ static const struct param_info table[PARAM_COUNT] = {
 		"1: the ports of one NIC are one device"},
 	[PARAM_NET_MERGE_LEVEL] = {"NCCL_NET_MERGE_LEVEL", PARAM_TEXT, .meaning =
 		"LOC: join no NICs; PORT and above: join the ports of one NIC"},
+	[PARAM_PROTO] = {"NCCL_PROTO", PARAM_TEXT, .meaning =
+		"protocols the model may choose, as NCCL_ALGO: LL, LL128, Simple; e.g. ^LL128"},
+	[PARAM_NTHREADS] = {"NCCL_NTHREADS", PARAM_INT, -2, -2, INT_MAX, .meaning =
+		"GPU threads per channel, Simple and LL: 64 to 512 in steps of 32; -2 automatic"},
+	[PARAM_LL128_NTHREADS] = {"NCCL_LL128_NTHREADS", PARAM_INT, -2, -2, INT_MAX,
+		.meaning =
+		"GPU threads per channel, LL128: 160 to 640 in steps of 32; -2 automatic"},
+	[PARAM_THREAD_THRESHOLDS] = {"NCCL_THREAD_THRESHOLDS", PARAM_TEXT, .meaning =
+		"least bytes per thread, six numbers: Tree LL, LL128, Simple, then Ring"},
+	[PARAM_NET_OVERHEAD] = {"NCCL_NET_OVERHEAD", PARAM_INT, -2, -2, 1000000000, .meaning =
+		"ns the model charges for posting to the network; -2 by processor"},
+	[PARAM_NVLS_ENABLE] = {"NCCL_NVLS_ENABLE", PARAM_INT, 2, 0, 2, .meaning =
+		"NVLink SHARP: 0 never, 1 and 2 where the machine has it"},
+	[PARAM_PAT_ENABLE] = {"NCCL_PAT_ENABLE", PARAM_INT, 2, 0, 2, .meaning =
+		"PAT algorithm: 0 never, 1 always, 2 with one rank per node"},
+	[PARAM_COLLNET_ENABLE] = {"NCCL_COLLNET_ENABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: let a network that reduces do so, where its plugin can"},
+	[PARAM_COLLNET_NODE_THRESHOLD] = {"NCCL_COLLNET_NODE_THRESHOLD", PARAM_INT, 2, 0,
+		INT_MAX, .meaning = "least nodes for NCCL_COLLNET_ENABLE to have an effect"},
+	[PARAM_LL128_C2C] = {"NCCL_LL128_C2C", PARAM_INT, 1, 0, 1, .meaning =
+		"0: no LL128 to a NIC that is reached through another GPU or C2C"},
+	[PARAM_TUNER_PLUGIN] = {"NCCL_TUNER_PLUGIN", PARAM_TEXT, .meaning =
+		"tuner plugin: a file, SUFFIX for libnccl-tuner-SUFFIX.so, or none"},
 };
 /* clang-format on */
 

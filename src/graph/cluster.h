@@ -80,7 +80,14 @@ struct cluster {
 	int max_tree_pattern;
 	int cpu_arch, cpu_vendor;
 	int nvls_chunk_bytes, nvls_tree_chunk_bytes;
-	int mnnvl; /* the communicator spans hosts by NVLink */
+	int mnnvl;     /* the communicator spans hosts by NVLink */
+	int nvs_count; /* NVSwitch nodes in the topology of rank 0's node */
+	/* CollNet. Heads are the ranks of rank 0's node that talk to the network: the
+	 * NVLS heads where NVLS is in use, else the distinct first GPUs of the CollNet
+	 * direct graph. direct_heads counts the latter in any case. The chain can be used
+	 * when every first GPU of its graph is a head. */
+	int collnet_heads, collnet_direct_heads;
+	bool collnet_chain;
 	struct graph_info info[ALGO_COUNT];
 	int *rank_node;		    /* owned; by rank */
 	struct cluster_node *nodes; /* owned, in node order */

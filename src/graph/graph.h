@@ -68,7 +68,9 @@ enum err graph_set_search(
 const char *pattern_name(enum graph_pattern pattern);
 
 /* file.c: NCCL_GRAPH_FILE and NCCL_GRAPH_DUMP_FILE. A graph that the file has with one
- * channel or more replaces the search for it; `has` tells which. */
+ * channel or more replaces the search for it; `has` tells which, and only those of `set`
+ * are written to. ERR_USAGE, naming file and line, when a graph does not fit the topology
+ * (which is the trimmed one, as for the search). */
 enum err graph_file_read(const char *path, const struct topo *topo, struct graph_set *set,
 	bool has[GRAPH_COUNT]);
 enum err graph_file_parse(const struct xml_node *tree, const struct topo *topo,

@@ -12,6 +12,8 @@ static const struct {
 	command_fn *function;
 	const char *summary;
 } commands[] = {
+	{"graph", command_graph,
+		"what NCCL decides for machines: rings, trees, channels, choices"},
 	{"info", command_info,
 		"this machine: sockets, memory, cores, caches, vector unit"},
 	{"params", command_params,

@@ -1,0 +1,264 @@
+#include "graph/facts.h"
+
+#include <float.h>
+#include <string.h>
+
+enum {
+	PER_CHANNEL_NET_BW = 14, /* GB/s a channel of a send carries, NCCL's guess */
+	P2P_CHANNELS = 2,	 /* of a peer that is not on NVLink */
+};
+
+/* One NVLink's GB/s by generation. */
+static float nvlink_bw(int sm)
+{
+	if (sm >= 100)
+		return 40.1f;
+	if (sm >= 90)
+		return 20.6f;
+	if (sm == 86)
+		return 12.0f;
+	return sm >= 60 && sm < 70 ? 18.0f : 20.0f;
+}
+
+static int ceil_div(int a, int b)
+{
+	return (a + b - 1) / b;
+}
+
+static int min_int(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* GB/s from a GPU to its own NUMA node; 0 when there is none. */
+static float host_bw(const struct topo *topo, const struct topo_node *gpu)
+{
+	const struct topo_path *best = NULL;
+
+	if (!gpu->paths[TOPO_CPU])
+		return 0;
+	for (uint32_t c = 0; c < topo->counts[TOPO_CPU]; c++) {
+		const struct topo_path *path = &gpu->paths[TOPO_CPU][c];
+		if (path->hop_count && (!best || path->hop_count < best->hop_count))
+			best = path;
+	}
+	return best ? best->bw : 0;
+}
+
+struct gpu_nets {
+	int count;     /* as many as the GPU's own link can feed */
+	float bw, min; /* of those together; of the slowest of all it uses */
+};
+
+static enum err gpu_nets(
+	const struct topo *topo, const struct topo_node *gpu, struct gpu_nets *nets)
+{
+	uint64_t first = 0;
+	float limit = host_bw(topo, gpu), min = FLT_MAX;
+	bool is_fed = false;
+
+	*nets = (struct gpu_nets){0};
+	if (!topo->counts[TOPO_NET] || !gpu->paths[TOPO_NET])
+		return OK;
+	for (int c = 0; c < GRAPH_CHANNELS_MAX; c++) {
+		uint64_t id;
+		enum err e = topo_local_net(topo, gpu->gpu.rank, c, &id);
+		int index = e ? -1 : topo_net_of_id(topo, id);
+		if (e)
+			return e;
+		if (index < 0)
+			return err_set(ERR_INTERNAL, "no NIC has the id %llx",
+				(unsigned long long)id);
+		if (c == 0)
+			first = id;
+		else if (id == first)
+			break;
+		float bw = gpu->paths[TOPO_NET][index].bw;
+		min = bw < min ? bw : min;
+		if (is_fed)
+			continue;
+		nets->bw += bw;
+		nets->count++;
+		is_fed = nets->bw >= limit;
+	}
+	nets->min = min;
+	return OK;
+}
+
+/* How many channels a GPU can use to the peer that takes fewest. */
+static int per_peer(const struct topo *topo, const struct topo_node *gpu, bool is_inter,
+	const struct gpu_nets *nets)
+{
+	int least = GRAPH_CHANNELS_MAX;
+
+	for (uint32_t p = 0; p < topo->counts[TOPO_GPU]; p++) {
+		const struct topo_node *peer = topo_gpu_at(topo, p);
+		int channels = P2P_CHANNELS;
+		if (p == gpu->index)
+			continue;
+		const struct topo_path *path = topo_path(peer, TOPO_GPU, gpu->index);
+		if (path->type == PATH_NVL || path->type == PATH_NVB) {
+			int links = (int)(path->bw / nvlink_bw(gpu->gpu.sm));
+			channels *= links > 1 ? links : 1;
+		}
+		least = min_int(least, channels);
+	}
+	if (is_inter) {
+		int wanted = ceil_div((int)nets->bw, PER_CHANNEL_NET_BW);
+		int channels = nets->count > wanted ? nets->count : wanted;
+		least = min_int(least, nets->count ? channels : P2P_CHANNELS);
+	}
+	return least;
+}
+
+static enum err gpu_facts(
+	const struct topo *topo, bool is_inter, struct domain_facts *facts)
+{
+	for (uint32_t g = 0; g < topo->counts[TOPO_GPU]; g++) {
+		const struct topo_node *gpu = topo_gpu_at(topo, g);
+		struct gpu_nets nets;
+		enum err e = gpu_nets(topo, gpu, &nets);
+		int channels;
+		if (e)
+			return e;
+		channels = per_peer(topo, gpu, is_inter, &nets);
+		facts->p2p_per_peer = min_int(facts->p2p_per_peer, channels);
+		facts->min_net_count = min_int(facts->min_net_count, nets.count);
+		if (nets.min < facts->min_net_bw)
+			facts->min_net_bw = nets.min;
+		if (gpu->gpu.sm < facts->min_sm)
+			facts->min_sm = gpu->gpu.sm;
+		if (gpu->gpu.sm > facts->max_sm)
+			facts->max_sm = gpu->gpu.sm;
+		for (uint32_t p = 0; p < topo->counts[TOPO_GPU]; p++)
+			if (p != g && topo_path(gpu, TOPO_GPU, p)->type >= PATH_PIX)
+				facts->is_all_nvlink = false;
+	}
+	return OK;
+}
+
+static bool is_rank_of(const struct domain *domain, int rank)
+{
+	for (uint32_t i = 0; i < domain->rank_count; i++)
+		if (domain->ranks[i] == rank)
+			return true;
+	return false;
+}
+
+static bool is_order_of(const struct domain *domain, const int *order)
+{
+	for (uint32_t i = 0; i < domain->rank_count; i++) {
+		if (!is_rank_of(domain, order[i]))
+			return false;
+		for (uint32_t k = 0; k < i; k++)
+			if (order[k] == order[i])
+				return false;
+	}
+	return true;
+}
+
+/* Graphs may come from a file: nothing below must depend on its author's care. */
+static enum err check_graph(const struct domain *domain, enum graph_id id)
+{
+	const struct graph *graph = &domain->set.graphs[id];
+
+	if (graph->channel_count < 1 || graph->channel_count > GRAPH_CHANNELS_MAX)
+		return err_set(ERR_USAGE,
+			"the %s graph has %d channels; give it 1 to %d, or leave it out "
+			"of the graph file",
+			pattern_name(graph->pattern), graph->channel_count,
+			GRAPH_CHANNELS_MAX);
+	for (int c = 0; c < graph->channel_count; c++)
+		if (!is_order_of(domain, graph->intra[c]))
+			return err_set(ERR_USAGE,
+				"channel %d of the %s graph does not visit each of the "
+				"%u GPUs once; correct the graph file",
+				c, pattern_name(graph->pattern), domain->rank_count);
+	return OK;
+}
+
+static struct graph_info info_of(const struct graph *graph)
+{
+	return (struct graph_info){
+		.pattern = graph->pattern,
+		.channel_count = graph->channel_count,
+		.cross_nic = graph->cross_nic,
+		.same_channels = graph->same_channels,
+		.bw_intra = graph->bw_intra,
+		.bw_inter = graph->bw_inter,
+		.type_intra = graph->type_intra,
+		.type_inter = graph->type_inter,
+		.latency_inter = graph->latency_inter,
+	};
+}
+
+/* A graph nobody asked for tells its pattern and zeros. */
+static void collect_infos(const struct domain *domain, const struct cluster_args *args,
+	struct domain_facts *facts)
+{
+	for (int id = 0; id < GRAPH_COUNT; id++)
+		facts->info[id] = info_of(&domain->set.graphs[id]);
+	if (!args->collnet) {
+		facts->info[GRAPH_COLLNET_CHAIN] =
+			(struct graph_info){.pattern = PATTERN_TREE};
+		facts->info[GRAPH_COLLNET_DIRECT] =
+			(struct graph_info){.pattern = PATTERN_COLLNET_DIRECT};
+	}
+	if (!args->has_multicast || domain->rank_count < 2)
+		facts->info[GRAPH_NVLS] = (struct graph_info){.pattern = PATTERN_NVLS};
+}
+
+static enum err collect_heads(const struct domain *domain, struct domain_facts *facts)
+{
+	const struct graph *graph = &domain->set.graphs[GRAPH_NVLS];
+
+	if (facts->info[GRAPH_NVLS].channel_count > GRAPH_CHANNELS_MAX)
+		return err_set(ERR_USAGE,
+			"the NVLS graph has more than %d channels; correct the "
+			"graph file",
+			GRAPH_CHANNELS_MAX);
+	for (int c = 0; c < facts->info[GRAPH_NVLS].channel_count; c++) {
+		int h = 0, head = graph->intra[c][0];
+		if (!is_rank_of(domain, head))
+			return err_set(ERR_USAGE,
+				"channel %d of the NVLS graph starts at no GPU of its "
+				"node; correct the graph file",
+				c);
+		while (h < facts->head_count && facts->heads[h] != head)
+			h++;
+		if (h == facts->head_count)
+			facts->heads[facts->head_count++] = head;
+	}
+	return OK;
+}
+
+enum err domain_facts(const struct domain *domain, const struct cluster_args *args,
+	bool is_inter, struct domain_facts *facts)
+{
+	const struct topo *topo = domain->topo;
+	int first = topo_gpu_of_rank(topo, domain->ranks[0]);
+	enum err e = check_graph(domain, GRAPH_RING);
+
+	if (!e)
+		e = check_graph(domain, GRAPH_TREE);
+	if (e)
+		return e;
+	if (first < 0)
+		return err_set(ERR_INTERNAL, "rank %d is not in its own topology",
+			domain->ranks[0]);
+	memset(facts, 0, sizeof(*facts));
+	facts->domain = domain;
+	facts->p2p_per_peer = GRAPH_CHANNELS_MAX;
+	facts->min_net_bw = FLT_MAX;
+	facts->min_net_count = facts->min_sm = INT32_MAX;
+	facts->is_all_nvlink = true;
+	facts->first_sm = topo_gpu_at(topo, (uint32_t)first)->gpu.sm;
+	facts->cpu_arch = facts->cpu_vendor = CPU_UNKNOWN;
+	if (topo->counts[TOPO_CPU]) {
+		facts->cpu_arch = topo->nodes[TOPO_CPU][0]->cpu.arch;
+		facts->cpu_vendor = topo->nodes[TOPO_CPU][0]->cpu.vendor;
+	}
+	collect_infos(domain, args, facts);
+	e = collect_heads(domain, facts);
+	return e ? e : gpu_facts(topo, is_inter, facts);
+}

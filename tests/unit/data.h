@@ -1,0 +1,28 @@
+/*
+ * data.h - where the shared corpora are: captured machines, what NCCL decided on them.
+ *
+ * They are no part of the tree. A test that needs them ends with TEST_SKIP where they are
+ * not.
+ */
+#ifndef DATA_H
+#define DATA_H
+
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { DATA_PATH_MAX = 1024 };
+
+/* The path of a file or folder of the corpora; false when it is not there. */
+static inline bool data_find(const char *name, char path[DATA_PATH_MAX])
+{
+	const char *folder = getenv("WEFT_DATA");
+
+	if (!folder || !*folder)
+		folder = WEFT_SHARED_DATA;
+	snprintf(path, DATA_PATH_MAX, "%s/%s", folder, name);
+	return !access(path, R_OK);
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* What `weft graph` is asked is read whole, in any order, or refused. */
+#include "test.h"
+#include "weft/graph_args.h"
+
+static bool parse(struct graph_args *args, const char *line)
+{
+	static char text[256], *argv[32];
+	int argc = 1;
+
+	argv[0] = "graph";
+	snprintf(text, sizeof(text), "%s", line);
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	return graph_args_parse(args, argc, argv);
+}
+
+int main(void)
+{
+	static const char *const bad[] = {"--nodes", "--nodes 0", "--nodes 65537",
+		"--nodes two", "--mnnvl 0", "--pods 8", "--pods x1", "--pods 8x",
+		"--pods 8x0", "--pods 2x4x1", "--pods 1000x1", "--ctas 8", "--ctas 8:4",
+		"--ctas 1:65", "--ctas 0:4", "--rank -1", "--colour", "--better --json",
+		"--pods 2x4 --json", "--pods 2x4 --better", "--graph g.xml --better"};
+	struct graph_args args;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		TRUE(!parse(&args, bad[i]));
+	TRUE(parse(&args, ""));
+	EQ(args.name_count, 0);
+	EQ(args.hosts, 1);
+	EQ(args.rank, -1);
+	TRUE(!args.json && !args.better && !args.collnet && !args.pods && !args.dump);
+	TRUE(parse(&args, "a.xml b.xml"));
+	EQ(args.name_count, 2);
+	EQ(args.hosts, 2);
+	EQ_STR(args.names[1], "b.xml");
+	TRUE(parse(&args, "a.xml -n 16 --mnnvl 4 --collnet --no-nic-fusion --no-nvml-p2p "
+			  "--ctas 4:16 --json --dump d.xml --graph g.xml --rank 7"));
+	EQ(args.name_count, 1);
+	EQ(args.hosts, 16);
+	EQ(args.mnnvl_hosts, 4);
+	TRUE(args.collnet && args.no_nic_fusion && args.no_nvml_p2p && args.json);
+	EQ(args.min_ctas, 4);
+	EQ(args.max_ctas, 16);
+	EQ(args.rank, 7);
+	EQ_STR(args.dump, "d.xml");
+	EQ_STR(args.graph, "g.xml");
+	TRUE(parse(&args, "--pods 4x2 a.xml"));
+	EQ(args.pods, 4);
+	EQ(args.gpus_per_pod, 2);
+	return 0;
+}

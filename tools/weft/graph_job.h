@@ -1,0 +1,38 @@
+/*
+ * graph_job.h - one question to the decision maker: these machines, so many of them, with
+ * these rules; and the answer.
+ *
+ * The command, the comparison with recorded decisions and the speed check all ask it this
+ * way.
+ */
+#ifndef TOOLS_WEFT_GRAPH_JOB_H
+#define TOOLS_WEFT_GRAPH_JOB_H
+
+#include "graph/decide.h"
+#include "tune/model.h"
+#include "weft/machines.h"
+
+struct graph_job {
+	struct machines machines;  /* owned */
+	char *xml;		   /* owned; the names as they were given, with commas */
+	struct decide_args args;   /* machines are filled in by graph_job_run() */
+	struct decision *decision; /* owned; NULL before graph_job_run() */
+	struct model model;
+};
+
+/* One host, and the rules as if the environment were empty. */
+void graph_job_init(struct graph_job *job);
+
+/* Read the machines. Multicast is assumed where every one has SM90 or newer GPUs on an
+ * NVSwitch. */
+enum err graph_job_load(struct graph_job *job, int count, char **names);
+
+/* Decide and model; again: anew. */
+enum err graph_job_run(struct graph_job *job);
+
+void graph_job_fini(struct graph_job *job);
+
+/* The domain and the cluster's node that rank 0 is in. */
+const struct domain *graph_job_home(const struct graph_job *job);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * machines.h - the machines a command is asked about, by name.
+ *
+ * A name is an NCCL topology file; what is not a file is the name of an instance type
+ * that we have a description of; "this", or no name at all, is the machine we run on.
+ */
+#ifndef TOOLS_WEFT_MACHINES_H
+#define TOOLS_WEFT_MACHINES_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "topo/xml.h"
+
+enum { MACHINES_MAX = 1024 };
+
+struct machines {
+	struct xml_node **trees; /* owned */
+	char **names;		 /* owned; without folder and ".xml" */
+	uint32_t count;
+};
+
+/* Read them all, or none: ERR_USAGE or ERR_SYSTEM with a sentence. Free with
+ * machines_free(). */
+enum err machines_load(int count, char **names, struct machines *out);
+
+/* Fine for zeroed and half-filled ones. */
+void machines_free(struct machines *machines);
+
+#endif
