@@ -10,7 +10,7 @@ ASAN_TESTS ?= -LE 'long|proof' -E 'matrix_schedules|check-'
 # The thread sanitizer cannot see what another process orders, as perf's ranks do.
 TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' -E 'matrix_schedules|check-|perf_'
 
-.PHONY: build run test test-long test-asan test-tsan test-clang bench lint format install \
+.PHONY: build run test test-long test-asan test-tsan test-clang fuzz bench lint format install \
 	clean help deps-build deps-test deps-clang deps-lint
 
 build: deps-build
@@ -39,6 +39,10 @@ test-clang: deps-build deps-test deps-clang
 	@$(call compile,clang)
 	$(CTEST) --test-dir build-clang -LE 'long|proof'
 
+fuzz: deps-build deps-clang
+	@$(call compile,fuzz)
+	scripts/fuzz
+
 bench: build
 	bench/run
 
@@ -53,7 +57,7 @@ install: build
 	cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-debug build-asan build-tsan build-clang
+	rm -rf build build-debug build-asan build-tsan build-clang build-fuzz
 
 help:
 	@echo 'make            build the library and the tools into build/'
@@ -61,6 +65,7 @@ help:
 	@echo 'make test       build and test; test-long: the tests that need minutes and 14 GB'
 	@echo 'make test-asan  the same with address and undefined-behaviour sanitizers'
 	@echo 'make test-tsan  the same with the thread sanitizer; test-clang: with clang'
+	@echo 'make fuzz       hostile files for FUZZ_SECONDS (60) per reader, with clang'
 	@echo 'make bench      compare with other libraries on this machine'
 	@echo 'make lint       layout, layers, sizes, headers, parameters, static analysis'
 	@echo 'make format     rewrite the C files in the house layout'

@@ -10,7 +10,7 @@
  *         <net dev="0x1"/>               out
  *       </channel>
  *
- * A `dev` is system << 56 | index in hex, with 0x or without. NCCL before 2.12 wrote
+ * A `dev` is system << 56 | index in hex, with 0x or without. Older NCCL wrote
  * decimals: a number that is nobody's in hex and somebody's in decimal is taken as that.
  * `rank` is what NCCL 2.30 adds, and it is believed before `dev`. graph.h has the rest.
  */

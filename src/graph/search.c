@@ -432,6 +432,10 @@ static void devices_prepare(struct search *search)
 		if (search->dev[g])
 			search->is_old[search->dev[g]->index] = gpu->gpu.sm < 80;
 	}
+	search->has_reverse = search->sm < 80;
+	for (uint32_t i = 0; i < search->topo->counts[TOPO_CPU]; i++)
+		if (search->topo->nodes[TOPO_CPU][i]->cpu.arch == CPU_ARCH_POWER)
+			search->has_reverse = true;
 }
 
 /* What a graph is before anything is found. */

@@ -25,6 +25,7 @@ struct search {
 	int sm; /* of the oldest GPU */
 	struct topo_node *dev[TOPO_GPUS_MAX]; /* the device of each GPU; NULL none */
 	bool is_old[TOPO_NODES_MAX];	      /* by device: before sm 80 */
+	bool has_reverse; /* some link costs its reverse: old GPUs, POWER CPUs */
 	struct graph *best, trial;
 	int *steps; /* left to the current try; 0 or less: none */
 	/* The GPUs of the trial's channels by index, as trial.intra has them by rank. */

@@ -177,7 +177,7 @@ static void nets_at(
 			append(order, seen, n);
 }
 
-const struct order *order_nets(struct search *search, int gpu, int type)
+static void nets_prepare(struct search *search, int gpu, int type)
 {
 	struct order *order = &search->nets[gpu];
 	const struct order *wanted = &search->wanted[gpu];
@@ -185,21 +185,26 @@ const struct order *order_nets(struct search *search, int gpu, int type)
 	bool is_all = gpu == search->gpu_count;
 	bool seen[TOPO_NODES_MAX] = {0};
 
-	if (!search->has_nets || search->nets_type[gpu] == type)
-		return order;
-	search->nets_type[gpu] = type;
 	order->count = 0;
 	for (uint32_t i = 0; i < wanted->count; i++)
 		append(order, seen, wanted->list[i]);
 	if (order->count >= limit)
-		return order;
+		return;
 	for (int t = 0; t <= type; t++)
 		for (int g = 0; g < search->gpu_count; g++)
 			if (is_all || g == gpu)
 				nets_at(search, g, t, order, seen);
 	if (order->count > limit)
 		order->count = limit;
-	return order;
+}
+
+const struct order *order_nets(struct search *search, int gpu, int type)
+{
+	if (search->has_nets && search->nets_type[gpu] != type) {
+		search->nets_type[gpu] = type;
+		nets_prepare(search, gpu, type);
+	}
+	return &search->nets[gpu];
 }
 
 static void doors_prepare(struct search *search)

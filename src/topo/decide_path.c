@@ -143,7 +143,7 @@ static bool read_is_refused(
 	return false;
 }
 
-void topo_gdr_at(const struct topo *topo, uint32_t gpu, uint32_t net, bool is_send,
+static void gdr_decide(const struct topo *topo, uint32_t gpu, uint32_t net, bool is_send,
 	struct topo_gdr *verdict)
 {
 	const struct topo_node *near = topo_gpu_at(topo, gpu);
@@ -193,7 +193,7 @@ void topo_gdr(const struct topo *topo, int rank, uint64_t net_id, bool is_send,
 			.rule = "one of them is not part of this domain"};
 		return;
 	}
-	topo_gdr_at(topo, (uint32_t)gpu, (uint32_t)net, is_send, verdict);
+	gdr_decide(topo, (uint32_t)gpu, (uint32_t)net, is_send, verdict);
 }
 
 bool topo_gdr_needs_flush(const struct topo *topo, int rank, uint64_t net_id)

@@ -1,12 +1,12 @@
 /*
- * decide_path.h - the P2P and GDR questions as path.c asks them half way, by index.
+ * decide_path.h - what path.c asks half way: pairs of GPUs, by index.
  */
 #ifndef TOPO_DECIDE_PATH_H
 #define TOPO_DECIDE_PATH_H
 
 #include "topo/topo.h"
 
-/* The CPU with the fewest hops from a GPU; -1 when none is reached. */
+/* The CPU a GPU reaches best: bandwidth, type, then hops; -1 when it reaches none. */
 int topo_near_cpu(const struct topo *topo, uint32_t gpu);
 
 /* As topo_p2p(), but only level and NVML are asked. */
@@ -18,9 +18,5 @@ void topo_p2p_raw(
 bool topo_p2p_connects(const struct topo *topo, uint32_t a, uint32_t b);
 bool topo_shm_connects(const struct topo *topo, uint32_t a, uint32_t b);
 bool topo_net_is_faster(const struct topo *topo, uint32_t a, uint32_t b);
-
-/* As topo_gdr(), by indices of GPU and NET. */
-void topo_gdr_at(const struct topo *topo, uint32_t gpu, uint32_t net, bool is_send,
-	struct topo_gdr *verdict);
 
 #endif

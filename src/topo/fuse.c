@@ -52,6 +52,47 @@ static enum err cpu_complete(struct xml_node *gpu)
 	return OK;
 }
 
+struct numbered {
+	struct xml_node *net;
+	int64_t dev;
+	uint32_t order;
+};
+
+static int by_dev(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* A plugin counts its devices from 0 without gaps; a file need not. */
+static enum err nets_number(struct xml_node *tree)
+{
+	struct numbered *all = calloc(TOPO_NODES_MAX, sizeof(*all));
+	struct xml_node *net = NULL;
+	uint32_t count = 0;
+	enum err e = OK;
+
+	if (!all)
+		return err_set(ERR_SYSTEM, "no memory for a topology");
+	while (count < TOPO_NODES_MAX && (net = xml_find(tree, "net", net))) {
+		int64_t dev = xml_int(net, "dev", -1);
+
+		if (dev >= 0) {
+			all[count] = (struct numbered){net, dev, count};
+			count++;
+		}
+	}
+	qsort(all, count, sizeof(*all), by_dev);
+	for (uint32_t i = 0; i < count && !e; i++)
+		if (all[i].dev != i)
+			e = xml_attr_setf(all[i].net, "dev", "%u", i);
+	free(all);
+	return e;
+}
+
 /* NICs of equal hosts are not the same NICs. */
 static enum err nets_prepare(
 	struct xml_node *tree, const struct fuse_args *args, uint32_t host)
@@ -110,6 +151,8 @@ static enum err rank_tree(const struct fuse_args *args, uint32_t host, int dev, 
 		e = xml_attr_setf(mine, "rank", "%d", rank);
 	if (!e)
 		e = cpu_complete(mine);
+	if (!e)
+		e = nets_number(tree);
 	if (!e && args->merge_nics)
 		e = vnic_merge(tree, args->merge_level);
 	if (!e)

@@ -11,6 +11,7 @@
 struct front {
 	struct topo_node **now, **next; /* owned */
 	uint32_t now_count, next_count, room;
+	uint32_t slot; /* where the paths to the base are kept */
 };
 
 static enum path_type hop_type(const struct topo_node *near, const struct topo_link *link,
@@ -51,7 +52,7 @@ static bool may_cross(const struct topo *topo, const struct topo_node *base,
 	if (base->kind == TOPO_GPU && so_far->hop_count == 1 && so_far->type == PATH_LOC)
 		return true; /* our own device */
 	return !topo->rules.nvb_disable && link->type == LINK_NVL &&
-	       link->to->kind == TOPO_DEV && so_far->type == PATH_NVL &&
+	       link->to->kind == TOPO_DEV &&
 	       so_far->hop_count <= (base->kind == TOPO_GPU ? 2u : 1u);
 }
 
@@ -111,7 +112,7 @@ static enum err paths_room(struct topo *topo, struct topo_node *node, enum topo_
 static enum err spread(struct topo *topo, struct topo_node *base, struct topo_node *node,
 	struct front *front)
 {
-	const struct topo_path *here = topo_path(node, base->kind, base->index);
+	const struct topo_path *here = topo_path(node, base->kind, front->slot);
 
 	for (uint32_t i = 0; i < node->link_count; i++) {
 		struct topo_link *link = &node->links[i], *back;
@@ -123,7 +124,7 @@ static enum err spread(struct topo *topo, struct topo_node *base, struct topo_no
 
 		if (e)
 			return e;
-		there = topo_path(far, base->kind, base->index);
+		there = topo_path(far, base->kind, front->slot);
 		type = hop_type(node, link, here);
 		type = type > here->type ? type : here->type;
 		if (far == base || !may_cross(topo, base, node, link, here) ||
@@ -146,14 +147,19 @@ static enum err spread(struct topo *topo, struct topo_node *base, struct topo_no
 	return OK;
 }
 
+/* Ranks that see a CPU differently make two nodes of it, and of the NICs below. NCCL
+ * finds nodes by id, so such twins share the paths of the first. */
 static enum err paths_to(struct topo *topo, struct topo_node *base, struct front *front)
 {
 	enum err e = paths_room(topo, base, base->kind);
+	struct topo_path *self;
 
 	if (e)
 		return e;
-	*topo_path(base, base->kind, base->index) = (struct topo_path){
-		.type = PATH_LOC, .bw = TOPO_LOC_BW};
+	front->slot = topo_find(topo, base->kind, base->id)->index;
+	self = topo_path(base, base->kind, front->slot);
+	free(self->hops);
+	*self = (struct topo_path){.type = PATH_LOC, .bw = TOPO_LOC_BW};
 	front->now[0] = base;
 	front->now_count = 1;
 	while (front->now_count) {
@@ -237,13 +243,13 @@ static enum err divert(
 int topo_near_cpu(const struct topo *topo, uint32_t gpu)
 {
 	const struct topo_path *paths = topo_gpu_at(topo, gpu)->paths[TOPO_CPU];
-	int nearest = -1;
+	uint32_t cpus[TOPO_NODES_MAX], nearest = 0;
+	uint32_t count = topo_local_nodes(topo, TOPO_GPU, gpu, TOPO_CPU, cpus, NULL);
 
-	for (uint32_t i = 0; paths && i < topo->counts[TOPO_CPU]; i++)
-		if (paths[i].hop_count &&
-			(nearest < 0 || paths[i].hop_count < paths[nearest].hop_count))
-			nearest = (int)i;
-	return nearest;
+	for (uint32_t i = 1; i < count; i++)
+		if (paths[cpus[i]].hop_count < paths[cpus[nearest]].hop_count)
+			nearest = i;
+	return count ? (int)cpus[nearest] : -1;
 }
 
 /* GPU pairs without P2P go through the host; those that cannot share host memory either
@@ -271,17 +277,21 @@ static enum err pairs_settle(struct topo *topo, uint32_t g)
 	return OK;
 }
 
-static void c2c_settle(struct topo *topo, struct topo_node *net)
+/* Only the NICs nearest to a GPU are asked. */
+static void c2c_settle(struct topo *topo, uint32_t g)
 {
-	for (uint32_t g = 0; g < topo->counts[TOPO_GPU]; g++) {
-		struct topo_node *gpu = topo_gpu_at(topo, g);
-		struct topo_path *out = topo_path(gpu, TOPO_NET, net->index);
-		struct topo_path *in = topo_path(net, TOPO_GPU, g);
-		int cpu = topo_near_cpu(topo, g);
+	struct topo_node *gpu = topo_gpu_at(topo, g);
+	uint32_t nets[TOPO_NODES_MAX];
+	uint32_t count = topo_local_nodes(topo, TOPO_GPU, g, TOPO_NET, nets, NULL);
+	int cpu = topo_near_cpu(topo, g);
 
-		if (cpu < 0 || types_join(topo_path(gpu, TOPO_CPU, (uint32_t)cpu)->type,
-				       topo_path(net, TOPO_CPU, (uint32_t)cpu)->type) !=
-				       PATH_P2C)
+	for (uint32_t i = 0; i < count && cpu >= 0; i++) {
+		struct topo_node *net = topo->nodes[TOPO_NET][nets[i]];
+		struct topo_path *out = topo_path(gpu, TOPO_NET, nets[i]);
+		struct topo_path *in = topo_path(net, TOPO_GPU, g);
+
+		if (types_join(topo_path(gpu, TOPO_CPU, (uint32_t)cpu)->type,
+			    topo_path(net, TOPO_CPU, (uint32_t)cpu)->type) != PATH_P2C)
 			continue;
 		out->type = out->type < PATH_P2C ? out->type : PATH_P2C;
 		in->type = in->type < PATH_P2C ? in->type : PATH_P2C;
@@ -316,7 +326,7 @@ static enum err net_settle(struct topo *topo, struct topo_node *net, uint32_t g)
 		e = divert(gpu, topo_gpu_at(topo, (uint32_t)peer), net);
 	if (e || topo_path(gpu, TOPO_NET, net->index)->type >= PATH_PHB)
 		return e;
-	topo_gdr_at(topo, g, net->index, false, &verdict);
+	topo_gdr(topo, gpu->gpu.rank, net->id, false, &verdict);
 	cpu = topo_near_cpu(topo, g);
 	if (verdict.mode != GDR_OFF || cpu < 0)
 		return OK;
@@ -334,9 +344,8 @@ enum err topo_paths(struct topo *topo, const struct topo_rules *rules)
 	e = paths_all(topo);
 	for (uint32_t g = 0; g < topo->counts[TOPO_GPU] && !e; g++)
 		e = pairs_settle(topo, g);
-	for (uint32_t n = 0; n < topo->counts[TOPO_NET] && !e; n++)
-		if (topo->counts[TOPO_GPU])
-			c2c_settle(topo, topo->nodes[TOPO_NET][n]);
+	for (uint32_t g = 0; g < topo->counts[TOPO_GPU] && !e; g++)
+		c2c_settle(topo, g);
 	for (uint32_t n = 0; n < topo->counts[TOPO_NET]; n++)
 		for (uint32_t g = 0; g < topo->counts[TOPO_GPU] && !e; g++)
 			e = net_settle(topo, topo->nodes[TOPO_NET][n], g);

@@ -64,39 +64,62 @@ static enum err check_root(
 		line, name);
 }
 
+/* Letters beyond ASCII are refused: expat's idea of which may be in a name depends on the
+ * encoding, so what was read could not be written. */
+static enum err check_name(const struct reader *reader, const char *name)
+{
+	const char *at = name;
+
+	while (*at && !(*at & 0x80))
+		at++;
+	if (*at)
+		return err_set(ERR_USAGE,
+			"%.256s:%d: name \"%.64s\" is not ASCII; correct it",
+			reader->name, line_now(reader), name);
+	if (at - name > XML_VALUE_MAX)
+		return err_set(ERR_USAGE, "%.256s:%d: a name is over %d bytes",
+			reader->name, line_now(reader), XML_VALUE_MAX);
+	return OK;
+}
+
+static enum err check_attrs(
+	const struct reader *reader, const char *name, const char **attrs)
+{
+	int attr_count = 0;
+	enum err e = OK;
+
+	for (; attrs[0] && !e; attrs += 2) {
+		e = check_name(reader, attrs[0]);
+		if (!e && strlen(attrs[1]) > XML_VALUE_MAX)
+			e = err_set(ERR_USAGE,
+				"%.256s:%d: attribute %.64s of <%.64s> is over %d bytes",
+				reader->name, line_now(reader), attrs[0], name,
+				XML_VALUE_MAX);
+		attr_count++;
+	}
+	if (!e && attr_count > XML_ATTRS_MAX)
+		e = err_set(ERR_USAGE,
+			"%.256s:%d: <%.64s> has %d attributes, more than %d",
+			reader->name, line_now(reader), name, attr_count, XML_ATTRS_MAX);
+	return e;
+}
+
 static enum err check_start(
 	const struct reader *reader, const char *name, const char **attrs)
 {
-	int line = line_now(reader);
-	int attr_count = 0;
+	enum err e = check_name(reader, name);
 
-	if (!reader->tree) {
-		enum err e = check_root(reader, name, attrs);
-
-		if (e)
-			return e;
-	}
+	if (!e && !reader->tree)
+		e = check_root(reader, name, attrs);
+	if (e)
+		return e;
 	if (reader->depth == XML_DEPTH_MAX)
 		return err_set(ERR_USAGE, "%.256s:%d: elements nest deeper than %d",
-			reader->name, line, XML_DEPTH_MAX);
+			reader->name, line_now(reader), XML_DEPTH_MAX);
 	if (reader->node_count == XML_NODES_MAX)
 		return err_set(ERR_USAGE, "%.256s:%d: more than %d elements",
-			reader->name, line, XML_NODES_MAX);
-	if (strlen(name) > XML_VALUE_MAX)
-		return err_set(ERR_USAGE, "%.256s:%d: an element's name is over %d bytes",
-			reader->name, line, XML_VALUE_MAX);
-	for (; attrs[0]; attrs += 2) {
-		if (strlen(attrs[0]) > XML_VALUE_MAX || strlen(attrs[1]) > XML_VALUE_MAX)
-			return err_set(ERR_USAGE,
-				"%.256s:%d: attribute %.64s of <%.64s> is over %d bytes",
-				reader->name, line, attrs[0], name, XML_VALUE_MAX);
-		attr_count++;
-	}
-	if (attr_count > XML_ATTRS_MAX)
-		return err_set(ERR_USAGE,
-			"%.256s:%d: <%.64s> has %d attributes, more than %d",
-			reader->name, line, name, attr_count, XML_ATTRS_MAX);
-	return OK;
+			reader->name, line_now(reader), XML_NODES_MAX);
+	return check_attrs(reader, name, attrs);
 }
 
 static void XMLCALL on_start(void *data, const char *name, const char **attrs)

@@ -71,7 +71,7 @@ enum err xml_print(FILE *file, const struct xml_node *tree)
 	const struct xml_node *node = tree;
 	int depth = 0;
 
-	while (node) {
+	do {
 		const struct xml_node *next = NULL;
 
 		print_open(file, node, depth);
@@ -85,7 +85,7 @@ enum err xml_print(FILE *file, const struct xml_node *tree)
 			fprintf(file, "%*s</%s>\n", 2 * --depth, "", node->name);
 		}
 		node = next;
-	}
+	} while (node);
 	return ferror(file) ? err_set(ERR_SYSTEM, "cannot write the <%.64s> tree: %m",
 				      tree->name)
 			    : OK;

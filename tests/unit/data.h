@@ -12,6 +12,11 @@
 
 #include "test.h"
 
+/* The build says where they are; a header compiled alone does not know. */
+#ifndef WEFT_SHARED_DATA
+#define WEFT_SHARED_DATA "."
+#endif
+
 enum { DATA_PATH_MAX = 1024 };
 
 /* The path of a file or folder of the corpora; false when it is not there. */
