@@ -121,6 +121,18 @@ static const struct param_info table[PARAM_COUNT] = {
 		"0: no LL128 to a NIC that is reached through another GPU or C2C"},
 	[PARAM_TUNER_PLUGIN] = {"NCCL_TUNER_PLUGIN", PARAM_TEXT, .meaning =
 		"tuner plugin: a file, SUFFIX for libnccl-tuner-SUFFIX.so, or none"},
+	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
+		"topology file that describes this machine; detection adds what it leaves out"},
+	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =
+		"file to write the topology to once it is known"},
+	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
+		"comma list of interface name beginnings; ^ in front: all but these; =: whole names"},
+	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
+		"comma list of RDMA devices, each with :port if wanted; ^ and = as for interfaces"},
+	[PARAM_IB_DISABLE] = {"NCCL_IB_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: pass over RDMA devices"},
+	[PARAM_NVML_LIBRARY] = {"WEFT_NVML_LIBRARY", PARAM_TEXT, .meaning =
+		"file to load instead of libnvidia-ml.so.1; a test describes GPUs with it"},
 };
 /* clang-format on */
 
