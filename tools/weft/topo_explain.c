@@ -256,7 +256,8 @@ static enum err print_net_other(FILE *file, const struct topo_view *view,
 
 	if (e)
 		return e;
-	topo_gdr_at(topo, pair[0], pair[1], true, &gdr);
+	topo_gdr(topo, topo_gpu_at(topo, pair[0])->gpu.rank,
+		topo->nodes[TOPO_NET][pair[1]]->id, true, &gdr);
 	path = topo_path(topo_gpu_at(topo, pair[0]), TOPO_NET, pair[1]);
 	fprintf(file, "  to change it: %s gives %s at %.1f GB/s, GPUDirect RDMA %s\n", knob,
 		path_name(path->type), (double)path->bw, gdr.mode ? "on" : "off");
@@ -314,8 +315,8 @@ static enum err explain_net(FILE *file, const struct topo_view *view,
 	print_smi(file, view, gpu, net);
 	print_way(file, "sending", gpu, out);
 	print_way(file, "receiving", net, in);
-	topo_gdr_at(view->topo, gpu->index, net->index, true, &send);
-	topo_gdr_at(view->topo, gpu->index, net->index, false, &receive);
+	topo_gdr(view->topo, gpu->gpu.rank, net->id, true, &send);
+	topo_gdr(view->topo, gpu->gpu.rank, net->id, false, &receive);
 	print_gdr(file, view, &send, true);
 	print_gdr(file, view, &receive, false);
 	if (receive.mode != GDR_OFF)

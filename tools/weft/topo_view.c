@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/discover.h"
 #include "topo/fuse.h"
+#include "weft/machines.h"
 
 /* One rank per GPU, in NVML's order. Without a GPU there is nobody to agree. */
 static enum err fuse(struct topo_view *view)
 {
-	const struct xml_node *tree = view->machines.trees[0];
+	const struct xml_node *tree = view->tree;
 	int devs[TOPO_GPUS_MAX];
 	struct fuse_host host = {.tree = tree, .devs = devs};
 	struct fuse_args args = {.hosts = &host,
@@ -49,23 +51,49 @@ static enum err make_matrix(struct topo_view *view)
 	enum err e;
 
 	if (!view->is_here)
-		return matrix_build(view->machines.trees[0], &view->matrix);
-	view->bridged = xml_copy(NULL, view->machines.trees[0]);
+		return matrix_build(view->tree, &view->matrix);
+	view->bridged = xml_copy(NULL, view->tree);
 	if (!view->bridged)
 		return ERR_SYSTEM;
 	e = matrix_bridges_read(view->bridged, "/sys");
 	return e ? e : matrix_build(view->bridged, &view->matrix);
 }
 
-enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p)
+static enum err load_here(struct topo_view *view)
+{
+	enum err e = machine_tree(&view->tree, &view->report);
+
+	if (e)
+		return e;
+	if (view->report.p2p_known)
+		view->rules.nvml_p2p_ok = view->report.p2p_ok;
+	view->name = strdup("this machine");
+	return view->name ? OK : err_set(ERR_SYSTEM, "no memory for a name");
+}
+
+static enum err load_other(struct topo_view *view, const char *name)
 {
 	char *names[] = {(char *)(uintptr_t)name};
+	struct machines machines = {0};
+	enum err e = machines_load(1, names, &machines);
+
+	if (e)
+		return e;
+	view->tree = machines.trees[0];
+	view->name = machines.names[0];
+	machines.count = 0;
+	machines_free(&machines);
+	return OK;
+}
+
+enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p)
+{
 	enum err e;
 
 	*view = (struct topo_view){.is_here = !name || !strcmp(name, "this")};
 	e = topo_rules_read(&view->rules);
 	if (!e)
-		e = machines_load(name ? 1 : 0, names, &view->machines);
+		e = view->is_here ? load_here(view) : load_other(view, name);
 	if (no_p2p)
 		view->rules.nvml_p2p_ok = false;
 	if (!e)
@@ -85,7 +113,8 @@ void topo_view_close(struct topo_view *view)
 	matrix_free(view->matrix);
 	xml_free(view->bridged);
 	xml_free(view->fused);
-	machines_free(&view->machines);
+	xml_free(view->tree);
+	free(view->name);
 	*view = (struct topo_view){0};
 }
 
@@ -93,7 +122,9 @@ void topo_view_notes(const struct topo_view *view, FILE *file, const char *prefi
 {
 	const struct matrix *matrix = view->matrix;
 
-	if (!matrix->gpu_count)
+	for (uint32_t i = 0; i < view->report.sentence_count; i++)
+		fprintf(file, "%s%s\n", prefix, view->report.sentences[i]);
+	if (!matrix->gpu_count && !view->report.sentence_count)
 		fprintf(file, "%sthere is no GPU in this machine that could be seen\n",
 			prefix);
 	if (matrix->inferred)

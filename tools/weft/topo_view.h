@@ -9,17 +9,19 @@
 #include <stdio.h>
 
 #include "topo/matrix.h"
+#include "topo/report.h"
 #include "topo/topo.h"
-#include "weft/machines.h"
 
 struct topo_view {
-	struct machines machines; /* owned; one */
-	struct xml_node *fused;	  /* owned; as the ranks agree on it */
+	char *name;	       /* owned */
+	struct xml_node *tree; /* owned */
+	struct xml_node *fused; /* owned; as the ranks agree on it */
 	struct topo_rules rules;
 	struct topo *topo;     /* owned; by `rules`, as one of several such machines */
 	struct matrix *matrix; /* owned; of a tree that knows host bridges if it is here */
 	struct xml_node *bridged; /* owned; that tree, NULL when it is not this machine */
 	bool is_here;
+	struct discover_report report; /* when it is here */
 };
 
 /* Look at a machine: a file, an instance type, NULL for this one. The rules are those of
