@@ -55,8 +55,9 @@ static void emit(struct printer *printer, int column)
 	memset(printer->text, ' ', (size_t)column);
 }
 
-/* A node after what `column` characters already say, and what hangs on it by PCI. The tree
- * is as deep as the file it came from, and that has a limit; the line has one, too. */
+/* A node after what `column` characters already say, and what hangs on it by PCI. The
+ * tree is as deep as the file it came from, and that has a limit; the line has one, too.
+ */
 static void print_below(struct printer *printer, const struct topo_node *node,
 	const struct topo_node *from, int column)
 {
@@ -78,8 +79,9 @@ static void print_below(struct printer *printer, const struct topo_node *node,
 		if (link->type == LINK_NET)
 			put_node(printer, next, link->to);
 		else
-			put(printer, next, "%s/%x-%" PRIx64, topo_kind_name(link->to->kind),
-				topo_system(link->to->id), topo_local(link->to->id));
+			put(printer, next, "%s/%x-%" PRIx64,
+				topo_kind_name(link->to->kind), topo_system(link->to->id),
+				topo_local(link->to->id));
 		emit(printer, column);
 	}
 }
@@ -112,8 +114,9 @@ void topo_print(const struct topo *topo, topo_line_fn *line, void *context)
 {
 	struct printer printer = {.line = line, .context = context};
 
-	put(&printer, 0, "=== System : maxBw %2.1f totalBw %2.1f ===",
-		(double)topo->max_bw, (double)topo->total_bw);
+	put(&printer, 0,
+		"=== System : maxBw %2.1f totalBw %2.1f ===", (double)topo->max_bw,
+		(double)topo->total_bw);
 	line(context, printer.text);
 	for (uint32_t i = 0; i < topo->counts[TOPO_CPU]; i++)
 		print_below(&printer, topo->nodes[TOPO_CPU][i], NULL, 0);

@@ -7,7 +7,7 @@
 
 enum {
 	TITLE_HEIGHT = 58,
-	MESH_HEIGHT = 34, /* of the line that joins CPUs */
+	MESH_HEIGHT = 38, /* of the line that joins CPUs */
 	CPU_HEIGHT = 48,
 	SWITCH_HEIGHT = 28,
 	LEVEL_GAP = 32,
@@ -20,7 +20,7 @@ enum {
 	CPU_WIDTH = 250,
 	GUTTER = 56,
 	FOOT_HEIGHT = 62,
-	WIDTH_MIN = 620,
+	WIDTH_MIN = 580,
 	DEPTH_MAX = XML_DEPTH_MAX
 };
 
@@ -84,8 +84,9 @@ static void join_nics(struct drawing *drawing, int index)
 static void add_below(struct drawing *drawing, int index, int capacity)
 {
 	const struct draw_box *box = &drawing->boxes[index];
-	const struct topo_node *above =
-		box->parent < 0 ? NULL : drawing->boxes[box->parent].node;
+	const struct topo_node *above = box->parent < 0
+						? NULL
+						: drawing->boxes[box->parent].node;
 
 	if (box->depth >= DEPTH_MAX)
 		return;
@@ -218,9 +219,9 @@ static int next_child(const struct drawing *drawing, int parent, int after)
 
 		if (!is_child(drawing, i, parent))
 			continue;
-		if (after >= 0 && (first < drawing->boxes[after].first ||
-					  (first == drawing->boxes[after].first &&
-						  i <= after)))
+		if (after >= 0 &&
+			(first < drawing->boxes[after].first ||
+				(first == drawing->boxes[after].first && i <= after)))
 			continue;
 		if (best < 0 || first < drawing->boxes[best].first)
 			best = i;
@@ -229,7 +230,8 @@ static int next_child(const struct drawing *drawing, int parent, int after)
 }
 
 /* Children stand behind their parents in the list, so from the end upwards every width is
- * known when it is needed. A gutter on the far left is handed up: the bar leaves it out. */
+ * known when it is needed. A gutter on the far left is handed up: the bar leaves it out.
+ */
 static void size_boxes(struct drawing *drawing)
 {
 	for (int i = drawing->count - 1; i >= 0; i--) {
@@ -362,12 +364,11 @@ static enum err find_lanes(struct drawing *drawing, const struct topo *topo)
 				centre(&drawing->boxes[to]) <= centre(box) ||
 				(size_t)drawing->lane_count >= gpus * gpus)
 				continue;
-			drawing->lanes[drawing->lane_count++] =
-				(struct draw_lane){.a = i,
-					.b = to,
-					.bw = link->bw,
-					.xa = centre(box),
-					.xb = centre(&drawing->boxes[to])};
+			drawing->lanes[drawing->lane_count++] = (struct draw_lane){.a = i,
+				.b = to,
+				.bw = link->bw,
+				.xa = centre(box),
+				.xb = centre(&drawing->boxes[to])};
 		}
 	}
 	return OK;
@@ -478,7 +479,8 @@ enum err drawing_init(struct drawing *drawing, const struct topo *topo)
 			drawing->boxes[box->parent].first = box->first;
 	}
 	size_boxes(drawing);
-	place_boxes(drawing, TITLE_HEIGHT + (topo->counts[TOPO_CPU] > 1 ? MESH_HEIGHT : 0));
+	place_boxes(
+		drawing, TITLE_HEIGHT + (topo->counts[TOPO_CPU] > 1 ? MESH_HEIGHT : 0));
 	e = find_lanes(drawing, topo);
 	if (e)
 		return e;

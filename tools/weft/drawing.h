@@ -2,8 +2,8 @@
  * drawing.h - where everything stands in a picture of a machine.
  *
  * From top to bottom: CPUs, the PCIe switches below each, GPUs and NICs, then what NVLink
- * joins. A box is as wide as all that hangs on it. NICs side by side on one switch share a
- * box. NVLinks between two GPUs run in lanes below the GPUs, one per pair.
+ * joins. A box is as wide as all that hangs on it. NICs side by side on one switch share
+ * a box. NVLinks between two GPUs run in lanes below the GPUs, one per pair.
  */
 #ifndef TOOLS_WEFT_DRAWING_H
 #define TOOLS_WEFT_DRAWING_H

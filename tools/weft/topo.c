@@ -29,12 +29,19 @@ static void usage(void)
 
 static enum err write_svg(const struct topo_view *view, const char *path)
 {
-	FILE *file = strcmp(path, "-") ? fopen(path, "w") : stdout;
-	enum err e;
+	struct topo *whole;
+	FILE *file;
+	enum err e = topo_view_whole(view, &whole);
 
-	if (!file)
+	if (e)
+		return e;
+	file = strcmp(path, "-") ? fopen(path, "w") : stdout;
+	if (!file) {
+		topo_free(whole);
 		return err_set(ERR_SYSTEM, "%s cannot be written: %m", path);
-	e = topo_svg(file, view->topo, view->name);
+	}
+	e = topo_svg(file, whole, view->name);
+	topo_free(whole);
 	if (file != stdout && fclose(file) && !e)
 		return err_set(ERR_SYSTEM, "%s cannot be written: %m", path);
 	return e;

@@ -4,7 +4,15 @@
 
 #include "weft/topo.h"
 
-enum { FLAG_PATHS = 1000, FLAG_EXPLAIN, FLAG_SVG, FLAG_JSON, FLAG_XML, FLAG_PLAIN, FLAG_P2P };
+enum {
+	FLAG_PATHS = 1000,
+	FLAG_EXPLAIN,
+	FLAG_SVG,
+	FLAG_JSON,
+	FLAG_XML,
+	FLAG_PLAIN,
+	FLAG_P2P
+};
 
 static const struct option options[] = {
 	{"paths", no_argument, 0, FLAG_PATHS},
@@ -54,8 +62,9 @@ static bool take(struct topo_args *args, int flag, int argc, char **argv)
 		args->no_nvml_p2p = true;
 		return true;
 	default:
-		fprintf(stderr, "weft topo: %s is no option of it, or lacks its value; see "
-				"weft topo --help\n",
+		fprintf(stderr,
+			"weft topo: %s is no option of it, or lacks its value; see "
+			"weft topo --help\n",
 			argv[optind - 1]);
 		return false;
 	}
@@ -79,8 +88,9 @@ bool topo_args_parse(struct topo_args *args, int argc, char **argv)
 			continue;
 		}
 		if (args->machine) {
-			fprintf(stderr, "weft topo: one machine at a time: '%s' is one too "
-					"many\n",
+			fprintf(stderr,
+				"weft topo: one machine at a time: '%s' is one too "
+				"many\n",
 				optarg);
 			return false;
 		}

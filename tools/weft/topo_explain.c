@@ -58,7 +58,8 @@ static void print_hops(
 			fprintf(file, "    %-26s -> %-26s %-18s %7.1f GB/s\n", near, far,
 				link_word(link->type), (double)link->bw);
 		} else if (link->type == LINK_NET) {
-			const struct topo_node *net = at->kind == TOPO_NET ? at : link->to;
+			const struct topo_node *net = at->kind == TOPO_NET ? at
+									   : link->to;
 
 			topo_view_name(net, near);
 			fprintf(file, "    %-26s    %-26s %-18s %7.1f GB/s\n", near, "",
@@ -105,8 +106,8 @@ static void print_smi(FILE *file, const struct topo_view *view, const struct top
 	fprintf(file, "  nvidia-smi topo -m calls it %s\n", text);
 }
 
-/* The verdict on the pair's direct way: topo_paths() has already led refused pairs through
- * the host, so it is asked of a topology where nothing was refused. */
+/* The verdict on the pair's direct way: topo_paths() has already led refused pairs
+ * through the host, so it is asked of a topology where nothing was refused. */
 static enum err direct_verdict(const struct topo_view *view, const uint32_t pair[2],
 	struct topo_p2p *verdict, float *bw)
 {
@@ -146,7 +147,8 @@ static void print_p2p_no(FILE *file, const struct topo_view *view,
 	if (topo_shm_connects(view->topo, pair[0], pair[1]))
 		fprintf(file, "  transport: SHM, copies through host memory\n");
 	else
-		fprintf(file, "  transport: NET, through the NICs even inside the host\n");
+		fprintf(file,
+			"  transport: NET, through the NICs even inside the host\n");
 	if (verdict->type > verdict->level)
 		fprintf(file, "  why: %s; %s is beyond %s\n", verdict->rule,
 			path_name(verdict->type), path_name(verdict->level));
@@ -165,11 +167,14 @@ static enum err print_other(FILE *file, const struct topo_view *view,
 	if (e)
 		return e;
 	path = topo_path(topo_gpu_at(topo, pair[0]), TOPO_GPU, pair[1]);
-	fprintf(file, "  to change it: %s gives %s, %s at %.1f GB/s\n", knob,
-		topo_p2p_connects(topo, pair[0], pair[1])   ? "P2P"
-		: topo_shm_connects(topo, pair[0], pair[1]) ? "SHM"
-							    : "NET",
-		path_name(path->type), (double)path->bw);
+	if (path->type == PATH_NET)
+		fprintf(file, "  to change it: %s gives NET, through the NICs\n", knob);
+	else
+		fprintf(file, "  to change it: %s gives %s, %s at %.1f GB/s\n", knob,
+			topo_p2p_connects(topo, pair[0], pair[1])   ? "P2P"
+			: topo_shm_connects(topo, pair[0], pair[1]) ? "SHM"
+								    : "NET",
+			path_name(path->type), (double)path->bw);
 	topo_free(topo);
 	return OK;
 }
@@ -191,8 +196,9 @@ static enum err print_changes(FILE *file, const struct topo_view *view,
 		return print_other(file, view, &rules, pair, knob);
 	}
 	if (!rules.nvml_p2p_ok) {
-		fprintf(file, "  to change it: nothing in NCCL; nvidia-smi topo -p2p r says "
-			      "what the driver refuses and why\n");
+		fprintf(file,
+			"  to change it: nothing in NCCL; nvidia-smi topo -p2p r says "
+			"what the driver refuses and why\n");
 		return OK;
 	}
 	rules.net_disable_intra = true;
@@ -231,8 +237,8 @@ static enum err explain_gpus(FILE *file, const struct topo_view *view,
 	return print_changes(file, view, &verdict, pair);
 }
 
-static void print_gdr(
-	FILE *file, const struct topo_view *view, const struct topo_gdr *gdr, bool is_send)
+static void print_gdr(FILE *file, const struct topo_view *view,
+	const struct topo_gdr *gdr, bool is_send)
 {
 	static const char *const modes[] = {
 		"off, staged in host memory", "on", "on, over PCIe beside C2C"};
@@ -240,7 +246,7 @@ static void print_gdr(
 
 	fprintf(file, "  GPUDirect RDMA, %s: %s\n", is_send ? "sending" : "receiving",
 		modes[gdr->mode]);
-	fprintf(file, "    why: %s (GPU%d to NIC %s, allowed up to %s)\n", gdr->rule,
+	fprintf(file, "    why: %s (from GPU%d it is %s, allowed up to %s)\n", gdr->rule,
 		relay < 0 ? -1 : topo_gpu_at(view->topo, (uint32_t)relay)->gpu.dev,
 		path_name(gdr->distance), path_name(gdr->level));
 }
@@ -259,8 +265,8 @@ static enum err print_net_other(FILE *file, const struct topo_view *view,
 	topo_gdr(topo, topo_gpu_at(topo, pair[0])->gpu.rank,
 		topo->nodes[TOPO_NET][pair[1]]->id, true, &gdr);
 	path = topo_path(topo_gpu_at(topo, pair[0]), TOPO_NET, pair[1]);
-	fprintf(file, "  to change it: %s gives %s at %.1f GB/s, GPUDirect RDMA %s\n", knob,
-		path_name(path->type), (double)path->bw, gdr.mode ? "on" : "off");
+	fprintf(file, "  to change it: %s gives %s at %.1f GB/s, GPUDirect RDMA %s\n",
+		knob, path_name(path->type), (double)path->bw, gdr.mode ? "on" : "off");
 	topo_free(topo);
 	return OK;
 }
@@ -268,8 +274,8 @@ static enum err print_net_other(FILE *file, const struct topo_view *view,
 static enum err print_net_changes(FILE *file, const struct topo_view *view,
 	const struct topo_gdr *gdr, const uint32_t pair[2])
 {
-	const struct topo_path *path =
-		topo_path(topo_gpu_at(view->topo, pair[0]), TOPO_NET, pair[1]);
+	const struct topo_path *path = topo_path(
+		topo_gpu_at(view->topo, pair[0]), TOPO_NET, pair[1]);
 	struct topo_rules rules = view->rules;
 	char knob[64];
 	enum err e = OK;

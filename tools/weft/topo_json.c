@@ -41,7 +41,8 @@ static json_t *matrix_json(const struct matrix *matrix)
 			json_object_set_new(row, "cpuAffinity",
 				json_string(part->cpus ? part->cpus : "N/A"));
 			json_object_set_new(row, "numaAffinity", json_string(part->numa));
-			json_object_set_new(row, "gpuNumaId", json_string(part->gpu_numa));
+			json_object_set_new(
+				row, "gpuNumaId", json_string(part->gpu_numa));
 		}
 		json_array_append_new(parts, row);
 	}
@@ -69,9 +70,9 @@ static json_t *p2p_json(const struct topo *topo)
 			json_object_set_new(
 				pair, "to", json_integer(topo_gpu_at(topo, b)->gpu.dev));
 			json_object_set_new(pair, "transport",
-				json_string(verdict.ok			      ? "P2P"
+				json_string(verdict.ok			    ? "P2P"
 					    : topo_shm_connects(topo, a, b) ? "SHM"
-									      : "NET"));
+									    : "NET"));
 			json_object_set_new(pair, "read", json_boolean(verdict.read));
 			json_object_set_new(pair, "rule", json_string(verdict.rule));
 			json_array_append_new(list, pair);
@@ -93,8 +94,8 @@ static json_t *gdr_json(const struct topo *topo)
 				topo->nodes[TOPO_NET][n]->id, true, &send);
 			topo_gdr(topo, topo_gpu_at(topo, g)->gpu.rank,
 				topo->nodes[TOPO_NET][n]->id, false, &receive);
-			json_object_set_new(pair, "gpu",
-				json_integer(topo_gpu_at(topo, g)->gpu.dev));
+			json_object_set_new(
+				pair, "gpu", json_integer(topo_gpu_at(topo, g)->gpu.dev));
 			json_object_set_new(pair, "net",
 				json_integer(topo->nodes[TOPO_NET][n]->net.dev));
 			json_object_set_new(pair, "send", json_string(modes[send.mode]));

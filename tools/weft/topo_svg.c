@@ -14,7 +14,8 @@ static const char *const style =
 	"fill: #1b2430; }\n"
 	".back { fill: #ffffff; }\n"
 	".soft { fill: #5c6773; }\n"
-	".number { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; fill: #3d4753; "
+	".number { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; fill: "
+	"#3d4753; "
 	"}\n"
 	".box { stroke-width: 1.4; }\n"
 	".cpu { fill: #e3ebfa; stroke: #4668b0; }\n"
@@ -26,6 +27,7 @@ static const char *const style =
 	".nvl { stroke: #2f8f4e; stroke-width: 2; }\n"
 	".c2c { stroke: #9a4fc4; stroke-width: 2; }\n"
 	".sys { stroke: #4668b0; }\n"
+	".other { stroke: #8a939c; stroke-dasharray: 3 4; }\n"
 	"@media (prefers-color-scheme: dark) {\n"
 	"text { fill: #e6eaef; }\n"
 	".back { fill: #12171d; }\n"
@@ -35,7 +37,7 @@ static const char *const style =
 	".switch { fill: #252c34; stroke: #7d8791; }\n"
 	".gpu { fill: #17351f; stroke: #54b873; }\n"
 	".nic { fill: #40290f; stroke: #e29a4b; }\n"
-	".pci { stroke: #7d8791; }\n"
+	".pci, .other { stroke: #7d8791; }\n"
 	".nvl { stroke: #54b873; }\n"
 	".c2c { stroke: #c084e6; }\n"
 	".sys { stroke: #6f92dc; }\n"
@@ -93,7 +95,8 @@ static void put_text(
 	fputs("</text>\n", file);
 }
 
-/* As much of a text as fits, with dots for the rest. Bytes of one UTF-8 glyph stay together.
+/* As much of a text as fits, with dots for the rest. Bytes of one UTF-8 glyph stay
+ * together.
  */
 static void put_fitting(FILE *file, const struct label *label, const float at[2],
 	float width, const char *text)
@@ -177,9 +180,14 @@ static void cpu_text(const struct topo_cpu *cpu, char text[TEXT_BYTES])
 static void draw_cpu(FILE *file, const struct draw_box *box)
 {
 	char text[TEXT_BYTES];
+	int numa;
 
 	put_rect(file, "cpu", box);
-	snprintf(text, sizeof(text), "NUMA node %d", (int)topo_local(box->node->id));
+	numa = (int32_t)topo_local(box->node->id);
+	if (numa < 0)
+		snprintf(text, sizeof(text), "Processor");
+	else
+		snprintf(text, sizeof(text), "NUMA node %d", numa);
 	put_text(file, &name_label, middle(box), box->y + 20, text);
 	cpu_text(&box->node->cpu, text);
 	put_fitting(file, &small_label, (float[]){middle(box), box->y + 37},
@@ -224,7 +232,7 @@ static void draw_nic(
 	else if (box->bw > 0)
 		snprintf(text, sizeof(text), "NIC %s", busid);
 	else
-		snprintf(text, sizeof(text), "no PCI NIC");
+		snprintf(text, sizeof(text), "not on PCIe");
 	put_text(file, &small_label, middle(box), y, text);
 	for (int i = 0; i < shown; i++) {
 		y += DRAW_NIC_LINE;
@@ -251,7 +259,8 @@ static void draw_up(FILE *file, const struct drawing *drawing, const struct draw
 		return;
 	parent = &drawing->boxes[box->parent];
 	bottom = parent->y + parent->height;
-	put_line(file, "pci", (float[]){x, bottom}, (float[]){x, box->y});
+	put_line(file, box->bw > 0 ? "pci" : "other", (float[]){x, bottom},
+		(float[]){x, box->y});
 	for (int next = box->next; next >= 0; next = drawing->boxes[next].next)
 		nics++;
 	number(box->bw, text);
@@ -260,7 +269,8 @@ static void draw_up(FILE *file, const struct drawing *drawing, const struct draw
 		put_text(file, &number_label, x + 5, box->y - 11, nics > 1 ? each : text);
 }
 
-static void draw_c2c(FILE *file, const struct drawing *drawing, const struct draw_box *box)
+static void draw_c2c(
+	FILE *file, const struct drawing *drawing, const struct draw_box *box)
 {
 	const struct draw_box *cpu = box;
 	float x = box->x - box->gutter + 8, y = box->y + box->height / 2;
@@ -277,7 +287,8 @@ static void draw_c2c(FILE *file, const struct drawing *drawing, const struct dra
 }
 
 /* All CPUs of a host are joined pairwise: one line above them stands for that. */
-static void draw_cpu_mesh(FILE *file, const struct drawing *drawing, const struct topo *topo)
+static void draw_cpu_mesh(
+	FILE *file, const struct drawing *drawing, const struct topo *topo)
 {
 	float y = drawing->cpu_y - 14, first = 0, last = 0, bw = 0;
 	char text[TEXT_BYTES], value[TEXT_BYTES];
@@ -302,7 +313,7 @@ static void draw_cpu_mesh(FILE *file, const struct drawing *drawing, const struc
 		topo->counts[TOPO_CPU] > 2 ? "between any two nodes %.32s"
 					   : "between the nodes %.32s",
 		number(bw, value));
-	put_text(file, &lane_label, (first + last) / 2, y - 6, text);
+	put_text(file, &lane_label, (first + last) / 2, y - 9, text);
 }
 
 static float nvs_bandwidth(const struct topo_node *dev)
@@ -374,12 +385,14 @@ static void draw_foot(FILE *file, const struct drawing *drawing, const struct to
 		const char *class, *text;
 	} kinds[] = {{"pci", "PCIe"}, {"nvl", "NVLink"}, {"c2c", "chip to chip"},
 		{"sys", "between processors"}};
-	bool there[4] = {true, drawing->nvs_width > 0 || drawing->lane_count, false,
+	bool there[4] = {false, drawing->nvs_width > 0 || drawing->lane_count, false,
 		topo->counts[TOPO_CPU] > 1};
 	float x = DRAW_MARGIN, y = drawing->foot_y + 30;
 
-	for (int i = 0; i < drawing->count; i++)
+	for (int i = 0; i < drawing->count; i++) {
+		there[0] = there[0] || drawing->boxes[i].bw > 0;
 		there[2] = there[2] || drawing->boxes[i].c2c > 0;
+	}
 	for (int i = 0; i < 4; i++) {
 		if (!there[i])
 			continue;
@@ -402,8 +415,8 @@ static void draw_head(FILE *file, const struct drawing *drawing, const struct to
 		snprintf(sm, sizeof(sm), " of compute capability %d.%d",
 			topo->nodes[TOPO_GPU][0]->gpu.sm / 10,
 			topo->nodes[TOPO_GPU][0]->gpu.sm % 10);
-	snprintf(text, sizeof(text), "%u GPU%s%.60s, %u network port%s, %u NUMA node%s", gpus,
-		gpus == 1 ? "" : "s", sm, nets, nets == 1 ? "" : "s",
+	snprintf(text, sizeof(text), "%u GPU%s%.60s, %u network port%s, %u NUMA node%s",
+		gpus, gpus == 1 ? "" : "s", sm, nets, nets == 1 ? "" : "s",
 		topo->counts[TOPO_CPU], topo->counts[TOPO_CPU] == 1 ? "" : "s");
 	put_fitting(file, &heading, (float[]){DRAW_MARGIN, 28},
 		drawing->width - 2 * DRAW_MARGIN, name);
@@ -446,7 +459,8 @@ enum err topo_svg(FILE *file, const struct topo *topo, const char *name)
 		(double)drawing.width, (double)drawing.height, (double)drawing.width,
 		(double)drawing.height);
 	put_escaped(file, name);
-	fprintf(file, "</title>\n%s<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n",
+	fprintf(file,
+		"</title>\n%s<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n",
 		style);
 	draw_head(file, &drawing, topo, name);
 	draw_cpu_mesh(file, &drawing, topo);

@@ -26,8 +26,8 @@ static enum err fuse(struct topo_view *view)
 	return view->fused ? OK : ERR_SYSTEM;
 }
 
-enum err topo_view_ask(const struct topo_view *view, const struct topo_rules *rules,
-	struct topo **topo)
+enum err topo_view_ask(
+	const struct topo_view *view, const struct topo_rules *rules, struct topo **topo)
 {
 	struct topo *made = NULL;
 	enum err e = topo_build(view->fused, 0, &made);
@@ -44,6 +44,20 @@ enum err topo_view_ask(const struct topo_view *view, const struct topo_rules *ru
 	topo_bandwidths(made);
 	*topo = made;
 	return OK;
+}
+
+enum err topo_view_whole(const struct topo_view *view, struct topo **topo)
+{
+	struct xml_node *tree = xml_copy(NULL, view->tree), *gpu = NULL;
+	enum err e = tree ? OK : ERR_SYSTEM;
+
+	/* A GPU that is nobody's rank is left out of topologies. */
+	while (!e && (gpu = xml_find(tree, "gpu", gpu)))
+		e = xml_attr_default(gpu, "rank", "0");
+	if (!e)
+		e = topo_build(tree, 0, topo);
+	xml_free(tree);
+	return e;
 }
 
 static enum err make_matrix(struct topo_view *view)
@@ -129,18 +143,19 @@ void topo_view_notes(const struct topo_view *view, FILE *file, const char *prefi
 			prefix);
 	if (matrix->inferred)
 		fprintf(file,
-			"%s%u pairs are PHB or NODE by inference: the tree does not name "
+			"%spairs that are PHB or NODE by inference: %u; the tree names "
+			"no "
 			"host bridges (see weft-topo(1))\n",
 			prefix, matrix->inferred);
 	if (matrix->bare_gpus)
 		fprintf(file,
-			"%s%u GPUs are not in the table: the tree has their PCI function "
-			"but no <gpu>\n",
+			"%snot in the table, having a PCI function but no <gpu> in the "
+			"tree: %u\n",
 			prefix, matrix->bare_gpus);
 	if (matrix->hidden_nics)
-		fprintf(file,
-			"%s%u network devices are on no PCI bus and not in the table\n",
-			prefix, matrix->hidden_nics);
+		fprintf(file, "%snot in the table, being on no PCI bus: %u network %s\n",
+			prefix, matrix->hidden_nics,
+			matrix->hidden_nics == 1 ? "device" : "devices");
 	for (uint32_t i = 0; i < matrix->gpu_count; i++)
 		if (xml_sub(matrix->parts[i].place, "c2c")) {
 			fprintf(file,
@@ -168,8 +183,11 @@ void topo_view_name(const struct topo_node *node, char name[TOPO_VIEW_NAME_MAX])
 		snprintf(name, TOPO_VIEW_NAME_MAX, "NVSwitch");
 		return;
 	case TOPO_CPU:
-		snprintf(name, TOPO_VIEW_NAME_MAX, "NUMA node %d",
-			(int)topo_local(node->id));
+		if ((int32_t)topo_local(node->id) < 0)
+			snprintf(name, TOPO_VIEW_NAME_MAX, "the processor");
+		else
+			snprintf(name, TOPO_VIEW_NAME_MAX, "NUMA node %d",
+				(int)topo_local(node->id));
 		return;
 	case TOPO_PCI:
 		snprintf(name, TOPO_VIEW_NAME_MAX, "PCIe switch %s", busid);
@@ -232,7 +250,8 @@ static const struct topo_node *net_at(const struct topo *topo, uint64_t id)
 	for (uint32_t i = 0; i < topo->counts[TOPO_NIC]; i++) {
 		const struct topo_node *nic = topo->nodes[TOPO_NIC][i];
 
-		for (uint32_t l = 0; topo_local(nic->id) == id && l < nic->link_count; l++)
+		for (uint32_t l = 0; topo_local(nic->id) == id && l < nic->link_count;
+			l++)
 			if (nic->links[l].to->kind == TOPO_NET)
 				return nic->links[l].to;
 	}
@@ -262,10 +281,9 @@ const struct topo_node *topo_view_find(const struct topo_view *view, const char 
 		return net_numbered(view->topo, number);
 	if (numbered(name, "NIC", &number))
 		return number >= 0 && (uint32_t)number < matrix->nic_count
-			       ? net_named(view->topo,
-					 matrix->parts[matrix->gpu_count +
-						       (uint32_t)number]
-						 .name)
+			       ? net_named(view->topo, matrix->parts[matrix->gpu_count +
+								     (uint32_t)number]
+							       .name)
 			       : NULL;
 	if (net_named(view->topo, name))
 		return net_named(view->topo, name);

@@ -13,12 +13,13 @@
 #include "topo/topo.h"
 
 struct topo_view {
-	char *name;	       /* owned */
-	struct xml_node *tree; /* owned */
+	char *name;		/* owned */
+	struct xml_node *tree;	/* owned */
 	struct xml_node *fused; /* owned; as the ranks agree on it */
 	struct topo_rules rules;
-	struct topo *topo;     /* owned; by `rules`, as one of several such machines */
-	struct matrix *matrix; /* owned; of a tree that knows host bridges if it is here */
+	struct topo *topo; /* owned; by `rules`, as one of several such machines */
+	struct matrix
+		*matrix; /* owned; of a tree that knows host bridges if it is here */
 	struct xml_node *bridged; /* owned; that tree, NULL when it is not this machine */
 	bool is_here;
 	struct discover_report report; /* when it is here */
@@ -29,8 +30,12 @@ struct topo_view {
 enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p);
 
 /* The same machine by other rules; the caller's. */
-enum err topo_view_ask(const struct topo_view *view, const struct topo_rules *rules,
-	struct topo **topo);
+enum err topo_view_ask(
+	const struct topo_view *view, const struct topo_rules *rules, struct topo **topo);
+
+/* The machine as its tree has it, for pictures: no ports joined, no rank's view. It has
+ * no paths; the caller's. */
+enum err topo_view_whole(const struct topo_view *view, struct topo **topo);
 
 /* Fine for zeroed ones. */
 void topo_view_close(struct topo_view *view);
