@@ -10,9 +10,9 @@
 #include "graph/join.h"
 
 enum {
-	CHANNELS_ENOUGH = 16,	 /* no more doubling for fast GPUs from here on */
-	COLLNET_NODES_MIN = 2,	 /* NCCL_COLLNET_NODE_THRESHOLD's default */
-	PEERS_PER_ROUND = 8,	 /* sends of one kernel */
+	CHANNELS_ENOUGH = 16,  /* no more doubling for fast GPUs from here on */
+	COLLNET_NODES_MIN = 2, /* NCCL_COLLNET_NODE_THRESHOLD's default */
+	PEERS_PER_ROUND = 8,   /* sends of one kernel */
 	RANKS_MAX = 1 << 20,
 };
 
@@ -91,28 +91,41 @@ static enum err place_ranks(struct join *join)
 	return OK;
 }
 
+const struct domain_facts *join_facts(const struct join *join, int node)
+{
+	return &join->facts[join->kinds[node]];
+}
+
+static enum err add_facts(struct join *join, const struct domain *domain)
+{
+	size_t bytes = (join->fact_count + 1) * sizeof(*join->facts);
+	struct domain_facts *facts = realloc(join->facts, bytes);
+	bool is_inter = join->cluster->node_count > 1;
+
+	if (!facts)
+		return no_memory(join->cluster->rank_count);
+	join->facts = facts;
+	return domain_facts(domain, join->args, is_inter, &facts[join->fact_count++]);
+}
+
 static enum err collect_facts(struct join *join)
 {
 	const struct cluster *cluster = join->cluster;
-	size_t nodes = (size_t)cluster->node_count;
 
-	join->facts = calloc(nodes, sizeof(*join->facts));
-	join->node_facts = calloc(nodes, sizeof(*join->node_facts));
-	if (!join->facts || !join->node_facts)
+	join->kinds = calloc((size_t)cluster->node_count, sizeof(*join->kinds));
+	if (!join->kinds)
 		return no_memory(cluster->rank_count);
-	for (size_t n = 0; n < nodes; n++) {
+	for (int n = 0; n < cluster->node_count; n++) {
 		const struct domain *domain = cluster->nodes[n].domain;
-		uint32_t i = 0;
-		while (i < join->fact_count && join->facts[i].domain != domain)
-			i++;
-		if (i == join->fact_count) {
-			enum err e = domain_facts(
-				domain, join->args, nodes > 1, &join->facts[i]);
-			if (e)
-				return e;
-			join->fact_count++;
-		}
-		join->node_facts[n] = &join->facts[i];
+		uint32_t kind = 0;
+		enum err e = OK;
+		while (kind < join->fact_count && join->facts[kind].domain != domain)
+			kind++;
+		if (kind == join->fact_count)
+			e = add_facts(join, domain);
+		if (e)
+			return e;
+		join->kinds[n] = kind;
 	}
 	return OK;
 }
@@ -140,8 +153,8 @@ static void align_facts(struct cluster *cluster, const struct domain_facts *fact
 		align_info(&cluster->info[a], &facts->info[algo_graph((enum algo)a)]);
 	if ((int)facts->info[GRAPH_TREE].pattern > cluster->max_tree_pattern)
 		cluster->max_tree_pattern = (int)facts->info[GRAPH_TREE].pattern;
-	cluster->p2p_channels_per_peer =
-		min_int(cluster->p2p_channels_per_peer, facts->p2p_per_peer);
+	cluster->p2p_channels_per_peer = min_int(
+		cluster->p2p_channels_per_peer, facts->p2p_per_peer);
 	cluster->min_net_count = min_int(cluster->min_net_count, facts->min_net_count);
 	if (facts->min_net_bw < cluster->min_net_bw)
 		cluster->min_net_bw = facts->min_net_bw;
@@ -158,7 +171,7 @@ static void align_facts(struct cluster *cluster, const struct domain_facts *fact
 static void align(struct join *join)
 {
 	struct cluster *cluster = join->cluster;
-	const struct domain_facts *own = join->node_facts[0];
+	const struct domain_facts *own = join_facts(join, 0);
 	const struct domain *domain = own->domain;
 
 	cluster->local_ranks = (int)domain->rank_count;
@@ -179,6 +192,10 @@ static void align(struct join *join)
 	cluster->cpu_arch = own->cpu_arch;
 	cluster->cpu_vendor = own->cpu_vendor;
 	cluster->mnnvl = domain->topo->host_count > 1;
+	cluster->nvs_count = (int)domain->topo->counts[TOPO_NVS];
+	cluster->collnet_heads = own->collnet_heads;
+	cluster->collnet_direct_heads = own->direct_heads;
+	cluster->collnet_chain = own->is_chain;
 	for (uint32_t i = 0; i < join->fact_count; i++)
 		align_facts(cluster, &join->facts[i]);
 	join->graph_channels = min_int(cluster->info[ALGO_TREE].channel_count,
@@ -188,8 +205,8 @@ static void align(struct join *join)
 	cluster->info[ALGO_PAT].channel_count = join->graph_channels;
 	cluster->nvls_support = cluster->info[ALGO_NVLS].channel_count > 0;
 	cluster->collnet_enable = join->args->collnet &&
-		cluster->info[ALGO_COLLNET_CHAIN].channel_count > 0 &&
-		cluster->node_count >= COLLNET_NODES_MIN;
+				  cluster->info[ALGO_COLLNET_CHAIN].channel_count > 0 &&
+				  cluster->node_count >= COLLNET_NODES_MIN;
 }
 
 /* Channels from `start` to `end` repeat those from 0 on. Returns the new count. */
@@ -251,8 +268,8 @@ static enum err allocate(struct cluster *cluster)
 	size_t ranks = (size_t)cluster->rank_count;
 	bool is_whole = true;
 
-	cluster->channels =
-		calloc((size_t)cluster->channel_count, sizeof(*cluster->channels));
+	cluster->channels = calloc(
+		(size_t)cluster->channel_count, sizeof(*cluster->channels));
 	cluster->nvls_head_rank = malloc(ranks * sizeof(int));
 	if (!cluster->channels || !cluster->nvls_head_rank)
 		return no_memory(cluster->rank_count);
@@ -264,13 +281,13 @@ static enum err allocate(struct cluster *cluster)
 		channel->tree_up = malloc(ranks * sizeof(int));
 		channel->tree_down = malloc(ranks * sizeof(int[3]));
 		is_whole = is_whole && channel->ring_prev && channel->ring_next &&
-			channel->ring_order && channel->tree_up && channel->tree_down;
+			   channel->ring_order && channel->tree_up && channel->tree_down;
 	}
 	for (int t = 0; t < 2; t++) {
 		cluster->nvls_tree[t].up = malloc(ranks * sizeof(int));
 		cluster->nvls_tree[t].down = malloc(ranks * sizeof(int[3]));
 		is_whole = is_whole && cluster->nvls_tree[t].up &&
-			cluster->nvls_tree[t].down;
+			   cluster->nvls_tree[t].down;
 	}
 	return is_whole ? OK : no_memory(cluster->rank_count);
 }
@@ -309,7 +326,7 @@ enum err cluster_join(const struct cluster_args *args, struct cluster **cluster)
 		return no_memory(0);
 	e = join_all(&join);
 	free(join.facts);
-	free(join.node_facts);
+	free(join.kinds);
 	if (e)
 		cluster_free(join.cluster);
 	else

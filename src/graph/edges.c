@@ -26,8 +26,8 @@ static int net_dev(const struct cluster *cluster, int rank, uint64_t id)
 	return index < 0 ? -1 : topo->nodes[TOPO_NET][index]->net.dev;
 }
 
-static struct ring_edge border_edge(const struct cluster *cluster, enum graph_id id,
-	int channel, int from, int to)
+static struct ring_edge border_edge(
+	const struct cluster *cluster, enum graph_id id, int channel, int from, int to)
 {
 	const struct cluster_node *node = &cluster->nodes[cluster->rank_node[from]];
 	uint64_t out = border_net(cluster, id, channel, from);

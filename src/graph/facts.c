@@ -161,13 +161,17 @@ static bool is_order_of(const struct domain *domain, const int *order)
 static enum err check_graph(const struct domain *domain, enum graph_id id)
 {
 	const struct graph *graph = &domain->set.graphs[id];
+	bool is_used = id == GRAPH_RING || id == GRAPH_TREE;
 
-	if (graph->channel_count < 1 || graph->channel_count > GRAPH_CHANNELS_MAX)
+	if (graph->channel_count < (is_used ? 1 : 0) ||
+		graph->channel_count > GRAPH_CHANNELS_MAX)
 		return err_set(ERR_USAGE,
 			"the %s graph has %d channels; give it 1 to %d, or leave it out "
 			"of the graph file",
 			pattern_name(graph->pattern), graph->channel_count,
 			GRAPH_CHANNELS_MAX);
+	if (!is_used)
+		return OK;
 	for (int c = 0; c < graph->channel_count; c++)
 		if (!is_order_of(domain, graph->intra[c]))
 			return err_set(ERR_USAGE,
@@ -199,35 +203,56 @@ static void collect_infos(const struct domain *domain, const struct cluster_args
 	for (int id = 0; id < GRAPH_COUNT; id++)
 		facts->info[id] = info_of(&domain->set.graphs[id]);
 	if (!args->collnet) {
-		facts->info[GRAPH_COLLNET_CHAIN] =
-			(struct graph_info){.pattern = PATTERN_TREE};
-		facts->info[GRAPH_COLLNET_DIRECT] =
-			(struct graph_info){.pattern = PATTERN_COLLNET_DIRECT};
+		facts->info[GRAPH_COLLNET_CHAIN] = (struct graph_info){
+			.pattern = PATTERN_TREE};
+		facts->info[GRAPH_COLLNET_DIRECT] = (struct graph_info){
+			.pattern = PATTERN_COLLNET_DIRECT};
 	}
 	if (!args->has_multicast || domain->rank_count < 2)
 		facts->info[GRAPH_NVLS] = (struct graph_info){.pattern = PATTERN_NVLS};
 }
 
+/* The first GPUs of a graph's channels, each once. Returns how many. */
+static int first_gpus(const struct graph *graph, int channels, int *heads)
+{
+	int count = 0;
+
+	for (int c = 0; c < channels; c++) {
+		int h = 0;
+		while (h < count && heads[h] != graph->intra[c][0])
+			h++;
+		heads[h] = graph->intra[c][0];
+		count += h == count;
+	}
+	return count;
+}
+
 static enum err collect_heads(const struct domain *domain, struct domain_facts *facts)
 {
-	const struct graph *graph = &domain->set.graphs[GRAPH_NVLS];
+	const struct graph *graphs = domain->set.graphs;
+	int direct[GRAPH_CHANNELS_MAX], chain[GRAPH_CHANNELS_MAX];
+	bool is_nvls = facts->info[GRAPH_NVLS].channel_count > 0;
+	int chain_count = first_gpus(&graphs[GRAPH_COLLNET_CHAIN],
+		graphs[GRAPH_COLLNET_CHAIN].channel_count, chain);
+	const int *heads;
 
-	if (facts->info[GRAPH_NVLS].channel_count > GRAPH_CHANNELS_MAX)
-		return err_set(ERR_USAGE,
-			"the NVLS graph has more than %d channels; correct the "
-			"graph file",
-			GRAPH_CHANNELS_MAX);
-	for (int c = 0; c < facts->info[GRAPH_NVLS].channel_count; c++) {
-		int h = 0, head = graph->intra[c][0];
-		if (!is_rank_of(domain, head))
+	facts->head_count = first_gpus(
+		&graphs[GRAPH_NVLS], facts->info[GRAPH_NVLS].channel_count, facts->heads);
+	for (int h = 0; h < facts->head_count; h++)
+		if (!is_rank_of(domain, facts->heads[h]))
 			return err_set(ERR_USAGE,
-				"channel %d of the NVLS graph starts at no GPU of its "
-				"node; correct the graph file",
-				c);
-		while (h < facts->head_count && facts->heads[h] != head)
+				"a channel of the NVLS graph starts at no GPU of its "
+				"node; correct the graph file");
+	facts->direct_heads = first_gpus(&graphs[GRAPH_COLLNET_DIRECT],
+		graphs[GRAPH_COLLNET_DIRECT].channel_count, direct);
+	heads = is_nvls ? facts->heads : direct;
+	facts->collnet_heads = is_nvls ? facts->head_count : facts->direct_heads;
+	facts->is_chain = true;
+	for (int c = 0; c < chain_count; c++) {
+		int h = 0;
+		while (h < facts->collnet_heads && heads[h] != chain[c])
 			h++;
-		if (h == facts->head_count)
-			facts->heads[facts->head_count++] = head;
+		facts->is_chain = facts->is_chain && h < facts->collnet_heads;
 	}
 	return OK;
 }
@@ -237,10 +262,10 @@ enum err domain_facts(const struct domain *domain, const struct cluster_args *ar
 {
 	const struct topo *topo = domain->topo;
 	int first = topo_gpu_of_rank(topo, domain->ranks[0]);
-	enum err e = check_graph(domain, GRAPH_RING);
+	enum err e = OK;
 
-	if (!e)
-		e = check_graph(domain, GRAPH_TREE);
+	for (int id = 0; id < GRAPH_COUNT && !e; id++)
+		e = check_graph(domain, (enum graph_id)id);
 	if (e)
 		return e;
 	if (first < 0)

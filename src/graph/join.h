@@ -18,12 +18,14 @@ struct join {
 	struct cluster *cluster;
 	struct domain_facts *facts; /* owned; one per distinct domain */
 	uint32_t fact_count;
-	const struct domain_facts **node_facts; /* owned; by node */
-	int graph_channels;			/* channels all nodes have */
-	int min_ctas, max_ctas;			/* what was asked for, within bounds */
+	uint32_t *kinds;	/* owned; by node: which of the facts are its own */
+	int graph_channels;	/* channels all nodes have */
+	int min_ctas, max_ctas; /* what was asked for, within bounds */
 	struct channel_source sources[GRAPH_CHANNELS_MAX];
 	int head_count; /* NVLS heads every node has */
 };
+
+const struct domain_facts *join_facts(const struct join *join, int node);
 
 /* join_channels.c: rings and trees of every channel. The arrays are there. */
 enum err join_channels(struct join *join);

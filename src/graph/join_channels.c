@@ -20,8 +20,8 @@ static const struct graph *node_graph(
 static const int *ring_way(const struct join *join, int node, int channel)
 {
 	const struct graph *graph = node_graph(join->cluster, node, GRAPH_RING);
-	bool is_twin =
-		graph->cross_nic == 2 && join->graph_channels % 2 == 0 && node % 2 == 1;
+	bool is_twin = graph->cross_nic == 2 && join->graph_channels % 2 == 0 &&
+		       node % 2 == 1;
 
 	return graph->intra[is_twin ? channel ^ 1 : channel];
 }
@@ -100,8 +100,8 @@ static void join_chain(const struct cluster_node *node, int source,
 	}
 }
 
-static void join_tree(
-	const struct cluster *cluster, struct channel_source source, struct channel *channel)
+static void join_tree(const struct cluster *cluster, struct channel_source source,
+	struct channel *channel)
 {
 	int from = source.graph_channel;
 

@@ -54,7 +54,7 @@ void join_nvls_tune(struct join *join)
 {
 	struct cluster *cluster = join->cluster;
 	struct nvls_tuning tuning = {.channels = CHANNELS_SM90, .chunk = 128 * KIB};
-	int sm = join->node_facts[0]->first_sm;
+	int sm = join_facts(join, 0)->first_sm;
 
 	if (!cluster->nvls_support)
 		return;
@@ -76,7 +76,7 @@ void join_nvls_tune(struct join *join)
 
 static int head_rank(const struct join *join, int node, int head)
 {
-	return join->cluster->nodes[node].base + join->node_facts[node]->heads[head];
+	return join->cluster->nodes[node].base + join_facts(join, node)->heads[head];
 }
 
 static void join_heads(const struct join *join, int node)
@@ -91,8 +91,8 @@ static void join_heads(const struct join *join, int node)
 		for (int t = 0; t < 2 && cluster->node_count > 1; t++) {
 			int children = 0;
 			if (trees[t].up >= 0)
-				cluster->nvls_tree[t].up[rank] =
-					head_rank(join, trees[t].up, h);
+				cluster->nvls_tree[t].up[rank] = head_rank(
+					join, trees[t].up, h);
 			for (int d = 0; d < 2; d++)
 				if (trees[t].down[d] >= 0)
 					cluster->nvls_tree[t].down[rank][children++] =
@@ -115,8 +115,8 @@ void join_nvls(struct join *join)
 		return;
 	join->head_count = GRAPH_CHANNELS_MAX;
 	for (int n = 0; n < cluster->node_count; n++)
-		if (join->node_facts[n]->head_count < join->head_count)
-			join->head_count = join->node_facts[n]->head_count;
+		if (join_facts(join, n)->head_count < join->head_count)
+			join->head_count = join_facts(join, n)->head_count;
 	cluster->nvls_head_count = join->head_count;
 	if (!join->head_count)
 		cluster->nvls_channels = 0;

@@ -38,7 +38,18 @@ static void ask(const struct topo *topo, struct graph_set *set, enum graph_id id
 	graph->gpu_count = (int)topo->counts[TOPO_GPU];
 }
 
-/* Multicast needs an NVSwitch, GPUs of sm 90, at least two, and a rank on each. */
+/* Several ranks on one device. */
+static bool is_shared(const struct topo_node *dev)
+{
+	uint32_t ranks = 0;
+
+	for (uint32_t i = 0; i < dev->link_count; i++)
+		ranks += dev->links[i].to->kind == TOPO_GPU;
+	return ranks > 1;
+}
+
+/* Multicast needs an NVSwitch, GPUs of sm 90, at least two, and no rank beside another on
+ * one of them. */
 static bool can_nvls(const struct topo *topo)
 {
 	uint32_t count = topo->counts[TOPO_GPU];
@@ -46,43 +57,70 @@ static bool can_nvls(const struct topo *topo)
 	for (uint32_t g = 0; g < count; g++)
 		if (topo_gpu_at(topo, g)->gpu.sm < 90)
 			return false;
-	return topo->counts[TOPO_NVS] && count >= 2 && count == topo->counts[TOPO_DEV];
+	for (uint32_t d = 0; d < topo->counts[TOPO_DEV]; d++)
+		if (is_shared(topo->nodes[TOPO_DEV][d]))
+			return false;
+	return topo->counts[TOPO_NVS] && count >= 2;
 }
 
-/* CollNet graphs are told even where no plugin does collectives, as what they would be:
- * every NET is taken to be able while they are searched. */
+static bool has_coll(const struct topo *topo)
+{
+	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
+		if (topo->nodes[TOPO_NET][i]->net.coll)
+			return true;
+	return false;
+}
+
+static void set_coll(struct topo *topo, bool can)
+{
+	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
+		topo->nodes[TOPO_NET][i]->net.coll = can;
+}
+
 static enum err search_collnet(
 	struct topo *topo, const struct search_options *options, struct graph_set *set)
 {
-	bool coll[TOPO_NODES_MAX];
+	enum err err = graph_search(topo, options, &set->graphs[GRAPH_COLLNET_CHAIN]);
+
+	return err ? err
+		   : graph_search(topo, options, &set->graphs[GRAPH_COLLNET_DIRECT]);
+}
+
+/* Where no NET does collectives, CollNet graphs are still told, as what they would be if
+ * all did; last, so that the others do not depend on it. */
+static enum err suppose_collnet(
+	struct topo *topo, const struct search_options *options, struct graph_set *set)
+{
 	enum err err;
 
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++) {
-		coll[i] = topo->nodes[TOPO_NET][i]->net.coll;
-		topo->nodes[TOPO_NET][i]->net.coll = true;
-	}
-	err = graph_search(topo, options, &set->graphs[GRAPH_COLLNET_CHAIN]);
-	if (!err)
-		err = graph_search(topo, options, &set->graphs[GRAPH_COLLNET_DIRECT]);
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
-		topo->nodes[TOPO_NET][i]->net.coll = coll[i];
+	set_coll(topo, true);
+	err = search_collnet(topo, options, set);
+	set_coll(topo, false);
 	return err;
+}
+
+/* What NCCL's options make of the ring's bounds. */
+static void ring_bounds(const struct search_options *options, int bounds[2])
+{
+	bounds[0] = 1;
+	bounds[1] = GRAPH_CHANNELS_MAX / 2;
+	if (options->max_channels > 0 && options->max_channels < bounds[1])
+		bounds[1] = options->max_channels;
+	if (options->min_channels > 0)
+		bounds[0] = options->min_channels < bounds[1] ? options->min_channels
+							      : bounds[1];
 }
 
 enum err graph_set_search(
 	struct topo *topo, const struct search_options *options, struct graph_set *set)
 {
-	int ring[2] = {1, GRAPH_CHANNELS_MAX / 2}, any[2] = {1, GRAPH_CHANNELS_MAX};
-	int same[2];
+	int any[2] = {1, GRAPH_CHANNELS_MAX}, same[2];
+	bool is_collnet = has_coll(topo);
 	enum err err;
 
 	memset(set, 0, sizeof(*set));
-	if (options->max_channels > 0 && options->max_channels < ring[1])
-		ring[1] = options->max_channels;
-	if (options->min_channels > 0)
-		ring[0] = options->min_channels < ring[1] ? options->min_channels
-							  : ring[1];
-	ask(topo, set, GRAPH_RING, PATTERN_RING, ring);
+	ring_bounds(options, same);
+	ask(topo, set, GRAPH_RING, PATTERN_RING, same);
 	err = graph_search(topo, options, &set->graphs[GRAPH_RING]);
 	if (err)
 		return err;
@@ -92,9 +130,11 @@ enum err graph_set_search(
 	ask(topo, set, GRAPH_COLLNET_DIRECT, PATTERN_COLLNET_DIRECT, any);
 	ask(topo, set, GRAPH_NVLS, PATTERN_NVLS, any);
 	err = graph_search(topo, options, &set->graphs[GRAPH_TREE]);
-	if (!err && topo->is_inter)
+	if (!err && topo->is_inter && is_collnet)
 		err = search_collnet(topo, options, set);
 	if (!err && can_nvls(topo))
 		err = graph_search(topo, options, &set->graphs[GRAPH_NVLS]);
+	if (!err && topo->is_inter && !is_collnet)
+		err = suppose_collnet(topo, options, set);
 	return err;
 }

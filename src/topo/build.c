@@ -73,9 +73,8 @@ static enum err net_add(
 	node = topo_add(builder->topo, TOPO_NET, id_make(builder->system, (uint64_t)dev));
 	if (!node)
 		return ERR_USAGE;
-	net.asic = xml_hex(xml, "guid", 0);
-	if (!net.asic)
-		net.asic = (uint64_t)dev;
+	/* 0 is a guid like any other: sockets on one bridge may share it */
+	net.asic = xml_hex(xml, "guid", node->id);
 	speed = xml_int(xml, "speed", 0);
 	net.bw = (float)(speed > 0 ? speed : 10000) / 8000.0f;
 	/* NCCL keeps whole microseconds of what a plugin says. */

@@ -378,39 +378,37 @@ enum err topo_trim(struct topo *topo, int rank, int rank_count)
 	return topo_paths(topo, &rules);
 }
 
-static float gpu_total(const struct topo_node *gpu)
+static float device_total(const struct topo_node *dev)
 {
 	float nvlink = 0, pci = 0;
 
-	for (uint32_t l = 0; l < gpu->link_count; l++) {
-		const struct topo_node *dev = gpu->links[l].to;
-
-		for (uint32_t i = 0; dev->kind == TOPO_DEV && i < dev->link_count; i++) {
-			if (dev->links[i].type == LINK_NVL)
-				nvlink += dev->links[i].bw;
-			if (dev->links[i].type == LINK_PCI)
-				pci = dev->links[i].bw;
-		}
+	for (uint32_t i = 0; i < dev->link_count; i++) {
+		if (dev->links[i].type == LINK_NVL)
+			nvlink += dev->links[i].bw;
+		if (dev->links[i].type == LINK_PCI)
+			pci = dev->links[i].bw;
 	}
 	return nvlink > pci ? nvlink : pci;
 }
 
+/* Devices count, not GPUs: their paths are as the machine is, before P2P, GDR and PXN are
+ * decided, and those whose ranks were trimmed are still there. */
 void topo_bandwidths(struct topo *topo)
 {
-	enum topo_kind kind = topo->is_inter ? TOPO_NET : TOPO_GPU;
+	enum topo_kind kind = topo->is_inter ? TOPO_NET : TOPO_DEV;
 
 	topo->max_bw = topo->total_bw = 0;
-	if (kind == TOPO_GPU && topo->counts[TOPO_GPU] == 1) {
+	if (!topo->is_inter && topo->counts[TOPO_GPU] == 1) {
 		topo->max_bw = topo->total_bw = TOPO_LOC_BW;
 		return;
 	}
-	for (uint32_t g = 0; g < topo->counts[TOPO_GPU]; g++) {
-		const struct topo_node *gpu = topo_gpu_at(topo, g);
-		float total = gpu_total(gpu);
+	for (uint32_t d = 0; d < topo->counts[TOPO_DEV]; d++) {
+		const struct topo_node *dev = topo->nodes[TOPO_DEV][d];
+		float total = device_total(dev);
 
 		topo->total_bw = total > topo->total_bw ? total : topo->total_bw;
-		for (uint32_t i = 0; i < topo->counts[kind]; i++) {
-			const struct topo_path *path = topo_path(gpu, kind, i);
+		for (uint32_t i = 0; dev->paths[kind] && i < topo->counts[kind]; i++) {
+			const struct topo_path *path = topo_path(dev, kind, i);
 
 			if (path->hop_count && path->bw > topo->max_bw)
 				topo->max_bw = path->bw;

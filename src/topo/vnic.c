@@ -43,6 +43,16 @@ static bool is_one_nic(const struct xml_node *a, const struct xml_node *b)
 	       topo_busid_parse(bus_a) >> 4 == topo_busid_parse(bus_b) >> 4;
 }
 
+/* A port that was joined is no NET any more; GPU-initiated traffic still uses it alone.
+ */
+static enum err retire(struct xml_node *net)
+{
+	if (xml_int(net, "gin", 0))
+		return xml_attr_set(net, "net", "0");
+	xml_free(net);
+	return OK;
+}
+
 /* One device instead of `count`, where the first of them is. */
 static enum err join(struct physical **members, uint32_t count, int dev)
 {
@@ -69,10 +79,9 @@ static enum err join(struct physical **members, uint32_t count, int dev)
 		e = xml_attr_setf(net, "dev", "%d", dev);
 	if (!e)
 		e = xml_attr_setf(net, "speed", "%ld", (long)speed);
-	for (uint32_t i = 0; i < count; i++) {
-		xml_free(members[i]->net);
-		members[i]->net = NULL;
-	}
+	xml_attr_remove(net, "gin");
+	for (uint32_t i = 0; i < count && !e; i++)
+		e = retire(members[i]->net);
 	return e;
 }
 

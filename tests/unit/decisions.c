@@ -28,8 +28,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-void decisions_each(void (*visit)(const char *name, json_t *root, void *context),
-	void *context)
+void decisions_each(
+	void (*visit)(const char *name, json_t *root, void *context), void *context)
 {
 	DIR *dir = opendir(decisions_folder());
 	char *names[NAMES_MAX];
@@ -138,14 +138,16 @@ static void load_nodes(struct topo *topo, json_t *system)
 	size_t i;
 	json_t *item;
 
-	json_array_foreach(member(system, "gpus"), i, item) {
+	json_array_foreach(member(system, "gpus"), i, item)
+	{
 		struct topo_gpu *gpu = &add_node(topo, text(item, "name"))->gpu;
 		gpu->dev = (int)decisions_int(item, "dev");
 		gpu->rank = (int)decisions_int(item, "rank");
 		gpu->sm = (int)decisions_int(item, "sm");
 		gpu->gdr = decisions_int(item, "gdr") != 0;
 	}
-	json_array_foreach(member(system, "nets"), i, item) {
+	json_array_foreach(member(system, "nets"), i, item)
+	{
 		struct topo_net *net = &add_node(topo, text(item, "name"))->net;
 		net->dev = (int)decisions_int(item, "dev");
 		net->asic = strtoull(text(item, "asic"), NULL, 16);
@@ -159,7 +161,8 @@ static void load_nodes(struct topo *topo, json_t *system)
 		net->rail = (int)decisions_int(item, "rail");
 		net->plane = (int)decisions_int(item, "plane");
 	}
-	json_array_foreach(member(system, "cpus"), i, item) {
+	json_array_foreach(member(system, "cpus"), i, item)
+	{
 		struct topo_cpu *cpu = &add_node(topo, text(item, "name"))->cpu;
 		cpu->arch = (int)decisions_int(item, "arch");
 		cpu->vendor = (int)decisions_int(item, "vendor");
@@ -179,8 +182,8 @@ static void load_path(struct topo *topo, json_t *item, struct topo_path *path)
 	path->hop_count = (uint32_t)decisions_int(item, "hops");
 	if (json_array_size(via) == 0)
 		return;
-	path->hops = calloc(json_array_size(via),
-		sizeof(*path->hops) + sizeof(struct topo_link));
+	path->hops = calloc(
+		json_array_size(via), sizeof(*path->hops) + sizeof(struct topo_link));
 	links = (struct topo_link *)(void *)(path->hops + json_array_size(via));
 	for (size_t h = 0; h < json_array_size(via); h++) {
 		links[h].to = node_of(topo, json_string_value(json_array_get(via, h)));
@@ -192,15 +195,17 @@ static void load_paths(struct topo *topo, json_t *paths, const char *key)
 {
 	enum topo_kind from = !strncmp(key, "NET", 3) ? TOPO_NET : TOPO_GPU;
 	const char *end = strrchr(key, '-') + 1;
-	enum topo_kind to = !strcmp(end, "GPU") ? TOPO_GPU
-		: !strcmp(end, "NET")		? TOPO_NET
-						: TOPO_CPU;
+	enum topo_kind to = !strcmp(end, "GPU")	  ? TOPO_GPU
+			    : !strcmp(end, "NET") ? TOPO_NET
+						  : TOPO_CPU;
 	size_t i, j;
 	json_t *row, *item;
 
-	json_array_foreach(json_object_get(paths, key), i, row) {
+	json_array_foreach(json_object_get(paths, key), i, row)
+	{
 		struct topo_node *node = topo->nodes[from][i];
-		node->paths[to] = calloc(json_array_size(row) + 1, sizeof(struct topo_path));
+		node->paths[to] = calloc(
+			json_array_size(row) + 1, sizeof(struct topo_path));
 		json_array_foreach(row, j, item)
 			load_path(topo, item, &node->paths[to][j]);
 	}
@@ -223,12 +228,15 @@ static void load_graph(const struct topo *topo, json_t *from, struct graph *grap
 	if (!path_named(text(from, "typeIntra"), &graph->type_intra) ||
 		!path_named(text(from, "typeInter"), &graph->type_inter))
 		exit(1);
-	json_array_foreach(json_object_get(from, "channels"), c, channel) {
-		json_array_foreach(member(channel, "gpus"), i, item) {
+	json_array_foreach(json_object_get(from, "channels"), c, channel)
+	{
+		json_array_foreach(member(channel, "gpus"), i, item)
+		{
 			graph->intra[c][i] = (int)json_integer_value(item);
 			graph->gpu_count = (int)i + 1;
 		}
-		json_array_foreach(json_object_get(channel, "netIndex"), i, item) {
+		json_array_foreach(json_object_get(channel, "netIndex"), i, item)
+		{
 			long index = (long)json_integer_value(item);
 			if (i < 2 && index >= 0)
 				graph->inter[c][i] = topo->nodes[TOPO_NET][index]->id;

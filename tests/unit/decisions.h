@@ -14,8 +14,8 @@
 const char *decisions_folder(void);
 
 /* Call `visit` for every recorded file, in order of names. */
-void decisions_each(void (*visit)(const char *name, json_t *root, void *context),
-	void *context);
+void decisions_each(
+	void (*visit)(const char *name, json_t *root, void *context), void *context);
 
 /* The domain of rank 0 as recorded: GPUs, NETs, CPUs, their paths, and the graphs. Exits
  * the test when the file is not as expected. */
@@ -26,12 +26,12 @@ void decisions_domain_free(struct domain *domain);
 struct tally {
 	int equal, different;
 };
-void decisions_compare_comm(
-	const char *name, json_t *root, const struct cluster *cluster, struct tally *tally);
-void decisions_compare_channels(
-	const char *name, json_t *root, const struct cluster *cluster, struct tally *tally);
-void decisions_compare_nvls(
-	const char *name, json_t *root, const struct cluster *cluster, struct tally *tally);
+void decisions_compare_comm(const char *name, json_t *root, const struct cluster *cluster,
+	struct tally *tally);
+void decisions_compare_channels(const char *name, json_t *root,
+	const struct cluster *cluster, struct tally *tally);
+void decisions_compare_nvls(const char *name, json_t *root, const struct cluster *cluster,
+	struct tally *tally);
 
 long decisions_int(json_t *object, const char *key);
 double decisions_real(json_t *object, const char *key);

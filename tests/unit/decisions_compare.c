@@ -5,8 +5,8 @@
 
 #include "decisions.h"
 
-static void count_number(
-	const char *name, const char *key, double ours, double theirs, struct tally *tally)
+static void count_number(const char *name, const char *key, double ours, double theirs,
+	struct tally *tally)
 {
 	if (ours == theirs) {
 		tally->equal++;
@@ -32,20 +32,21 @@ static size_t flatten(json_t *array, int **list)
 
 	json_array_foreach(array, i, row) room += 1 + json_array_size(row);
 	*list = malloc(room * sizeof(int));
-	json_array_foreach(array, i, row) {
+	json_array_foreach(array, i, row)
+	{
 		if (!json_is_array(row)) {
 			(*list)[count++] = (int)json_integer_value(row);
 			continue;
 		}
 		(*list)[count++] = (int)json_array_size(row);
-		json_array_foreach(row, j, item)
-			(*list)[count++] = (int)json_integer_value(item);
+		json_array_foreach(row, j, item)(
+			*list)[count++] = (int)json_integer_value(item);
 	}
 	return count;
 }
 
-static void count_list(
-	const char *where, json_t *array, const int *ours, size_t count, struct tally *tally)
+static void count_list(const char *where, json_t *array, const int *ours, size_t count,
+	struct tally *tally)
 {
 	int *theirs;
 	size_t their_count = flatten(array, &theirs);
@@ -62,8 +63,8 @@ static void count_list(
 	free(theirs);
 }
 
-void decisions_compare_comm(
-	const char *name, json_t *root, const struct cluster *cluster, struct tally *tally)
+void decisions_compare_comm(const char *name, json_t *root, const struct cluster *cluster,
+	struct tally *tally)
 {
 	const struct {
 		const char *key;
@@ -95,7 +96,8 @@ void decisions_compare_comm(
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		count_number(name, numbers[i].key, numbers[i].ours,
 			(double)decisions_int(comm, numbers[i].key), tally);
-	count_number(name, "minNetBw", (double)cluster->min_net_bw, (double)theirs, tally);
+	count_number(
+		name, "minNetBw", (double)cluster->min_net_bw, (double)theirs, tally);
 	count_list(name, json_object_get(comm, "rankToNode"), cluster->rank_node,
 		(size_t)cluster->rank_count, tally);
 }
@@ -151,7 +153,8 @@ static void compare_channel(const char *name, json_t *theirs,
 	char where[256];
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
-		snprintf(where, sizeof(where), "%s: channel %d %s", name, c, lists[i].key);
+		snprintf(
+			where, sizeof(where), "%s: channel %d %s", name, c, lists[i].key);
 		count_list(where, json_object_get(theirs, lists[i].key), lists[i].ours,
 			ranks, tally);
 	}
@@ -168,21 +171,20 @@ static void compare_channel(const char *name, json_t *theirs,
 	free(list);
 }
 
-void decisions_compare_channels(
-	const char *name, json_t *root, const struct cluster *cluster, struct tally *tally)
+void decisions_compare_channels(const char *name, json_t *root,
+	const struct cluster *cluster, struct tally *tally)
 {
 	size_t c;
 	json_t *theirs, *channels = json_object_get(root, "channels");
 
 	count_number(name, "channels", cluster->channel_count,
 		(double)json_array_size(channels), tally);
-	json_array_foreach(channels, c, theirs)
-		if ((int)c < cluster->channel_count)
-			compare_channel(name, theirs, cluster, (int)c, tally);
+	json_array_foreach(channels, c, theirs) if ((int)c < cluster->channel_count)
+		compare_channel(name, theirs, cluster, (int)c, tally);
 }
 
-void decisions_compare_nvls(
-	const char *name, json_t *root, const struct cluster *cluster, struct tally *tally)
+void decisions_compare_nvls(const char *name, json_t *root, const struct cluster *cluster,
+	struct tally *tally)
 {
 	json_t *nvls = json_object_get(root, "nvls");
 	size_t ranks = (size_t)cluster->rank_count;
