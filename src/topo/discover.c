@@ -196,8 +196,8 @@ static void fabric_say(const struct nvml_gpu *gpu, struct discover_report *repor
 }
 
 /* What NVML says that a user should know and no attribute holds. */
-static void gpu_say(
-	const struct seen *seen, const struct nvml_gpu *gpu, struct discover_report *report)
+static void gpu_say(const struct seen *seen, const struct nvml_gpu *gpu,
+	struct discover_report *report)
 {
 	struct seen_pci pci;
 
@@ -238,8 +238,7 @@ static void hidden_say(const struct seen *seen, const struct nvml_gpu *gpus,
 		struct seen_pci pci;
 
 		if (!seen_pci(seen, names->names[i], &pci) ||
-			strcmp(pci.vendor, "0x10de") ||
-			strncmp(pci.class_id, "0x03", 4))
+			strcmp(pci.vendor, "0x10de") || strncmp(pci.class_id, "0x03", 4))
 			continue;
 		for (uint32_t g = 0; g < count; g++)
 			is_shown |= !strcmp(gpus[g].busid, pci.busid);

@@ -129,7 +129,7 @@ static bool port_is_active(const struct seen *seen, const char *device, int port
 
 	return seen_text(seen, text, sizeof(text), "class/infiniband/%s/ports/%d/state",
 		       device, port) &&
-		strtol(text, NULL, 10) == 4;
+	       strtol(text, NULL, 10) == 4;
 }
 
 static int64_t port_speed(const struct seen *seen, const char *device, int port)
@@ -149,7 +149,7 @@ static bool is_efa(const struct seen *seen, const char *device)
 
 	return seen_text(seen, text, sizeof(text), "class/infiniband/%s/device/vendor",
 		       device) &&
-		!strcmp(text, "0x1d0f");
+	       !strcmp(text, "0x1d0f");
 }
 
 /* What the libfabric plugin declares, by the name of the machine. */
@@ -281,8 +281,7 @@ static void interfaces_look(const struct seen *seen, struct seen_names *names)
 	names->count = kept;
 }
 
-static void socket_add(
-	const struct seen *seen, const char *name, struct nets_seen *nets)
+static void socket_add(const struct seen *seen, const char *name, struct nets_seen *nets)
 {
 	struct net_seen *net = net_add(nets, name);
 	char text[SEEN_TEXT_BYTES];
@@ -312,8 +311,8 @@ static void sockets_look(
 	for (size_t turn = 0; turn < count && !nets->count; turn++) {
 		const char *list = wanted ? wanted : turns[turn];
 
-		for (uint32_t i = 0;
-			i < names->count && nets->count < NETS_SOCKETS_MAX; i++)
+		for (uint32_t i = 0; i < names->count && nets->count < NETS_SOCKETS_MAX;
+			i++)
 			if (nets_chosen(list, names->names[i], 0))
 				socket_add(seen, names->names[i], nets);
 	}

@@ -279,8 +279,7 @@ static void fabric_read(const struct nvml *nvml, handle device, struct nvml_gpu 
 {
 	struct abi_fabric fabric = {.version = FABRIC_VERSION};
 
-	if (!nvml->fabric || nvml->fabric(device, &fabric) ||
-		fabric.state > FABRIC_READY)
+	if (!nvml->fabric || nvml->fabric(device, &fabric) || fabric.state > FABRIC_READY)
 		return;
 	gpu->fabric = (enum nvml_fabric)fabric.state;
 	gpu->fabric_status = fabric.status;
@@ -331,7 +330,7 @@ bool nvml_p2p_ok(const struct nvml *nvml, uint32_t a, uint32_t b, bool *known)
 	handle one, other;
 
 	*known = nvml->p2p && !nvml->by_index(a, &one) && !nvml->by_index(b, &other) &&
-		!nvml->p2p(one, other, P2P_READ, &read) &&
-		!nvml->p2p(one, other, P2P_WRITE, &write);
+		 !nvml->p2p(one, other, P2P_READ, &read) &&
+		 !nvml->p2p(one, other, P2P_WRITE, &write);
 	return *known && !read && !write;
 }

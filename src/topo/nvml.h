@@ -26,13 +26,14 @@ struct nvml_gpu {
 	int index;
 	char busid[NVML_BUSID_BYTES]; /* "0000:53:00.0" */
 	char name[NVML_NAME_BYTES];
-	int sm;				      /* 90 for 9.0; 0 unknown */
-	uint32_t pci_device, pci_subsystem;   /* device << 16 | vendor; 0 unknown */
-	unsigned gen, width, gen_max, width_max; /* of the PCI link now, at best; 0 unknown */
+	int sm;				    /* 90 for 9.0; 0 unknown */
+	uint32_t pci_device, pci_subsystem; /* device << 16 | vendor; 0 unknown */
+	unsigned gen, width, gen_max,
+		width_max; /* of the PCI link now, at best; 0 unknown */
 	/* The far end of each NVLink that is up, lower case; equal ones are parallel. */
 	char links[NVML_LINKS_MAX][NVML_REMOTE_BYTES];
 	uint32_t link_count;
-	uint32_t links_down;		/* that could carry traffic between GPUs and do not */
+	uint32_t links_down; /* that could carry traffic between GPUs and do not */
 	uint32_t c2c_count, c2c_bw_mbs; /* links to the CPU that are up; MB/s of one */
 	bool is_mig;
 	enum nvml_fabric fabric;

@@ -187,8 +187,10 @@ static enum err pci_fill(
 	if (!e)
 		e = xml_attr_default(node, "link_width", is_seen || gpu ? width : "");
 	if (is_seen && !gpu && !pci.link_speed[0] && place->report)
-		report_add(place->report, "the link speed of %s is unknown: NCCL counts "
-					  "it as Gen3 x16", busid);
+		report_add(place->report,
+			"the link speed of %s is unknown: NCCL counts "
+			"it as Gen3 x16",
+			busid);
 	vendor = xml_attr(node, "vendor");
 	if (!e && vendor && !strcmp(vendor, "0x1000"))
 		e = ties_fill(place, node);

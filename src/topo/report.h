@@ -18,9 +18,9 @@ struct discover_report {
 	uint32_t sentence_count;
 	uint32_t gpu_count, net_count; /* that detection saw, whatever a file says */
 	bool p2p_known;		       /* NVML was asked about every pair of GPUs */
-	bool p2p_ok;		       /* and said that all may read and write each other */
-	char file[REPORT_PATH_BYTES];  /* the topology file that was used; "" none */
-	char driver[64];	       /* of NVIDIA; "" none */
+	bool p2p_ok; /* and said that all may read and write each other */
+	char file[REPORT_PATH_BYTES]; /* the topology file that was used; "" none */
+	char driver[64];	      /* of NVIDIA; "" none */
 };
 
 /* Add a sentence; one that is there already, or finds no room, is dropped. */

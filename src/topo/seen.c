@@ -105,10 +105,10 @@ static bool is_busid(const char *text)
 	const char *rest = text + domain;
 
 	return domain >= 4 && domain <= 8 && strlen(rest) == 8 && rest[0] == ':' &&
-		isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) &&
-		rest[3] == ':' && isxdigit((unsigned char)rest[4]) &&
-		isxdigit((unsigned char)rest[5]) && rest[6] == '.' &&
-		isxdigit((unsigned char)rest[7]);
+	       isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) &&
+	       rest[3] == ':' && isxdigit((unsigned char)rest[4]) &&
+	       isxdigit((unsigned char)rest[5]) && rest[6] == '.' &&
+	       isxdigit((unsigned char)rest[7]);
 }
 
 bool seen_busid(
@@ -183,7 +183,8 @@ bool seen_has_pci(const struct seen *seen)
  * and counts as x16. */
 static void link_read(const char *device, struct seen_pci *pci)
 {
-	static const char speed_file[] = "max_link_speed", width_file[] = "max_link_width";
+	static const char speed_file[] = "max_link_speed",
+			  width_file[] = "max_link_width";
 	char path[PATH_MAX + 32], port[SEEN_TEXT_BYTES];
 	float mine = FLT_MAX, ports = FLT_MAX;
 	long my_width, port_width;

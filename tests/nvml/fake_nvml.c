@@ -86,7 +86,8 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, const void **handle)
 int nvmlDeviceGetName(const void *handle, char *text, unsigned room)
 {
 	(void)handle;
-	snprintf(text, room, "%s", now->sm == 89 ? "NVIDIA GeForce" : "NVIDIA Data Centre");
+	snprintf(text, room, "%s",
+		now->sm == 89 ? "NVIDIA GeForce" : "NVIDIA Data Centre");
 	return DONE;
 }
 

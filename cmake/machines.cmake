@@ -1,0 +1,21 @@
+# data/machines/*.xml as arrays in one C file, so that no program needs to find them.
+function(weft_machines out)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/data/machines/*.xml)
+  set(arrays "")
+  set(rows "")
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    get_filename_component(name ${file} NAME_WLE)
+    string(MAKE_C_IDENTIFIER ${name} symbol)
+    file(READ ${file} bytes HEX)
+    string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+    string(APPEND arrays "static const char ${symbol}[] = {\n${bytes}0};\n")
+    string(APPEND rows "\t{\"${name}\", ${symbol}, sizeof(${symbol}) - 1},\n")
+  endforeach()
+  set(target ${CMAKE_CURRENT_BINARY_DIR}/machine_files.c)
+  file(CONFIGURE OUTPUT ${target} CONTENT "/* Made from data/machines by cmake/machines.cmake. */
+#include \"topo/machine_files.h\"\n\n@arrays@
+const struct machine_file machine_files[] = {\n@rows@\t{0}};\n" @ONLY)
+  set(${out} ${target} PARENT_SCOPE)
+endfunction()
