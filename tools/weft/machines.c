@@ -4,6 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "topo/discover.h"
+#include "topo/instance.h"
+
 /* "dir/dgx-h100.xml" is called "dgx-h100". */
 static char *short_name(const char *name)
 {
@@ -18,9 +21,19 @@ static char *short_name(const char *name)
 
 static enum err load_tree(const char *name, struct xml_node **tree)
 {
+	struct discover_report report;
+
+	if (!strcmp(name, "this"))
+		return machine_tree(tree, &report);
 	if (!access(name, F_OK))
 		return xml_read(name, "system", tree);
-	return err_set(ERR_USAGE, "%s is not a file; give an NCCL topology file", name);
+	if (instance_find(name))
+		return instance_tree(name, tree);
+	return err_set(ERR_USAGE,
+		"%s is neither a file nor a machine we know; give an NCCL topology file "
+		"or "
+		"a name such as p5.48xlarge",
+		name);
 }
 
 static enum err load_one(const char *name, struct machines *out)

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "topo/discover.h"
 #include "topo/fuse.h"
@@ -93,6 +94,8 @@ static enum err load_other(struct topo_view *view, const char *name)
 
 	if (e)
 		return e;
+	if (access(name, F_OK))
+		view->instance = instance_find(name);
 	view->tree = machines.trees[0];
 	view->name = machines.names[0];
 	machines.count = 0;
@@ -138,6 +141,11 @@ void topo_view_notes(const struct topo_view *view, FILE *file, const char *prefi
 
 	for (uint32_t i = 0; i < view->report.sentence_count; i++)
 		fprintf(file, "%s%s\n", prefix, view->report.sentences[i]);
+	if (view->instance)
+		fprintf(file, "%s%s is described from %s\n", prefix, view->name,
+			view->instance->source);
+	if (view->instance && view->instance->inferred[0])
+		fprintf(file, "%sinferred there: %s\n", prefix, view->instance->inferred);
 	if (!matrix->gpu_count && !view->report.sentence_count)
 		fprintf(file, "%sthere is no GPU in this machine that could be seen\n",
 			prefix);

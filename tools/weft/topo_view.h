@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "topo/instance.h"
 #include "topo/matrix.h"
 #include "topo/report.h"
 #include "topo/topo.h"
@@ -22,7 +23,8 @@ struct topo_view {
 		*matrix; /* owned; of a tree that knows host bridges if it is here */
 	struct xml_node *bridged; /* owned; that tree, NULL when it is not this machine */
 	bool is_here;
-	struct discover_report report; /* when it is here */
+	struct discover_report report;	      /* when it is here */
+	const struct instance_info *instance; /* when it is known by name */
 };
 
 /* Look at a machine: a file, an instance type, NULL for this one. The rules are those of
