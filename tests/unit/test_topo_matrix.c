@@ -7,6 +7,7 @@
 
 #include "smi_text.h"
 #include "test.h"
+#include "topo/instance.h"
 
 static struct xml_node *parse(const char *text)
 {
@@ -147,6 +148,42 @@ static char *print(const struct matrix *matrix, bool underline)
 	return text;
 }
 
+/* What nvidia-smi wrote into a file on a machine with one H200, where nothing
+ * was cut or typed. */
+static void test_whole_output(void)
+{
+	static const char expected[] =
+		"\t\033[4mGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
+		"GPU0\t X \t0-15\t0\t\tN/A\n"
+		"\nLegend:\n\n"
+		"  X    = Self\n"
+		"  SYS  = Connection traversing PCIe as well as the SMP interconnect "
+		"between "
+		"NUMA nodes (e.g., QPI/UPI)\n"
+		"  NODE = Connection traversing PCIe as well as the interconnect between "
+		"PCIe "
+		"Host Bridges within a NUMA node\n"
+		"  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge "
+		"(typically "
+		"the CPU)\n"
+		"  PXB  = Connection traversing multiple PCIe bridges (without "
+		"traversing the "
+		"PCIe Host Bridge)\n"
+		"  PIX  = Connection traversing at most a single PCIe bridge\n"
+		"  NV#  = Connection traversing a bonded set of # NVLinks\n";
+	struct xml_node *tree = parse("<system version=\"1\">" CPU(
+		"0", "ffff", "143", GPU("0000:06:00.0", "0", "")) "</system>");
+	struct matrix *matrix = NULL;
+	char *text;
+
+	EQ(matrix_build(tree, &matrix), OK);
+	text = print(matrix, true);
+	EQ_STR(text, expected);
+	free(text);
+	matrix_free(matrix);
+	xml_free(tree);
+}
+
 /* What people cut is the end: the text must be the beginning of ours, in whole lines. */
 static bool begins_with(const char *whole, const char *part)
 {
@@ -215,6 +252,11 @@ static const struct pair pairs[] = {
 	{"oci-BM.GPU.H100.8", "oci-hpc-H100-topology", 0, 0},
 	{"oci-BM.GPU.H100.8", "oci-BM.GPU.H100.8-8xH100-16xCX7", 0, 0},
 	{"hgx-h200-8x-vastai", "hgx-h200-8x-vastai", 0, 0},
+	/* by instance type; p3.8xlarge's driver did not say which NUMA node */
+	{"aws-g6e.12xlarge", "g6e.12xlarge", 0, 0},
+	{"aws-p3.8xlarge-4xV100", "p3.8xlarge", 0, 4},
+	{"aws-p4d.24xlarge", "p4d.24xlarge", 0, 0},
+	{"aws-p5.48xlarge", "p5.48xlarge", 0, 0},
 };
 
 static int part_named(
@@ -293,9 +335,12 @@ static void test_pair(const char *data, const struct pair *pair)
 	int cells, wrong, affinity;
 
 	snprintf(path, sizeof(path), "%s/topologies/%s.xml", data, pair->topology);
-	if (stat(path, &status))
+	if (!stat(path, &status))
+		EQ(xml_read(path, "system", &tree), OK);
+	else if (instance_find(pair->topology))
+		EQ(instance_tree(pair->topology, &tree), OK);
+	else
 		return;
-	EQ(xml_read(path, "system", &tree), OK);
 	EQ(matrix_build(tree, &ours), OK);
 	snprintf(path, sizeof(path), "%s/smi/%s.txt", data, pair->smi);
 	TRUE(smi_read(path, &smi));
@@ -320,6 +365,7 @@ int main(void)
 	test_one_bridge();
 	test_nvlink();
 	test_cpu_list();
+	test_whole_output();
 	snprintf(folder, sizeof(folder), "%s/smi", data ? data : WEFT_SHARED_DATA);
 	if (stat(folder, &status))
 		return TEST_SKIP;

@@ -21,6 +21,7 @@ enum {
 	GUTTER = 56,
 	FOOT_HEIGHT = 62,
 	WIDTH_MIN = 580,
+	LANES_MAX = 512,
 	DEPTH_MAX = XML_DEPTH_MAX
 };
 
@@ -484,6 +485,8 @@ enum err drawing_init(struct drawing *drawing, const struct topo *topo)
 	e = find_lanes(drawing, topo);
 	if (e)
 		return e;
+	if (drawing->lane_count > LANES_MAX)
+		drawing->lane_count = 0; /* a file that nobody could look at anyway */
 	stack_lanes(drawing);
 	place_nvlink(drawing, topo);
 	return OK;

@@ -22,7 +22,8 @@ static void usage(void)
 	       "  --json          everything as JSON\n"
 	       "  --xml FILE      the tree as an NCCL topology file\n"
 	       "  --plain         the table without the escapes around its header\n"
-	       "  --no-nvml-p2p   as if NVML said no to P2P, as on GeForce\n\n"
+	       "  --no-nvml-p2p   as if NVML said no to P2P, as on GeForce\n"
+	       "  --list          the machines known by name\n\n"
 	       "NCCL_P2P_LEVEL, NCCL_NET_GDR_LEVEL and the like count as for a job.\n\n"
 	       "example: weft topo dgx-h100.xml --explain GPU0 mlx5_1\n");
 }
@@ -54,7 +55,12 @@ static enum err answer(const struct topo_view *view, const struct topo_args *arg
 	enum err e = OK;
 
 	if (table) {
-		matrix_print(stdout, view->matrix, !args->plain);
+		if (view->matrix->gpu_count + view->matrix->nic_count)
+			matrix_print(stdout, view->matrix, !args->plain);
+		else
+			printf("no GPU and no NIC on PCIe: there is nothing to make a "
+			       "table "
+			       "of\n");
 		fflush(stdout);
 		topo_view_notes(view, stderr, "weft topo: ");
 	}
@@ -71,6 +77,15 @@ static enum err answer(const struct topo_view *view, const struct topo_args *arg
 	return e;
 }
 
+static void print_list(void)
+{
+	uint32_t count;
+	const struct instance_info *machines = instance_list(&count);
+
+	for (uint32_t i = 0; i < count; i++)
+		printf("%-24s %s\n", machines[i].name, machines[i].summary);
+}
+
 int command_topo(int argc, char **argv)
 {
 	struct topo_args args;
@@ -83,6 +98,10 @@ int command_topo(int argc, char **argv)
 	}
 	if (!topo_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
+	if (args.list) {
+		print_list();
+		return EXIT_GOOD;
+	}
 	e = topo_view_open(&view, args.machine, args.no_nvml_p2p);
 	if (!e) {
 		e = answer(&view, &args);

@@ -11,7 +11,7 @@
 struct topo_args {
 	const char *machine; /* borrowed from argv; NULL: this one */
 	const char *explain[2], *svg, *xml;
-	bool paths, json, plain, no_nvml_p2p;
+	bool paths, json, plain, no_nvml_p2p, list;
 };
 
 /* argv[0] is skipped. False with a sentence on stderr. */

@@ -11,7 +11,8 @@ enum {
 	FLAG_JSON,
 	FLAG_XML,
 	FLAG_PLAIN,
-	FLAG_P2P
+	FLAG_P2P,
+	FLAG_LIST
 };
 
 static const struct option options[] = {
@@ -22,6 +23,7 @@ static const struct option options[] = {
 	{"xml", required_argument, 0, FLAG_XML},
 	{"plain", no_argument, 0, FLAG_PLAIN},
 	{"no-nvml-p2p", no_argument, 0, FLAG_P2P},
+	{"list", no_argument, 0, FLAG_LIST},
 	{0, 0, 0, 0},
 };
 
@@ -60,6 +62,9 @@ static bool take(struct topo_args *args, int flag, int argc, char **argv)
 		return true;
 	case FLAG_P2P:
 		args->no_nvml_p2p = true;
+		return true;
+	case FLAG_LIST:
+		args->list = true;
 		return true;
 	default:
 		fprintf(stderr,

@@ -4,9 +4,9 @@
 #include "topo/print.h"
 #include "weft/topo.h"
 
-enum { COLUMNS_MAX = 8, LABEL_BYTES = 18, CELL_BYTES = 64 };
+enum { COLUMNS_MAX = 8, LABEL_BYTES = 18, CELL_BYTES = 64, CELL_WIDTH = 12 };
 
-static void print_cell(FILE *file, const struct topo_path *path)
+static void print_cell(FILE *file, const struct topo_path *path, bool last)
 {
 	char text[CELL_BYTES];
 
@@ -15,20 +15,32 @@ static void print_cell(FILE *file, const struct topo_path *path)
 	else
 		snprintf(text, sizeof(text), "%s %.1f/%u", path_name(path->type),
 			(double)path->bw, path->hop_count);
-	fprintf(file, " %-15s", text);
+	fprintf(file, "  %-*s", last ? 0 : CELL_WIDTH, text);
 }
 
-static void short_name(const struct topo_node *node, char text[LABEL_BYTES])
+static void short_name(const struct topo_node *node, char text[LABEL_BYTES], int most)
 {
 	char name[TOPO_VIEW_NAME_MAX];
 
 	topo_view_name(node, name);
 	if (node->kind == TOPO_CPU)
 		snprintf(text, LABEL_BYTES, "node %d", (int)topo_local(node->id));
-	else if (strlen(name) < LABEL_BYTES - 3)
+	else if (strlen(name) <= (size_t)most)
 		snprintf(text, LABEL_BYTES, "%.*s", LABEL_BYTES - 1, name);
 	else
-		snprintf(text, LABEL_BYTES, "%.*s..", LABEL_BYTES - 5, name);
+		snprintf(text, LABEL_BYTES, "%.*s..", most - 2, name);
+}
+
+static int label_width(const struct topo *topo, enum topo_kind kind)
+{
+	char text[LABEL_BYTES];
+	int widest = 0;
+
+	for (uint32_t i = 0; i < topo->counts[kind]; i++) {
+		short_name(topo->nodes[kind][i], text, LABEL_BYTES - 1);
+		widest = (int)strlen(text) > widest ? (int)strlen(text) : widest;
+	}
+	return widest;
 }
 
 /* A few columns of a table at a time, so that lines stay readable. */
@@ -36,22 +48,23 @@ static void print_part(FILE *file, const struct topo *topo, const enum topo_kind
 	uint32_t first)
 {
 	uint32_t end = first + COLUMNS_MAX;
+	int width = label_width(topo, kinds[0]);
 	char text[LABEL_BYTES];
 
 	end = end < topo->counts[kinds[1]] ? end : topo->counts[kinds[1]];
-	fprintf(file, "%-*s", LABEL_BYTES, "");
+	fprintf(file, "%-*s", width, "");
 	for (uint32_t c = first; c < end; c++) {
-		short_name(topo->nodes[kinds[1]][c], text);
-		fprintf(file, " %-15s", text);
+		short_name(topo->nodes[kinds[1]][c], text, CELL_WIDTH);
+		fprintf(file, "  %-*s", c == end - 1 ? 0 : CELL_WIDTH, text);
 	}
 	fprintf(file, "\n");
 	for (uint32_t r = 0; r < topo->counts[kinds[0]]; r++) {
 		const struct topo_node *node = topo->nodes[kinds[0]][r];
 
-		short_name(node, text);
-		fprintf(file, "%-*s", LABEL_BYTES, text);
+		short_name(node, text, LABEL_BYTES - 1);
+		fprintf(file, "%-*s", width, text);
 		for (uint32_t c = first; node->paths[kinds[1]] && c < end; c++)
-			print_cell(file, topo_path(node, kinds[1], c));
+			print_cell(file, topo_path(node, kinds[1], c), c == end - 1);
 		fprintf(file, "\n");
 	}
 }
