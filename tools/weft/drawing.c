@@ -1,5 +1,6 @@
 #include "weft/drawing.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ static void add_below(struct drawing *drawing, int index, int capacity)
 						? NULL
 						: drawing->boxes[box->parent].node;
 
+	assert(box->node);
 	if (box->depth >= DEPTH_MAX)
 		return;
 	for (uint32_t i = 0; i < box->node->link_count; i++) {
@@ -111,6 +113,7 @@ static int number_of(const struct topo_node *node)
 	enum { NETS_AFTER_GPUS = 100000 };
 	int first = INT_MAX - 1;
 
+	assert(node);
 	if (node->kind == TOPO_DEV)
 		return node->gpu.dev;
 	for (uint32_t i = 0; node->kind == TOPO_NIC && i < node->link_count; i++)
@@ -437,7 +440,7 @@ static void place_nvlink(struct drawing *drawing, const struct topo *topo)
 
 		if (box->kind != DRAW_GPU)
 			continue;
-		if (!first || box->x < first)
+		if (first <= 0 || box->x < first)
 			first = box->x;
 		if (box->x + box->width > last)
 			last = box->x + box->width;

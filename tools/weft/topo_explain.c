@@ -190,7 +190,7 @@ static enum err print_changes(FILE *file, const struct topo_view *view,
 		return print_other(file, view, &rules, pair, "NCCL_P2P_DISABLE=1");
 	}
 	if (verdict->type > verdict->level && verdict->type <= PATH_SYS) {
-		rules.p2p_level = verdict->type;
+		rules.p2p_level = (int)verdict->type;
 		snprintf(knob, sizeof(knob), "NCCL_P2P_LEVEL=%s",
 			path_name(verdict->type));
 		return print_other(file, view, &rules, pair, knob);
@@ -288,7 +288,7 @@ static enum err print_net_changes(FILE *file, const struct topo_view *view,
 	if (e || gdr->mode != GDR_OFF || gdr->distance <= gdr->level ||
 		gdr->distance > PATH_SYS)
 		return e;
-	rules.gdr_level = gdr->distance;
+	rules.gdr_level = (int)gdr->distance;
 	snprintf(knob, sizeof(knob), "NCCL_NET_GDR_LEVEL=%s", path_name(gdr->distance));
 	return print_net_other(file, view, &rules, pair, knob);
 }

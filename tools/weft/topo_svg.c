@@ -301,7 +301,7 @@ static void draw_cpu_mesh(
 
 		if (box->kind != DRAW_CPU)
 			continue;
-		first = !first || x < first ? x : first;
+		first = first <= 0 || x < first ? x : first;
 		last = x > last ? x : last;
 		put_line(file, "sys", (float[]){x, y}, (float[]){x, box->y});
 		for (uint32_t l = 0; l < box->node->link_count; l++)

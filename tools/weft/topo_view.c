@@ -1,5 +1,6 @@
 #include "weft/topo_view.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static enum err load_other(struct topo_view *view, const char *name)
 	struct machines machines = {0};
 	enum err e = machines_load(1, names, &machines);
 
+	assert(name);
 	if (e)
 		return e;
 	if (access(name, F_OK))
