@@ -191,8 +191,8 @@ static enum err follow_ring(struct topo *topo, const struct search_options *opti
 	return graph_search(topo, options, graph);
 }
 
-static enum err search_with_file(
-	const struct decide_args *args, struct topo *topo, struct graph_set *set)
+static enum err search_with_file(const char *path, const struct search_options *options,
+	struct topo *topo, struct graph_set *set)
 {
 	struct graph_set *file = calloc(1, sizeof(*file));
 	bool has[GRAPH_COUNT] = {false};
@@ -200,16 +200,16 @@ static enum err search_with_file(
 
 	if (!file)
 		return no_memory();
-	e = graph_file_read(args->graph_file, topo, file, has);
+	e = graph_file_read(path, topo, file, has);
 	if (!e)
-		e = graph_set_search(topo, &args->search, set);
+		e = graph_set_search(topo, options, set);
 	for (int id = 0; id < GRAPH_COUNT && !e; id++)
 		if (has[id])
 			set->graphs[id] = file->graphs[id];
 	if (!e && has[GRAPH_RING] && !has[GRAPH_TREE])
-		e = follow_ring(topo, &args->search, set, GRAPH_TREE);
+		e = follow_ring(topo, options, set, GRAPH_TREE);
 	if (!e && has[GRAPH_RING] && !has[GRAPH_COLLNET_CHAIN])
-		e = follow_ring(topo, &args->search, set, GRAPH_COLLNET_CHAIN);
+		e = follow_ring(topo, options, set, GRAPH_COLLNET_CHAIN);
 	free(file);
 	return e;
 }
@@ -232,6 +232,8 @@ static enum err make_domain(const struct deciding *deciding, const struct xml_no
 	int rank, uint64_t hash, struct domain *domain)
 {
 	const struct decide_args *args = deciding->args;
+	/* like NCCL, search as if nobody had bounded the channels: joining does that */
+	struct search_options options = {.unbounded = args->search.unbounded};
 	enum err e = topo_build(tree, hash, &domain->topo);
 
 	if (e)
@@ -254,8 +256,9 @@ static enum err make_domain(const struct deciding *deciding, const struct xml_no
 		domain->ranks[g] = topo_gpu_at(domain->topo, g)->gpu.rank;
 	qsort(domain->ranks, domain->rank_count, sizeof(int), by_value);
 	if (args->graph_file)
-		return search_with_file(args, domain->topo, &domain->set);
-	return graph_set_search(domain->topo, &args->search, &domain->set);
+		return search_with_file(
+			args->graph_file, &options, domain->topo, &domain->set);
+	return graph_set_search(domain->topo, &options, &domain->set);
 }
 
 static enum err add_domain(struct decision *decision, struct domain **domain)

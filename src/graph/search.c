@@ -18,10 +18,10 @@ struct ladder {
 static const float inside_old[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 static const float inside_sm90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 static const float inside_sm100[] = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
-static const float outside_old[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3,
-	2.4f, 1.2f, 0.24f, 0.12f};
-static const float outside_sm90[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3,
-	2.4f, 1.2f, 0.24f, 0.12f};
+static const float outside_old[] = {
+	48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4f, 1.2f, 0.24f, 0.12f};
+static const float outside_sm90[] = {
+	48, 45, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
 static const float outside_sm100[] = {96, 86, 80, 48, 45.1f, 42, 40, 30, 24, 22, 20,
 	17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
 
@@ -201,8 +201,7 @@ static bool relax_same(struct descent *descent)
 {
 	struct graph *trial = &descent->search->trial;
 
-	if (trial->same_channels &&
-		!(descent->is_amd && trial->type_intra == PATH_SYS)) {
+	if (trial->same_channels && !(descent->is_amd && trial->type_intra == PATH_SYS)) {
 		trial->same_channels = false;
 		return true;
 	}
@@ -299,23 +298,22 @@ static bool relax(struct descent *descent)
 /* Two channels of half the speed use more of a GPU than one. */
 static void duplicate(struct graph *graph, int sm)
 {
-	int count = graph->channel_count, twice = 2 * count;
-	float parts;
+	int count = graph->channel_count, twice = 2 * count, parts;
 
 	if (!count || graph->pattern == PATTERN_NVLS || graph->bw_intra < 25)
 		return;
 	if (sm > 80 && graph->bw_intra < 50 && count > 4)
 		return;
 	twice = twice < graph->max_channels ? twice : graph->max_channels;
-	parts = (float)((twice + count - 1) / count);
+	parts = (twice + count - 1) / count;
 	for (int c = count; c < twice; c++) {
 		for (int i = 0; i < graph->gpu_count; i++)
 			graph->intra[c][i] = graph->intra[c - count][i];
 		for (int i = 0; i < 2; i++)
 			graph->inter[c][i] = graph->inter[c - count][i];
 	}
-	graph->bw_intra /= parts;
-	graph->bw_inter /= parts;
+	graph->bw_intra /= (float)parts;
+	graph->bw_inter /= (float)parts;
 	graph->channel_count = twice;
 }
 
@@ -388,8 +386,8 @@ static void descent_begin(struct descent *descent)
 {
 	struct search *search = descent->search;
 	const struct topo *topo = search->topo;
-	const struct topo_node *cpu =
-		topo->counts[TOPO_CPU] ? topo->nodes[TOPO_CPU][0] : NULL;
+	const struct topo_node *cpu = topo->counts[TOPO_CPU] ? topo->nodes[TOPO_CPU][0]
+							     : NULL;
 	int age = search->sm >= 100 ? 2 : search->sm >= 90 ? 1 : 0;
 
 	descent->ladder = ladders[topo->is_inter][age];
@@ -454,10 +452,10 @@ static enum err search_run(struct search *search)
 {
 	struct graph *graph = search->best;
 	const struct topo *topo = search->topo;
-	bool can_cross =
-		topo->counts[TOPO_NET] > 1 && (graph->pattern == PATTERN_RING ||
-						      graph->pattern == PATTERN_BALANCED_TREE ||
-						      graph->pattern == PATTERN_SPLIT_TREE);
+	bool can_cross = topo->counts[TOPO_NET] > 1 &&
+			 (graph->pattern == PATTERN_RING ||
+				 graph->pattern == PATTERN_BALANCED_TREE ||
+				 graph->pattern == PATTERN_SPLIT_TREE);
 	struct descent descent = {.search = search,
 		.cross_nic = can_cross ? graph->cross_nic : 0,
 		.tries_same = graph->pattern != PATTERN_NVLS};
@@ -466,7 +464,8 @@ static enum err search_run(struct search *search)
 	devices_prepare(search);
 	types_prepare(&descent);
 	graph_reset(&descent, graph);
-	if (graph->pattern == PATTERN_NVLS && (!topo->counts[TOPO_NVS] || search->sm < 90))
+	if (graph->pattern == PATTERN_NVLS &&
+		(!topo->counts[TOPO_NVS] || search->sm < 90))
 		return OK;
 	bounds_prepare(topo, graph);
 	search->trial.max_channels = graph->max_channels;

@@ -22,7 +22,7 @@ struct search {
 	struct topo *topo;
 	const struct search_options *options;
 	int gpu_count;
-	int sm; /* of the oldest GPU */
+	int sm;				      /* of the oldest GPU */
 	struct topo_node *dev[TOPO_GPUS_MAX]; /* the device of each GPU; NULL none */
 	bool is_old[TOPO_NODES_MAX];	      /* by device: before sm 80 */
 	bool has_reverse; /* some link costs its reverse: old GPUs, POWER CPUs */
@@ -31,10 +31,10 @@ struct search {
 	/* The GPUs of the trial's channels by index, as trial.intra has them by rank. */
 	uint8_t seat[GRAPH_CHANNELS_MAX][TOPO_GPUS_MAX];
 	uint8_t *candidates; /* a list for each channel and seat; see candidates_at() */
-	struct order near[TOPO_GPUS_MAX];	/* other GPUs seen from one, nearest first */
+	struct order near[TOPO_GPUS_MAX]; /* other GPUs seen from one, nearest first */
 	struct order wanted[TOPO_GPUS_MAX + 1]; /* NETs each GPU prefers; last: of all */
 	struct order nets[TOPO_GPUS_MAX + 1];	/* those, then others up to nets_type */
-	int nets_type[TOPO_GPUS_MAX + 1];	/* what `nets` was made for; -2: not yet */
+	int nets_type[TOPO_GPUS_MAX + 1]; /* what `nets` was made for; -2: not yet */
 	bool has_nets;	     /* false: some GPU has no NET, and no way out can be found */
 	struct order *doors; /* by NET: the GPUs nearest to it */
 };

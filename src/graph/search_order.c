@@ -73,7 +73,7 @@ static struct score score_of(const struct topo_node *gpu, int index, int distanc
 static void near_prepare(struct search *search, int gpu)
 {
 	const struct topo_node *node = topo_gpu_at(search->topo, (uint32_t)gpu);
-	struct score scores[TOPO_GPUS_MAX];
+	struct score scores[TOPO_GPUS_MAX] = {{0}};
 	struct order *near = &search->near[gpu];
 
 	for (int i = 1; i < search->gpu_count; i++) {
@@ -135,8 +135,8 @@ static void merge(struct search *search, const struct order *sequences)
 
 static void wanted_prepare(struct search *search)
 {
-	uint16_t lists[TOPO_GPUS_MAX][GRAPH_CHANNELS_MAX];
-	struct order sequences[TOPO_GPUS_MAX];
+	uint16_t lists[TOPO_GPUS_MAX][GRAPH_CHANNELS_MAX] = {{0}};
+	struct order sequences[TOPO_GPUS_MAX] = {{0}};
 
 	search->has_nets = search->topo->counts[TOPO_NET] > 0;
 	for (int g = 0; g < search->gpu_count && search->has_nets; g++) {
@@ -284,8 +284,8 @@ static uint32_t neighbours(
 		tries[1] = next;
 	}
 	for (int i = 0; i < 2; i++) {
-		const struct topo_path *path =
-			topo_path(gpu, TOPO_GPU, (uint32_t)tries[i]);
+		const struct topo_path *path = topo_path(
+			gpu, TOPO_GPU, (uint32_t)tries[i]);
 
 		if (i && tries[1] == tries[0])
 			break;
@@ -332,9 +332,8 @@ static uint32_t by_net(const struct search *search, const struct topo_node *gpu,
 		int distance = (index - (int)gpu->index + search->gpu_count) %
 			       search->gpu_count;
 		struct score score = score_of(gpu, index, distance);
-		const struct topo_path *path =
-			topo_path(search->topo->nodes[TOPO_NET][net], TOPO_GPU,
-				(uint32_t)index);
+		const struct topo_path *path = topo_path(
+			search->topo->nodes[TOPO_NET][net], TOPO_GPU, (uint32_t)index);
 
 		if (is_used(search, index))
 			continue;

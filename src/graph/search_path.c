@@ -54,8 +54,8 @@ static float reverse_cost(const struct search *search, const struct topo_node *s
 	return cost;
 }
 
-static enum err reverse_link(
-	const struct topo_node *node, const struct topo_link *link, struct topo_link **back)
+static enum err reverse_link(const struct topo_node *node, const struct topo_link *link,
+	struct topo_link **back)
 {
 	for (uint32_t i = 0; i < link->to->link_count; i++) {
 		struct topo_link *candidate = &link->to->links[i];
@@ -66,7 +66,8 @@ static enum err reverse_link(
 		}
 	}
 	return err_set(ERR_INTERNAL,
-		"a %s link of the topology has no link back; this is a bug, please report "
+		"a %s link of the topology has no link back; this is a bug, please "
+		"report "
 		"it with the topology file",
 		link_name(link->type));
 }

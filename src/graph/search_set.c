@@ -29,10 +29,9 @@ static void ask(const struct topo *topo, struct graph_set *set, enum graph_id id
 	graph->id = id;
 	graph->pattern = pattern;
 	graph->collnet = id == GRAPH_COLLNET_CHAIN || id == GRAPH_COLLNET_DIRECT;
-	graph->cross_nic =
-		pattern == PATTERN_RING || pattern == PATTERN_BALANCED_TREE
-			? topo->rules.cross_nic
-			: 0;
+	graph->cross_nic = pattern == PATTERN_RING || pattern == PATTERN_BALANCED_TREE
+				   ? topo->rules.cross_nic
+				   : 0;
 	graph->min_channels = bounds[0];
 	graph->max_channels = bounds[1];
 	graph->gpu_count = (int)topo->counts[TOPO_GPU];

@@ -122,7 +122,8 @@ static enum err net_path(struct search *search, const struct topo_node *gpu,
 
 	if (search->trial.pattern == PATTERN_BALANCED_TREE)
 		search->trial.bw_inter /= 2;
-	err = fits ? path_take(search, gpu, net, 1, fits) : path_give(search, gpu, net, 1);
+	err = fits ? path_take(search, gpu, net, 1, fits)
+		   : path_give(search, gpu, net, 1);
 	search->trial.bw_inter = bw;
 	return err;
 }
@@ -363,8 +364,8 @@ static bool is_way_in(const struct graph *trial, const struct topo_node *net)
 }
 
 /* Only the GPU nearest to the NET may be a head, and only once. */
-static enum err begin_head(
-	struct search *search, const struct topo_node *net, struct leg leg, bool *is_tried)
+static enum err begin_head(struct search *search, const struct topo_node *net,
+	struct leg leg, bool *is_tried)
 {
 	int gpu = net->net.local_gpu;
 
@@ -420,8 +421,8 @@ static enum err begin_outside(struct search *search, struct leg leg)
 {
 	struct graph *trial = &search->trial;
 	uint32_t channel = (uint32_t)trial->channel_count;
-	const struct order *nets =
-		order_nets(search, search->gpu_count, (int)trial->type_inter);
+	const struct order *nets = order_nets(
+		search, search->gpu_count, (int)trial->type_inter);
 	int bw = (int)trial->bw_inter; /* pooled in whole GB/s */
 	bool is_tried = false;
 	enum err err = OK;

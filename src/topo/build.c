@@ -1,6 +1,7 @@
 /*
  * build.c - nodes and links from a fused tree.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +79,7 @@ static enum err net_add(
 	speed = xml_int(xml, "speed", 0);
 	net.bw = (float)(speed > 0 ? speed : 10000) / 8000.0f;
 	/* NCCL keeps whole microseconds of what a plugin says. */
-	net.latency = (float)(int)xml_float(xml, "latency", 0);
+	net.latency = truncf(xml_float(xml, "latency", 0));
 	net.port = (int)xml_int(xml, "port", 0);
 	net.gdr = xml_int(xml, "gdr", 1) != 0;
 	net.coll = xml_int(xml, "coll", 0) != 0;
@@ -132,7 +133,7 @@ static enum err gpu_add(struct builder *builder, const struct xml_node *xml,
 	int64_t rank = xml_int(xml, "rank", -1), dev = xml_int(xml, "dev", -1);
 	struct topo_node *gpu;
 
-	if (rank < 0)
+	if (rank < 0 || rank > INT32_MAX || dev < INT32_MIN || dev > INT32_MAX)
 		return OK;
 	*node = topo_add(builder->topo, TOPO_DEV, id_make(builder->system, busid));
 	if (!*node)

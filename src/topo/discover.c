@@ -144,13 +144,17 @@ static struct xml_node *net_find(struct xml_node *tree, const char *name)
 }
 
 static enum err net_fill(
-	const struct place *place, const struct net_seen *net, uint32_t dev)
+	const struct place *place, const struct nets_seen *nets, uint32_t dev)
 {
+	const struct net_seen *net = &nets->nets[dev];
 	struct xml_node *node = net_find(place->tree, net->name), *parent, *nic;
+	bool is_further_port = false;
 	enum err e;
 
-	/* The second port of a card has the name of the first. */
-	if (node && xml_int(node, "port", net->port) == net->port)
+	/* The second port of a device has the name of the first. */
+	for (uint32_t i = 0; i < dev; i++)
+		is_further_port |= !strcmp(nets->nets[i].name, net->name);
+	if (node && !is_further_port)
 		return net_attrs(node, net, dev);
 	e = net->busid[0] ? place_pci(place, net->busid, "0x02", &parent)
 			  : place_first_cpu(place, &parent);
@@ -218,7 +222,7 @@ static void gpu_say(const struct seen *seen, const struct nvml_gpu *gpu,
 	if (!seen_pci(seen, gpu->busid, &pci))
 		report_add(report,
 			"GPU %d (%s) is not in the PCI tree that can be seen: NCCL hangs "
-			"it on a CPU of its own",
+			"it on a CPU of unknown cores",
 			gpu->index, gpu->busid);
 	fabric_say(gpu, report);
 }
@@ -274,14 +278,17 @@ static void p2p_ask(
 				   "directly (nvidia-smi topo -p2p r)");
 }
 
-/* All GPUs that NVML shows; the array is the caller's to free. */
-static void gpus_look(const struct discover_args *args, const struct seen *seen,
-	struct nvml_gpu **gpus, struct discover_report *report)
+/* All GPUs that NVML shows, report->gpu_count of them; NULL when there are none. */
+static struct nvml_gpu *gpus_look(const struct discover_args *args,
+	const struct seen *seen, struct discover_report *report)
 {
 	const char *library = args->nvml_library;
 	char why[WHY_BYTES] = "";
+	struct nvml_gpu *gpus;
 	struct nvml *nvml = NULL;
+	uint32_t count = 0;
 
+	report->gpu_count = 0;
 	if (!library)
 		library = param_text(PARAM_NVML_LIBRARY);
 	if (library || seen_is_here(seen))
@@ -290,22 +297,22 @@ static void gpus_look(const struct discover_args *args, const struct seen *seen,
 		snprintf(why, sizeof(why), "another machine is shown, without its NVML");
 	if (!nvml) {
 		report_add(report, "%s: GPUs are not known", why);
-		return;
+		return NULL;
 	}
 	snprintf(report->driver, sizeof(report->driver), "%s", nvml_driver(nvml));
-	*gpus = calloc(nvml_gpu_count(nvml) + 1, sizeof(**gpus));
-	for (uint32_t i = 0; *gpus && i < nvml_gpu_count(nvml); i++) {
-		struct nvml_gpu *gpu = &(*gpus)[report->gpu_count];
-
-		if (nvml_gpu_read(nvml, i, gpu, why, sizeof(why)))
-			report->gpu_count++;
+	gpus = calloc(nvml_gpu_count(nvml) + 1, sizeof(*gpus));
+	for (uint32_t i = 0; gpus && i < nvml_gpu_count(nvml); i++) {
+		if (nvml_gpu_read(nvml, i, &gpus[count], why, sizeof(why)))
+			count++;
 		else
 			report_add(report, "GPU %u cannot be reached: %s", i, why);
 	}
-	if (!report->gpu_count)
+	if (!count)
 		report_add(report, "NVML shows no GPU");
 	p2p_ask(nvml, nvml_gpu_count(nvml), report);
 	nvml_close(nvml);
+	report->gpu_count = count;
+	return gpus;
 }
 
 /* The order is NCCL's: the first rank's GPU, all network devices, the other GPUs. */
@@ -316,16 +323,35 @@ static enum err all_fill(const struct place *place, const struct nets_seen *nets
 	if (place->gpu_count)
 		e = gpu_fill(place, &place->gpus[0]);
 	for (uint32_t i = 0; i < nets->count && !e; i++)
-		e = net_fill(place, &nets->nets[i], i);
+		e = net_fill(place, nets, i);
 	for (uint32_t i = 1; i < place->gpu_count && !e; i++)
 		e = gpu_fill(place, &place->gpus[i]);
 	return e;
 }
 
-enum err discover_into(const struct discover_args *args, struct xml_node *tree,
-	struct discover_report *report)
+/* CPUs that nothing hangs on: for people, and for ranks without a GPU. Where devices have
+ * no NUMA node, the CPU they hang on stands for all. */
+static enum err cpus_fill(const struct place *place)
 {
-	struct seen_args look = {.sysfs = args->sysfs, .hwloc_xml = args->hwloc_xml};
+	enum err e = OK;
+
+	if (xml_sub_with(place->tree, "cpu", "numaid", "-1"))
+		return OK;
+	for (uint32_t i = 0; i < seen_numa_count(place->seen) && !e; i++) {
+		struct xml_node *cpu;
+		char numa[16];
+
+		snprintf(numa, sizeof(numa), "%d", seen_numa_at(place->seen, i));
+		e = place_cpu(place, numa, &cpu);
+	}
+	return e;
+}
+
+static enum err look(const struct discover_args *args, struct xml_node *tree,
+	bool all_cpus, struct discover_report *report)
+{
+	struct seen_args where = {.sysfs = args->sysfs, .hwloc_xml = args->hwloc_xml};
+	struct place place = {.tree = tree, .report = report};
 	struct nets_seen *nets = calloc(1, sizeof(*nets));
 	struct nvml_gpu *gpus = NULL;
 	struct seen *seen = NULL;
@@ -333,23 +359,23 @@ enum err discover_into(const struct discover_args *args, struct xml_node *tree,
 
 	if (!nets)
 		return err_set(ERR_SYSTEM, "no memory to look at the machine");
-	e = seen_open(&look, &seen);
+	e = seen_open(&where, &seen);
 	if (e)
 		goto out;
-	gpus_look(args, seen, &gpus, report);
+	gpus = gpus_look(args, seen, report);
+	place.seen = seen;
+	place.gpus = gpus;
+	place.gpu_count = gpus ? report->gpu_count : 0;
 	if (!seen_has_pci(seen))
 		report_add(report, "the PCI tree is hidden: places are unknown and link "
 				   "speeds are NCCL's defaults");
 	nets_look(seen, nets, report);
-	for (uint32_t i = 0; i < report->gpu_count; i++)
+	for (uint32_t i = 0; i < place.gpu_count; i++)
 		gpu_say(seen, &gpus[i], report);
-	hidden_say(seen, gpus, report->gpu_count, report);
-	e = all_fill(&(struct place){.tree = tree,
-			     .seen = seen,
-			     .gpus = gpus,
-			     .gpu_count = report->gpu_count,
-			     .report = report},
-		nets);
+	hidden_say(seen, gpus, place.gpu_count, report);
+	e = all_fill(&place, nets);
+	if (!e && all_cpus)
+		e = cpus_fill(&place);
 out:
 	seen_close(seen);
 	free(gpus);
@@ -357,29 +383,10 @@ out:
 	return e;
 }
 
-/* CPUs that nothing hangs on: for people, and for ranks without a GPU. */
-static enum err cpus_fill(const struct discover_args *args, struct xml_node *tree)
+enum err discover_into(const struct discover_args *args, struct xml_node *tree,
+	struct discover_report *report)
 {
-	struct seen_args look = {.sysfs = args->sysfs, .hwloc_xml = args->hwloc_xml};
-	struct seen *seen;
-	enum err e;
-
-	/* Where devices have no NUMA node, the CPU they hang on stands for all. */
-	if (xml_sub_with(tree, "cpu", "numaid", "-1"))
-		return OK;
-	e = seen_open(&look, &seen);
-	if (e)
-		return e;
-	for (uint32_t i = 0; i < seen_numa_count(seen) && !e; i++) {
-		struct place place = {.tree = tree, .seen = seen};
-		struct xml_node *cpu;
-		char numa[16];
-
-		snprintf(numa, sizeof(numa), "%d", seen_numa_at(seen, i));
-		e = place_cpu(&place, numa, &cpu);
-	}
-	seen_close(seen);
-	return e;
+	return look(args, tree, false, report);
 }
 
 static enum err tree_new(struct xml_node **tree)
@@ -404,9 +411,7 @@ enum err discover(const struct discover_args *args, struct xml_node **out,
 	*report = (struct discover_report){0};
 	if (e)
 		return e;
-	e = discover_into(args, tree, report);
-	if (!e)
-		e = cpus_fill(args, tree);
+	e = look(args, tree, true, report);
 	if (e) {
 		xml_free(tree);
 		return e;

@@ -19,7 +19,9 @@ static struct xml_node *gpu_of_dev(struct xml_node *tree, int dev)
 
 static int by_value(const void *a, const void *b)
 {
-	return *(const int *)a - *(const int *)b;
+	const int *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
 }
 
 uint32_t fuse_devs(const struct xml_node *tree, int *devs, uint32_t room)
@@ -168,6 +170,32 @@ static enum err rank_tree(const struct fuse_args *args, uint32_t host, int dev, 
 	return OK;
 }
 
+/* Every rank's tree is compared with what was laid before it, child by child: large files
+ * would take minutes. NCCL stops at 256. */
+enum { ELEMENTS_MAX = 4096 };
+
+static uint32_t count_elements(const struct xml_node *node)
+{
+	uint32_t count = 1;
+
+	for (uint32_t i = 0; i < node->sub_count; i++)
+		count += count_elements(node->subs[i]);
+	return count;
+}
+
+static enum err check_size(const struct xml_node *tree)
+{
+	uint32_t count = count_elements(tree);
+
+	if (count <= ELEMENTS_MAX)
+		return OK;
+	return err_set(ERR_USAGE,
+		"a topology of %u elements; at most %d can be described: leave out what "
+		"no "
+		"GPU or NIC needs",
+		count, ELEMENTS_MAX);
+}
+
 /* Lay `from` over `onto`: equal nodes become one, the others are added. */
 static enum err overlay(struct xml_node *onto, const struct xml_node *from)
 {
@@ -194,6 +222,8 @@ enum err fuse_domain(const struct fuse_args *args, struct xml_node **tree)
 	int rank = 0;
 	enum err e = OK;
 
+	for (uint32_t h = 0; h < args->host_count && !e; h++)
+		e = check_size(args->hosts[h].tree);
 	for (uint32_t h = 0; h < args->host_count && !e; h++)
 		for (uint32_t i = 0; i < args->hosts[h].dev_count && !e; i++) {
 			struct xml_node *one;

@@ -25,6 +25,7 @@ static uint32_t times(const char *text, const char *what)
 
 static void row_describe(const struct instance_row *row, struct instance_info *info)
 {
+	static const char *const kinds[] = {"EFA", "group of EFA", "ENA"};
 	static const char *const ways[] = {"", ", NVSwitch", ", NVLink mesh"};
 	int way = !row->gpu->nvlinks ? 0 : strcmp(row->gpu->nvlinks, "mesh") ? 1 : 2;
 
@@ -36,8 +37,8 @@ static void row_describe(const struct instance_row *row, struct instance_info *i
 	snprintf(info->summary, sizeof(info->summary),
 		"%u x %s%s, %u x %s at %d Gb/s, %d vCPUs in %d NUMA node%s",
 		info->gpu_count, row->gpu->model, ways[way], info->net_count,
-		row->net->naming == NET_EFA ? "EFA" : "ENA", row->net_mbps / 1000,
-		row->core_count, row->numa_count, row->numa_count > 1 ? "s" : "");
+		kinds[row->net->naming], row->net_mbps / 1000, row->core_count,
+		row->numa_count, row->numa_count > 1 ? "s" : "");
 	snprintf(info->source, sizeof(info->source), "%s", row->source);
 	snprintf(info->inferred, sizeof(info->inferred), "%s", row->inferred);
 }

@@ -56,7 +56,7 @@ static void affinity(struct builder *b, struct xml_node *cpu, int numa)
 {
 	uint32_t words[WORDS_MAX] = {0};
 	const struct instance_row *row = b->row;
-	int halves = row->numa_count > 1 && row->cpu->vendor ? 2 : 1;
+	int halves = row->numa_count > 1 && row->cpu->has_threads ? 2 : 1;
 	int half = row->core_count / halves, share = half / row->numa_count;
 	int word_count = (row->core_count + 31) / 32;
 	char text[WORDS_MAX * 9 + 1] = "";
@@ -85,8 +85,6 @@ static struct xml_node *cpu_of(struct builder *b, int numa)
 	attr(b, cpu, "numaid", text);
 	affinity(b, cpu, numa);
 	attr(b, cpu, "arch", part->arch);
-	if (!part->vendor)
-		return cpu;
 	attr(b, cpu, "vendor", part->vendor);
 	attr_int(b, cpu, "familyid", part->family);
 	attr_int(b, cpu, "modelid", part->model);
@@ -140,7 +138,7 @@ static void net_name(const struct builder *b, const char *busid, char name[24])
 	unsigned domain, bus, slot;
 
 	snprintf(name, 24, "eth%u", b->net_count);
-	if (b->row->net->naming != NET_EFA ||
+	if (b->row->net->naming == NET_ENA ||
 		sscanf(busid, "%x:%x:%x", &domain, &bus, &slot) != 3)
 		return;
 	if (domain)
@@ -154,7 +152,7 @@ static void net_add(struct builder *b, struct xml_node *parent, const char *busi
 {
 	const struct part_net *part = b->row->net;
 	struct xml_node *pci = pci_add(b, parent, busid, "0x020000"), *net;
-	bool is_efa = part->naming == NET_EFA;
+	bool is_efa = part->naming != NET_ENA;
 	char text[24];
 
 	attr(b, pci, "vendor", "0x1d0f");

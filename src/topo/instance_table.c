@@ -69,13 +69,13 @@ static const char inf_g7e[] =
 	"bus ids, PCI links, CPU, number of EFA devices and their speed";
 
 /* AMD's families are 15 + (extended << 4), as NCCL counts. */
-static const struct part_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79};
-static const struct part_cpu skylake = {"x86_64", "GenuineIntel", 6, 85};
-static const struct part_cpu sapphire = {"x86_64", "GenuineIntel", 6, 143};
-static const struct part_cpu emerald = {"x86_64", "GenuineIntel", 6, 207};
-static const struct part_cpu rome = {"x86_64", "AuthenticAMD", 143, 49};
-static const struct part_cpu milan = {"x86_64", "AuthenticAMD", 175, 1};
-static const struct part_cpu grace = {"arm64", NULL, 0, 0};
+static const struct part_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79, true};
+static const struct part_cpu skylake = {"x86_64", "GenuineIntel", 6, 85, true};
+static const struct part_cpu sapphire = {"x86_64", "GenuineIntel", 6, 143, true};
+static const struct part_cpu emerald = {"x86_64", "GenuineIntel", 6, 207, true};
+static const struct part_cpu rome = {"x86_64", "AuthenticAMD", 143, 49, true};
+static const struct part_cpu milan = {"x86_64", "AuthenticAMD", 175, 1, true};
+static const struct part_cpu grace = {"arm64", "0", 0, 0, false};
 
 #define GEN3	   "8.0 GT/s PCIe"
 #define GEN4	   "16.0 GT/s PCIe"
@@ -128,11 +128,12 @@ static const struct part_net efa1_p4 = {NET_EFA, "0xefa0", GEN3_PLAIN, 16, 75, t
 static const struct part_net efa1_g = {NET_EFA, "0xefa0", GEN3, 16, 75, false};
 static const struct part_net efa2 = {NET_EFA, "0xefa1", GEN4, 8, 75, true};
 static const struct part_net efa2_alone = {NET_EFA, "0xefa1", GEN4, 8, 75, false};
-static const struct part_net efa2_grouped = {NET_EFA, "0xefa1", GEN5, 16, 75, true};
+static const struct part_net efa2_grouped = {NET_EFA_GROUP, "0xefa1", GEN5, 16, 75, true};
 static const struct part_net efa2_g = {NET_EFA, "0xefa1", GEN4, 16, 75, false};
 static const struct part_net efa3 = {NET_EFA, "0xefa2", GEN4, 16, 35, true};
-static const struct part_net efa3_grouped = {NET_EFA, "0xefa2", GEN5, 16, 35, true};
+static const struct part_net efa3_grouped = {NET_EFA_GROUP, "0xefa2", GEN5, 16, 35, true};
 static const struct part_net efa4 = {NET_EFA, "0xefa3", GEN5, 16, 35, true};
+static const struct part_net efa4_grouped = {NET_EFA_GROUP, "0xefa3", GEN5, 16, 35, true};
 static const struct part_net efa4_g = {NET_EFA, "0xefa3", GEN5, 16, 35, true};
 static const struct part_net efa4_g_far = {NET_EFA, "0xefa3", GEN5, 16, 35, false};
 
@@ -200,7 +201,7 @@ const struct instance_row instance_rows[] = {
 		"0/45 n4f n50 g51 g52; 0/56 n60 n61 g62 g63; "
 		"1/67 n71 n72 g75 g76; 1/7a n84 n85 g86 g87",
 		from_p6, inf_p6},
-	{"p6-b300.48xlarge", &emerald, &switch_gen5, &b300, &efa4, 800000, 192, 2,
+	{"p6-b300.48xlarge", &emerald, &switch_gen5, &b300, &efa4_grouped, 800000, 192, 2,
 		"0/45 n4f n50 g51 g52; 0/56 n60 n61 g62 g63; "
 		"1/67 n71 n72 g75 g76; 1/7a n84 n85 g86 g87",
 		from_plugin, inf_b300},

@@ -17,8 +17,9 @@
 #include "topo/xml.h"
 
 struct part_cpu {
-	const char *arch, *vendor; /* vendor NULL: an arm64 one */
+	const char *arch, *vendor; /* "0" on arm64, where NCCL asks for none */
 	int family, model;	   /* NCCL's numbers */
+	bool has_threads;	   /* two to a core */
 };
 
 struct part_switch {
@@ -38,7 +39,8 @@ struct part_gpu {
 	bool gdr;
 };
 
-enum net_naming { NET_EFA, NET_ENA };
+/* A group of EFA devices is one network device to NCCL. */
+enum net_naming { NET_EFA, NET_EFA_GROUP, NET_ENA };
 
 struct part_net {
 	enum net_naming naming;

@@ -1,7 +1,7 @@
 #include "topo/nets.h"
 
 #include <ifaddrs.h>
-#include <net/if.h>
+#include <linux/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,7 +237,7 @@ static void name_add(struct seen_names *names, const char *name)
 		if (!strcmp(names->names[i], name))
 			return;
 	if (names->count < SEEN_NAMES_MAX && strlen(name) < SEEN_TEXT_BYTES)
-		strcpy(names->names[names->count++], name);
+		snprintf(names->names[names->count++], SEEN_TEXT_BYTES, "%s", name);
 }
 
 /* Interfaces that run and have an address, in the kernel's order. */

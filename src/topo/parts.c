@@ -40,11 +40,11 @@ static enum err link_room(struct topo_node *node)
 	uint32_t capacity = node->link_capacity ? 2 * node->link_capacity : 8;
 	struct topo_link *links;
 
-	if (node->link_count < node->link_capacity)
-		return OK;
 	if (node->link_count >= TOPO_LINKS_MAX)
 		return err_set(ERR_USAGE, "a part of the topology has more than %d links",
 			TOPO_LINKS_MAX);
+	if (node->link_count < node->link_capacity)
+		return OK;
 	links = realloc(node->links, capacity * sizeof(*links));
 	if (!links)
 		return err_set(ERR_SYSTEM, "no memory for a topology");
@@ -83,6 +83,14 @@ enum err topo_connect_both(
 	enum err e = topo_connect(a, b, type, bw);
 
 	return e ? e : topo_connect(b, a, type, bw);
+}
+
+struct topo_path *topo_path_none(void)
+{
+	static _Thread_local struct topo_path none;
+
+	none = (struct topo_path){.type = PATH_DIS};
+	return &none;
 }
 
 static void paths_free(struct topo_node *node, enum topo_kind kind, uint32_t count)

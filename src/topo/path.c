@@ -222,6 +222,8 @@ static enum err divert(
 	uint32_t count = first->hop_count + second->hop_count;
 	struct topo_link **hops;
 
+	if (!from->paths[to->kind])
+		return OK; /* cut off from all of that kind */
 	if (count > TOPO_HOPS_MAX)
 		return err_set(ERR_USAGE, "a path of more than %d hops in the topology",
 			TOPO_HOPS_MAX);

@@ -32,6 +32,12 @@ static enum err cpu_fill(const struct place *place, struct xml_node *node)
 	enum err e;
 
 	seen_cpu(place->seen, numa ? numa : "-1", &cpu);
+	/* A rank completes the CPU of its own GPU with zeros (fuse.c). Where there is
+	 * nothing to ask for, as on arm64, all get them, so that they stay alike. */
+	if (cpu.arch[0] && strcmp(cpu.arch, "x86_64")) {
+		snprintf(cpu.vendor, sizeof(cpu.vendor), "0");
+		cpu.family = cpu.model = 0;
+	}
 	e = default_if(node, "affinity", cpu.affinity);
 	if (!e)
 		e = default_if(node, "arch", cpu.arch);
@@ -55,10 +61,6 @@ enum err place_cpu(const struct place *place, const char *numa, struct xml_node 
 		e = xml_attr_set(cpu, "numaid", numa);
 		if (e)
 			return e;
-		if (numa[0] == '-' && place->report)
-			report_add(place->report,
-				"the firmware does not say which NUMA node devices are "
-				"near to: they hang on one CPU of unknown cores");
 	}
 	e = cpu_fill(place, cpu);
 	*out = cpu;
@@ -111,7 +113,8 @@ static void link_from_nvml(const struct nvml_gpu *gpu, struct seen_pci *pci)
 		"64.0 GT/s PCIe"};
 
 	if (gpu->gen < sizeof(speeds) / sizeof(*speeds))
-		strcpy(pci->link_speed, speeds[gpu->gen]);
+		snprintf(
+			pci->link_speed, sizeof(pci->link_speed), "%s", speeds[gpu->gen]);
 	pci->link_width = gpu->width && gpu->width <= 64 ? (int)gpu->width : 16;
 }
 
@@ -227,7 +230,7 @@ static uint32_t chain_find(const struct place *place, const char *busid,
 	char next[SEEN_BUSID_BYTES];
 
 	snprintf(next, sizeof(next), "%s", busid);
-	strcpy(numa, "-1");
+	snprintf(numa, 16, "-1");
 	*found = NULL;
 	while (next[0] && count < CHAIN_MAX) {
 		struct seen_pci pci;
@@ -241,6 +244,10 @@ static uint32_t chain_find(const struct place *place, const char *busid,
 		if (pci.numa[0])
 			memcpy(numa, pci.numa, sizeof(pci.numa));
 		memcpy(next, pci.above, sizeof(next));
+		if (!next[0] && numa[0] == '-' && place->report)
+			report_add(place->report,
+				"the firmware does not say which NUMA node devices are "
+				"near to: they hang on one CPU of unknown cores");
 	}
 	return count;
 }

@@ -19,7 +19,7 @@ static enum err level_read(enum param id, int *level)
 	if (!text)
 		return OK;
 	if (path_named(text, &type) && type <= PATH_SYS) {
-		*level = type;
+		*level = (int)type;
 		return OK;
 	}
 	number = strtol(text, &end, 0);
@@ -28,7 +28,7 @@ static enum err level_read(enum param id, int *level)
 			"%s=%s: no such level; use LOC, NVL, NVB, C2C, PIX, PXB, P2C, "
 			"PXN, PHB or SYS",
 			param_info(id)->name, text);
-	*level = old[number > 4 ? 4 : number];
+	*level = (int)old[number > 4 ? 4 : number];
 	return OK;
 }
 
@@ -67,7 +67,7 @@ static enum err merge_read(struct topo_rules *rules)
 			"NCCL_NET_MERGE_LEVEL=%s: use LOC, PORT, PIX, PXB, P2C, PXN, PHB "
 			"or SYS",
 			text);
-	rules->merge_level = type;
+	rules->merge_level = (int)type;
 	return OK;
 }
 

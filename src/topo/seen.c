@@ -158,7 +158,8 @@ void seen_list(const struct seen *seen, const char *folder, struct seen_names *n
 	while (names->count < SEEN_NAMES_MAX && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= SEEN_TEXT_BYTES)
 			continue;
-		strcpy(names->names[names->count++], entry->d_name);
+		snprintf(names->names[names->count++], SEEN_TEXT_BYTES, "%s",
+			entry->d_name);
 	}
 	closedir(dir);
 	qsort(names->names, names->count, sizeof(*names->names), names_compare);
@@ -196,7 +197,7 @@ static void link_read(const char *device, struct seen_pci *pci)
 	sscanf(pci->link_speed, "%f GT/s", &mine);
 	sscanf(port, "%f GT/s", &ports);
 	if (ports < mine)
-		strcpy(pci->link_speed, port);
+		memcpy(pci->link_speed, port, sizeof(port));
 	snprintf(path, sizeof(path), "%s/%s", device, width_file);
 	file_read(path, port, sizeof(port));
 	my_width = strtol(port, NULL, 0);
@@ -296,7 +297,7 @@ void seen_cpu(const struct seen *seen, const char *numa, struct seen_cpu *cpu)
 
 		if (seen_text(seen, mask, sizeof(mask),
 			    "devices/system/node/node%s/cpumap", numa))
-			strcpy(cpu->affinity, mask);
+			memcpy(cpu->affinity, mask, sizeof(mask));
 	}
 }
 

@@ -6,7 +6,8 @@
 
 enum { PCI_CLASS_BRIDGE = 0x06, AFFINITY_WORDS_MAX = SEEN_AFFINITY_BYTES / 9 };
 
-enum err seen_hwloc_load(const char *xml, hwloc_topology_t *out)
+/* Load once; `io`: with PCI devices. */
+static enum err load(const char *xml, bool io, hwloc_topology_t *out)
 {
 	hwloc_topology_t topology;
 
@@ -17,7 +18,8 @@ enum err seen_hwloc_load(const char *xml, hwloc_topology_t *out)
 		return err_set(ERR_USAGE,
 			"%s is no hwloc file: save one with lstopo --of xml", xml);
 	}
-	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+	if (io)
+		hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
 	hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
 	if (hwloc_topology_load(topology)) {
 		hwloc_topology_destroy(topology);
@@ -27,6 +29,18 @@ enum err seen_hwloc_load(const char *xml, hwloc_topology_t *out)
 	}
 	*out = topology;
 	return OK;
+}
+
+/* On this machine sysfs shows more of PCI than hwloc would, whose plugins take long to
+ * look; another machine, which a file or the environment shows, is all in hwloc. */
+enum err seen_hwloc_load(const char *xml, hwloc_topology_t *out)
+{
+	enum err e = load(xml, xml != NULL, out);
+
+	if (e || xml || hwloc_topology_is_thissystem(*out))
+		return e;
+	hwloc_topology_destroy(*out);
+	return load(NULL, true, out);
 }
 
 bool seen_hwloc_has_pci(hwloc_topology_t topology)
@@ -83,7 +97,8 @@ static void link_guess(float gbs, struct seen_pci *pci)
 
 			if (ratio < 0.97f || ratio > 1.03f)
 				continue;
-			strcpy(pci->link_speed, generations[i].speed);
+			snprintf(pci->link_speed, sizeof(pci->link_speed), "%s",
+				generations[i].speed);
 			pci->link_width = width;
 			return;
 		}
@@ -177,7 +192,7 @@ static void arch_find(hwloc_topology_t topology, char arch[16])
 
 	for (size_t i = 0; text && i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(text, names[i][0]))
-			strcpy(arch, names[i][1]);
+			snprintf(arch, 16, "%s", names[i][1]);
 }
 
 void seen_hwloc_cpu(hwloc_topology_t topology, const char *numa, struct seen_cpu *cpu)
@@ -192,8 +207,8 @@ void seen_hwloc_cpu(hwloc_topology_t topology, const char *numa, struct seen_cpu
 	/* NCCL asks the processor itself, and only an x86 one. */
 	if (strcmp(cpu->arch, "x86_64"))
 		return;
-	if (vendor && strlen(vendor) < sizeof(cpu->vendor))
-		strcpy(cpu->vendor, vendor);
+	if (vendor)
+		snprintf(cpu->vendor, sizeof(cpu->vendor), "%s", vendor);
 	cpu->family = info_number(topology, "CPUFamilyNumber");
 	cpu->model = info_number(topology, "CPUModelNumber");
 	/* The extended family is added to 15 by everybody, but shifted by NCCL. */

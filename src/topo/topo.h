@@ -162,10 +162,14 @@ static inline struct topo_node *topo_gpu_at(const struct topo *topo, uint32_t in
 	return topo->nodes[TOPO_GPU][index];
 }
 
+/* Where a part reaches none of a kind there is no table: a path that leads nowhere then,
+ * good until the next call. */
+struct topo_path *topo_path_none(void);
+
 static inline struct topo_path *topo_path(
 	const struct topo_node *from, enum topo_kind kind, uint32_t index)
 {
-	return &from->paths[kind][index];
+	return from->paths[kind] ? &from->paths[kind][index] : topo_path_none();
 }
 
 /* Nodes and links from a fused tree (see fuse.h); no paths yet. */

@@ -7,6 +7,8 @@
 
 /* As many physical devices as a plugin may put into one. */
 enum { MEMBERS_MAX = 8 };
+/* Mb/s; more is a mistake. */
+enum { SPEED_MAX = 1 << 30 };
 
 struct physical {
 	struct xml_node *net;
@@ -16,7 +18,9 @@ struct physical {
 
 static int by_dev(const void *a, const void *b)
 {
-	return ((const struct physical *)a)->dev - ((const struct physical *)b)->dev;
+	const struct physical *x = a, *y = b;
+
+	return (x->dev > y->dev) - (x->dev < y->dev);
 }
 
 static bool is_mlx5(const struct xml_node *net)
@@ -60,7 +64,7 @@ static enum err join(struct physical **members, uint32_t count, int dev)
 	struct xml_node *net = xml_copy(first->parent, first);
 	char name[XML_VALUE_MAX] = "";
 	size_t used = 0;
-	int64_t speed = 0;
+	int64_t speed = 0, one_speed;
 	enum err e;
 
 	if (!net)
@@ -72,7 +76,9 @@ static enum err join(struct physical **members, uint32_t count, int dev)
 
 		if (n > 0 && used + (size_t)n < sizeof(name))
 			used += (size_t)n;
-		speed += xml_int(members[i]->net, "speed", 0);
+		one_speed = xml_int(members[i]->net, "speed", 0);
+		if (one_speed > 0 && one_speed < SPEED_MAX)
+			speed += one_speed;
 	}
 	e = xml_attr_set(net, "name", name);
 	if (!e)

@@ -76,7 +76,7 @@ static int log2_size(uint64_t n)
 
 /* The part of its bandwidth that a tree of this size reaches; 1 for all others. */
 static float size_part(const struct model *model, const struct model_call *call,
-	enum algo algo, int proto)
+	enum algo algo, enum proto proto)
 {
 	const struct cluster *cluster = model->cluster;
 	int size = log2_size(call->bytes >> 6);

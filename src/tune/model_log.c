@@ -155,17 +155,6 @@ void model_log_thresholds(const struct model *model)
 		model->thresholds[ALGO_COLLNET_CHAIN][PROTO_SIMPLE]);
 }
 
-void model_log_channels(const struct cluster *cluster)
-{
-	log_info(LOG_INIT,
-		"%d coll channels, %d collnet channels, %d nvls channels, %d p2p "
-		"channels, %d p2p channels per peer",
-		cluster->coll_channels,
-		cluster->collnet_enable ? cluster->channel_count : 0,
-		cluster->nvls_channels, cluster->p2p_channels,
-		cluster->p2p_channels_per_peer);
-}
-
 void model_log_choice(const struct model *model, const struct model_call *call,
 	const struct model_choice *choice)
 {

@@ -1,6 +1,7 @@
 /*
  * model_log.h - what NCCL's log says of its model: the table, the matrix of what is
- * allowed, thresholds, channels, and each choice.
+ * allowed, thresholds, and each choice. The line of channels is print_counts() of
+ * graph/print.h.
  *
  * Rank 0 alone calls these. The lines are NCCL's, so scripts that read them go on.
  */
@@ -21,7 +22,6 @@ void model_log_matrix(const struct model_rules *rules);
 
 /* Under INIT. */
 void model_log_thresholds(const struct model *model);
-void model_log_channels(const struct cluster *cluster);
 
 /* Under TUNING: one call and what it got. */
 void model_log_choice(const struct model *model, const struct model_call *call,

@@ -166,6 +166,16 @@ static void table(
 	}
 }
 
+/* Every field of every element of either array is an item. */
+static void nodes(
+	struct walk *walk, const char *name, const json_t *wanted, const json_t *got)
+{
+	for (size_t i = 0; i < longer(wanted, got); i++) {
+		go(walk, "%s[%zu]", name, i);
+		fields(walk, json_array_get(wanted, i), json_array_get(got, i), NULL);
+	}
+}
+
 static void compare_system(struct walk *walk, const json_t *wanted, const json_t *got)
 {
 	static const char *const lists[] = {"gpus", "nets", "cpus", NULL};
@@ -175,7 +185,7 @@ static void compare_system(struct walk *walk, const json_t *wanted, const json_t
 	go(walk, "system");
 	fields(walk, wanted, got, but);
 	for (int i = 0; lists[i]; i++)
-		elements(walk, lists[i], json_object_get(wanted, lists[i]),
+		nodes(walk, lists[i], json_object_get(wanted, lists[i]),
 			json_object_get(got, lists[i]));
 	/* NCCL's own links keep a rest of what its search took and gave back. */
 	walk->tolerance = modelled;

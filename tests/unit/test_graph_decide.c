@@ -111,6 +111,12 @@ static void equal_machines_share(const struct xml_node *const trees[2])
 	EQ(decision->cluster->node_count, 300);
 	EQ(decision->cluster->rank_count, 600);
 	EQ(decision->cluster->rank_node[599], 299);
+	EQ(decision->cluster->channel_count, 2);
+	decision_free(decision);
+	args.search.min_channels = 7; /* repeats; the graphs are as they were */
+	EQ(decide(&args, &decision), OK);
+	EQ(decision->cluster->channel_count, 7);
+	EQ(decision->domains[0]->set.graphs[GRAPH_RING].channel_count, 1);
 	decision_free(decision);
 }
 

@@ -19,7 +19,7 @@ static const char *const graph_names[GRAPH_COUNT] = {
 };
 
 struct tally {
-	int equal, different;		/* fields */
+	int equal, different;	      /* fields */
 	int channels, other_channels; /* channels, and those that go another way */
 	double ms;
 };
@@ -96,8 +96,8 @@ static void note(struct run *run, const char *graph, const char *field, bool is_
 	printf("  %s: %s.%s: %s\n", run->name, graph, field, text);
 }
 
-static void check_number(struct run *run, json_t *graph, const char *name,
-	const char *field, double ours)
+static void check_number(
+	struct run *run, json_t *graph, const char *name, const char *field, double ours)
 {
 	double theirs = json_number_value(json_object_get(graph, field));
 	char text[64];
@@ -116,8 +116,8 @@ static void check_type(struct run *run, json_t *graph, const char *name,
 	note(run, name, field, !strcmp(path_name(ours), theirs), text);
 }
 
-static bool channel_equal(const struct run *run, const struct graph *ours, json_t *theirs,
-	int c)
+static bool channel_equal(
+	const struct run *run, const struct graph *ours, json_t *theirs, int c)
 {
 	json_t *gpus = json_object_get(theirs, "gpus");
 	json_t *nets = json_object_get(theirs, "nets");

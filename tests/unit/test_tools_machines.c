@@ -34,6 +34,18 @@ int main(void)
 	EQ(machines_load(-1, names, &machines), ERR_USAGE);
 	machines_free(&machines);
 
+	/* Instance types: the name itself, one that is nearly it, one like nothing. */
+	names[0] = "dgx-h100";
+	EQ(machines_load(1, names, &machines), OK);
+	EQ_STR(machines.names[0], "dgx-h100");
+	machines_free(&machines);
+	names[0] = "dgx-h10";
+	EQ(machines_load(1, names, &machines), ERR_USAGE);
+	TRUE(strstr(err_last(), "dgx-h100"));
+	names[0] = "a-house";
+	EQ(machines_load(1, names, &machines), ERR_USAGE);
+	TRUE(strstr(err_last(), "neither"));
+
 	EQ(unlink(path), 0);
 	EQ(rmdir(folder), 0);
 	return 0;

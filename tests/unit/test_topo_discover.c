@@ -8,7 +8,9 @@
 
 #include "base/param.h"
 #include "test.h"
+#include "topo/fuse.h"
 #include "topo/nets.h"
+#include "topo/topo.h"
 
 static char root[] = "/tmp/weft-discover-XXXXXX";
 static struct discover_report report;
@@ -178,6 +180,32 @@ static uint32_t count(struct xml_node *tree, const char *name)
 	return found;
 }
 
+/* What was seen is a whole machine: GPUs reach each other and the nearest NIC. */
+static void paths_are_right(const struct xml_node *tree)
+{
+	int devs[8];
+	struct fuse_host host = {
+		.tree = tree, .devs = devs, .dev_count = fuse_devs(tree, devs, 8)};
+	struct fuse_args args = {.hosts = &host, .host_count = 1};
+	struct topo_rules rules;
+	struct xml_node *fused;
+	struct topo *topo;
+
+	topo_rules_default(&rules);
+	EQ(fuse_domain(&args, &fused), OK);
+	EQ(topo_build(fused, 0, &topo), OK);
+	EQ(topo_paths(topo, &rules), OK);
+	EQ(topo->counts[TOPO_GPU], 8);
+	EQ(topo->counts[TOPO_CPU], 2);
+	EQ(topo_path(topo_gpu_at(topo, 0), TOPO_GPU, 7)->type, PATH_NVL);
+	EQ(topo_path(topo_gpu_at(topo, 0), TOPO_GPU, 7)->bw * 10, 3708);
+	EQ(topo_path(topo_gpu_at(topo, 1), TOPO_NET, 1)->type, PATH_PIX);
+	EQ(topo_path(topo_gpu_at(topo, 1), TOPO_NET, 1)->bw, 48);
+	EQ(topo_path(topo_gpu_at(topo, 0), TOPO_NET, 0)->bw, 12); /* the slow port */
+	topo_free(topo);
+	xml_free(fused);
+}
+
 static void nvswitch_machine(void)
 {
 	struct xml_node *tree = look("nvswitch8", true), *gpu, *node;
@@ -221,6 +249,7 @@ static void nvswitch_machine(void)
 	EQ_STR(xml_attr(node->parent->parent, "numaid"), "1");
 	/* The first rank meets its own switch, then the NICs in order. */
 	EQ_STR(xml_attr(tree->subs[0]->subs[3], "busid"), "0000:41:00.0");
+	paths_are_right(tree);
 	xml_free(tree);
 }
 

@@ -3,9 +3,11 @@
 #include "topo/instance.h"
 
 #include <stdbool.h>
-#include <unistd.h>
 
+#include "data.h"
 #include "test.h"
+#include "topo/fuse.h"
+#include "topo/topo.h"
 
 enum { LINES_MAX = 64, LINE_BYTES = 512 };
 
@@ -111,6 +113,53 @@ static bool has_line(const struct shape *shape, const char *line)
 	return false;
 }
 
+/* Several hosts: the paths of one, NICs included. */
+static struct topo *paths_of(const struct xml_node *tree)
+{
+	int devs[TOPO_GPUS_MAX];
+	struct fuse_host host = {.tree = tree,
+		.host_hash = 1,
+		.devs = devs,
+		.dev_count = fuse_devs(tree, devs, TOPO_GPUS_MAX)};
+	struct fuse_args args = {.hosts = &host, .host_count = 1};
+	struct topo_rules rules;
+	struct xml_node *fused;
+	struct topo *topo;
+
+	topo_rules_default(&rules);
+	EQ(fuse_domain(&args, &fused), OK);
+	EQ(topo_build(fused, 1, &topo), OK);
+	EQ(topo_paths(topo, &rules), OK);
+	xml_free(fused);
+	return topo;
+}
+
+/* From every GPU to every GPU and network device the same way, as wide. */
+static void same_paths(const struct xml_node *one, const struct xml_node *other)
+{
+	static const enum topo_kind kinds[] = {TOPO_GPU, TOPO_NET, TOPO_CPU};
+	struct topo *a = paths_of(one), *b = paths_of(other);
+
+	EQ(a->counts[TOPO_GPU], b->counts[TOPO_GPU]);
+	for (uint32_t g = 0; g < a->counts[TOPO_GPU]; g++) {
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+			EQ(a->counts[kinds[k]], b->counts[kinds[k]]);
+			for (uint32_t i = 0; i < a->counts[kinds[k]]; i++) {
+				const struct topo_path *mine = topo_path(
+					topo_gpu_at(a, g), kinds[k], i);
+				const struct topo_path *theirs = topo_path(
+					topo_gpu_at(b, g), kinds[k], i);
+
+				EQ(mine->type, theirs->type);
+				EQ(mine->bw * 1000, theirs->bw * 1000);
+				EQ(mine->hop_count, theirs->hop_count);
+			}
+		}
+	}
+	topo_free(a);
+	topo_free(b);
+}
+
 /* Everything the file has is in ours; and the other way round unless it is a part. */
 static void same_shape(const char *name, const char *path, bool is_part)
 {
@@ -132,8 +181,10 @@ static void same_shape(const char *name, const char *path, bool is_part)
 		if (!has_line(&theirs, ours.lines[i]))
 			fprintf(stderr, "%s: only here: %s\n", name, ours.lines[i]);
 	EQ(missing, 0);
-	if (!is_part)
+	if (!is_part) {
 		EQ(ours.count, theirs.count);
+		same_paths(mine, file);
+	}
 	xml_free(mine);
 	xml_free(file);
 }
@@ -174,6 +225,7 @@ static void all_load(void)
 	TRUE(all >= 60);
 	for (uint32_t i = 0; i < all; i++) {
 		struct xml_node *tree;
+		struct topo *topo;
 
 		EQ(instance_tree(list[i].name, &tree), OK);
 		EQ(count(tree, "gpu"), list[i].gpu_count);
@@ -187,6 +239,10 @@ static void all_load(void)
 		for (uint32_t j = 0; j < i; j++)
 			TRUE(strcmp(list[i].name, list[j].name));
 		tree_is_sound(tree);
+		topo = paths_of(tree);
+		EQ(topo->counts[TOPO_GPU], list[i].gpu_count);
+		EQ(topo->counts[TOPO_NET], list[i].net_count);
+		topo_free(topo);
 		gpu_total += list[i].gpu_count;
 		xml_free(tree);
 	}
@@ -235,7 +291,7 @@ static void facts_hold(void)
 	EQ(instance_find("p9.nothing") == NULL, 1);
 }
 
-static bool corpus_holds(const char *folder)
+static bool corpus_holds(void)
 {
 	static const struct {
 		const char *name, *file;
@@ -255,11 +311,10 @@ static bool corpus_holds(const char *folder)
 		{"pcie-l40s-8gpu-2nic", "pcie-l40s-8gpu-2nic", false}};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
-		char path[512];
+		char name[128], path[DATA_PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/topologies/%s.xml", folder,
-			pairs[i].file);
-		if (access(path, R_OK))
+		snprintf(name, sizeof(name), "topologies/%s.xml", pairs[i].file);
+		if (!data_find(name, path))
 			return false;
 		same_shape(pairs[i].name, path, pairs[i].is_part);
 	}
@@ -268,9 +323,7 @@ static bool corpus_holds(const char *folder)
 
 int main(void)
 {
-	const char *folder = getenv("WEFT_DATA");
-
 	all_load();
 	facts_hold();
-	return corpus_holds(folder ? folder : WEFT_SHARED_DATA) ? 0 : TEST_SKIP;
+	return corpus_holds() ? 0 : TEST_SKIP;
 }

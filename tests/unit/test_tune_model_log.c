@@ -81,9 +81,6 @@ int main(void)
 	EQ(line_count, 24);
 	model_log_thresholds(&model);
 	has("threadThresholds 8/8/64 | 64/8/64 | 512 | 512\n");
-	model_log_channels(&cluster);
-	has("16 coll channels, 0 collnet channels, 16 nvls channels, 32 p2p channels, 4 "
-	    "p2p channels per peer\n");
 	EQ(model_choose(&model, &call, &choice), OK);
 	model_log_choice(&model, &call, &choice);
 	has("AllGather: 131072 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..15}\n");

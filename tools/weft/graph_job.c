@@ -1,5 +1,7 @@
 #include "weft/graph_job.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +16,15 @@ void graph_job_init(struct graph_job *job)
 
 static char *join_names(int count, char **names)
 {
-	size_t bytes = 1;
+	size_t bytes = 1, used = 0;
 	char *text;
 
 	for (int i = 0; i < count; i++)
 		bytes += strlen(names[i]) + 1;
 	text = calloc(1, bytes);
-	for (int i = 0; text && i < count; i++) {
-		if (i)
-			strcat(text, ",");
-		strcat(text, names[i]);
-	}
+	for (int i = 0; text && i < count; i++)
+		used += (size_t)snprintf(
+			text + used, bytes - used, "%s%s", i ? "," : "", names[i]);
 	return text;
 }
 
@@ -60,6 +60,8 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 	job->xml = count ? join_names(count, names) : strdup("this");
 	if (!job->xml)
 		return err_set(ERR_SYSTEM, "no memory for the names of the machines");
+	if (job->machines.is_p2p_refused)
+		job->args.rules.nvml_p2p_ok = false;
 	job->args.has_multicast = true;
 	for (uint32_t i = 0; i < job->machines.count; i++)
 		if (!has_multicast(job->machines.trees[i]))
@@ -79,6 +81,7 @@ enum err graph_job_run(struct graph_job *job)
 	e = decide(&job->args, &job->decision);
 	if (e)
 		return e;
+	assert(job->decision);
 	model_rules_default(&rules);
 	return model_make(job->decision->cluster, &rules, &job->model);
 }

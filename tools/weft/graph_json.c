@@ -36,6 +36,16 @@ static json_t *present(const int values[3])
 	return list;
 }
 
+/* The last NIC with this id: a file may give one number to two. */
+static int net_index(const struct topo *topo, uint64_t id)
+{
+	uint32_t at = topo->counts[TOPO_NET];
+
+	while (at && topo->nodes[TOPO_NET][at - 1]->id != id)
+		at--;
+	return (int)at - 1;
+}
+
 static json_t *graph_channel(const struct topo *topo, const struct graph *graph, int c)
 {
 	int gpus = graph->id == GRAPH_NVLS ? 1 : graph->gpu_count;
@@ -50,7 +60,7 @@ static json_t *graph_channel(const struct topo *topo, const struct graph *graph,
 		snprintf(text, sizeof(text), "%x-%llx", topo_system(id),
 			(unsigned long long)topo_local(id));
 		json_array_append_new(nets, json_string(text));
-		json_array_append_new(indices, json_integer(topo_net_of_id(topo, id)));
+		json_array_append_new(indices, json_integer(net_index(topo, id)));
 	}
 	if (topo->is_inter) {
 		json_object_set(channel, "nets", nets);
@@ -117,64 +127,41 @@ static void blank(struct graph *graph, enum graph_id id, int ring_channels)
 	}
 }
 
-/* What CollNet would use if every NIC had it. */
-static enum err search_as_if_collnet(
-	const struct graph_job *job, struct topo *topo, struct graph *graph)
+static json_t *blank_json(const struct domain *home, enum graph_id id, const char *note)
 {
-	bool coll[TOPO_NODES_MAX];
-	enum err e;
+	struct graph *graph = malloc(sizeof(*graph));
+	json_t *object;
 
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++) {
-		coll[i] = topo->nodes[TOPO_NET][i]->net.coll;
-		topo->nodes[TOPO_NET][i]->net.coll = true;
-	}
-	graph->cross_nic = topo->rules.cross_nic;
-	e = graph_search(topo, &job->args.search, graph);
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
-		topo->nodes[TOPO_NET][i]->net.coll = coll[i];
-	return e;
+	if (!graph)
+		return NULL;
+	blank(graph, id, home->set.graphs[GRAPH_RING].channel_count);
+	object = graph_object(home->topo, graph, note);
+	free(graph);
+	return object;
 }
 
+/* Without CollNet the search still tells what its graphs would be. */
 static json_t *collnet_json(
 	const struct graph_job *job, const struct domain *home, enum graph_id id)
 {
 	const struct graph *found = &home->set.graphs[id];
-	json_t *object = NULL;
-	struct graph *graph;
 
 	if (job->args.collnet)
 		return graph_object(home->topo, found, NULL);
-	graph = malloc(sizeof(*graph));
-	if (!graph)
-		return NULL;
-	blank(graph, id, home->set.graphs[GRAPH_RING].channel_count);
-	if (!home->topo->is_inter)
-		object = graph_object(
-			home->topo, graph, "not searched (collnet disabled)");
-	else if (!search_as_if_collnet(job, home->topo, graph))
-		object = graph_object(home->topo, graph,
+	if (home->topo->is_inter)
+		return graph_object(home->topo, found,
 			"informative: computed as if every NET had coll=1; not used by "
 			"channels/tuning below");
-	free(graph);
-	return object;
+	return blank_json(home, id, "not searched (collnet disabled)");
 }
 
 static json_t *nvls_graph_json(const struct domain *home)
 {
 	const struct graph *found = &home->set.graphs[GRAPH_NVLS];
-	struct graph *graph;
-	json_t *object;
 
 	if (found->channel_count)
 		return graph_object(home->topo, found, NULL);
-	graph = malloc(sizeof(*graph));
-	if (!graph)
-		return NULL;
-	blank(graph, GRAPH_NVLS, 0);
-	object = graph_object(
-		home->topo, graph, "NVLS not supported or no channel found");
-	free(graph);
-	return object;
+	return blank_json(home, GRAPH_NVLS, "NVLS not supported or no channel found");
 }
 
 json_t *graph_json_graphs(const struct graph_job *job)
@@ -340,7 +327,8 @@ json_t *graph_json(const struct graph_job *job)
 	json_t *top = json_object();
 	int bad = 0;
 
-	bad |= json_object_set_new(top, "system", graph_json_system(topo));
+	bad |= json_object_set_new(
+		top, "system", graph_json_system(topo, job->args.collnet));
 	bad |= json_object_set_new(top, "paths", graph_json_paths(topo));
 	bad |= json_object_set_new(top, "graphs", graph_json_graphs(job));
 	bad |= json_object_set_new(top, "comm", graph_json_comm(cluster));

@@ -18,7 +18,7 @@ enum { GRAPH_JSON_FLAGS = JSON_COMPACT | JSON_REAL_PRECISION(9) };
 json_t *graph_json(const struct graph_job *job);
 
 /* The parts; graph_json_topo.c, graph_json.c, graph_json_model.c. */
-json_t *graph_json_system(const struct topo *topo);
+json_t *graph_json_system(const struct topo *topo, bool collnet);
 json_t *graph_json_paths(const struct topo *topo);
 json_t *graph_json_graphs(const struct graph_job *job);
 json_t *graph_json_comm(const struct cluster *cluster);

@@ -37,7 +37,7 @@ static json_t *gpus(const struct topo *topo)
 	return list;
 }
 
-static json_t *net(const struct topo_node *node)
+static json_t *net_json(const struct topo_node *node, bool has_coll)
 {
 	const struct topo_net *facts = &node->net;
 	json_t *net = json_object();
@@ -53,7 +53,7 @@ static json_t *net(const struct topo_node *node)
 	json_object_set_new(net, "port", json_integer(facts->port));
 	json_object_set_new(net, "asic", json_string(asic));
 	json_object_set_new(net, "gdr", json_integer(facts->gdr));
-	json_object_set_new(net, "coll", json_integer(facts->coll));
+	json_object_set_new(net, "coll", json_integer(has_coll && facts->coll));
 	json_object_set_new(net, "maxChannels", json_integer(facts->max_channels));
 	json_object_set_new(net, "localGpuIndex", json_integer(facts->local_gpu));
 	json_object_set_new(net, "rail", json_integer(facts->rail));
@@ -92,8 +92,11 @@ static void add_links(json_t *list, const struct topo_node *node)
 	}
 }
 
-json_t *graph_json_system(const struct topo *topo)
+json_t *graph_json_system(const struct topo *topo, bool collnet)
 {
+	/* Between nodes, what a file says of a NIC counts for nothing without a plugin.
+	 */
+	bool has_coll = collnet || !topo->is_inter;
 	json_t *system = json_object(), *nets = json_array(), *links = json_array();
 
 	json_object_set_new(
@@ -104,7 +107,7 @@ json_t *graph_json_system(const struct topo *topo)
 	json_object_set_new(system, "nHosts", json_integer(topo->host_count));
 	json_object_set_new(system, "gpus", gpus(topo));
 	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
-		json_array_append_new(nets, net(topo->nodes[TOPO_NET][i]));
+		json_array_append_new(nets, net_json(topo->nodes[TOPO_NET][i], has_coll));
 	json_object_set_new(system, "nets", nets);
 	json_object_set_new(system, "cpus", cpus(topo));
 	for (int kind = 0; kind < TOPO_KINDS; kind++)

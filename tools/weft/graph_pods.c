@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "weft/graph.h"
 
-enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 26 };
+enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 28 };
 
 /* How a ring's neighbours reach each other. */
 struct reach {
@@ -20,7 +20,8 @@ struct side {
 	float ring_intra, ring_inter; /* all channels together, GB/s */
 	struct reach reach;
 	struct model_choice small, large;
-	double bus_gbps; /* of the large one */
+	double bus_gbps; /* of the large one, as the model sees it */
+	double nic_load; /* of the first machine's busiest NIC; 1 is all it can */
 };
 
 static const uint64_t small_bytes = 8, large_bytes = (uint64_t)1 << 30;
@@ -50,30 +51,82 @@ static void count_inside(
 		reach->worst = verdict.type;
 }
 
+static const struct topo *topo_of(const struct cluster *cluster, int rank)
+{
+	return cluster->nodes[cluster->rank_node[rank]].domain->topo;
+}
+
+/* The NIC an edge leaves by; NULL when the topology has none of that number. */
+static const struct topo_node *sending_net(
+	const struct cluster *cluster, const struct ring_edge *edge)
+{
+	const struct topo *topo = topo_of(cluster, edge->from);
+
+	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++)
+		if (topo->nodes[TOPO_NET][i]->net.dev == edge->send_net)
+			return topo->nodes[TOPO_NET][i];
+	return NULL;
+}
+
 static bool sends_gdr(const struct cluster *cluster, const struct ring_edge *edge)
 {
 	const struct cluster_node *node = &cluster->nodes[cluster->rank_node[edge->from]];
-	const struct topo *topo = node->domain->topo;
+	const struct topo_node *net = sending_net(cluster, edge);
 	struct topo_gdr verdict = {0};
 
-	for (uint32_t i = 0; i < topo->counts[TOPO_NET]; i++) {
-		if (topo->nodes[TOPO_NET][i]->net.dev != edge->send_net)
-			continue;
-		topo_gdr(topo, edge->from - node->base, topo->nodes[TOPO_NET][i]->id,
-			true, &verdict);
-		break;
-	}
+	if (net)
+		topo_gdr(node->domain->topo, edge->from - node->base, net->id, true,
+			&verdict);
 	return verdict.mode != GDR_OFF;
 }
 
-/* Along the ring of channel 0. */
-static enum err count_reach(const struct cluster *cluster, struct reach *reach)
+/* What a NIC can send: its port's rate, or that of the PCI link behind it. */
+static float net_gbps(const struct topo *topo, const struct topo_node *net)
 {
-	struct ring_edge *edges = calloc((size_t)cluster->rank_count, sizeof(*edges));
+	float best = 0;
+
+	for (uint32_t i = 0; net->paths[TOPO_GPU] && i < topo->counts[TOPO_GPU]; i++)
+		if (net->paths[TOPO_GPU][i].bw > best)
+			best = net->paths[TOPO_GPU][i].bw;
+	return best > 0 && best < net->net.bw ? best : net->net.bw;
+}
+
+/* What the rings of ranks 0 to `ranks` - 1, one machine, send by its busiest NIC. Each
+ * pod plans as if the NICs were its own; here they meet. */
+static double busiest_nic(const struct cluster *cluster, int ranks, float ring_gbps,
+	struct ring_edge *edges)
+{
+	float share = ring_gbps / (float)cluster->channel_count;
+	float loads[TOPO_NODES_MAX] = {0}, rates[TOPO_NODES_MAX] = {0}, gbps;
+	double busiest = 0;
+
+	for (int c = 0; c < cluster->channel_count; c++) {
+		uint32_t count = cluster_ring_edges(cluster, c, edges);
+
+		for (uint32_t i = 0; i < count; i++) {
+			const struct topo_node *net = sending_net(cluster, &edges[i]);
+
+			if (edges[i].from >= ranks || !net || net->net.bw <= 0 ||
+				net->net.dev < 0 || net->net.dev >= TOPO_NODES_MAX)
+				continue;
+			gbps = net_gbps(topo_of(cluster, edges[i].from), net);
+			loads[net->net.dev] += share;
+			if (gbps > rates[net->net.dev])
+				rates[net->net.dev] = gbps;
+		}
+	}
+	for (int i = 0; i < TOPO_NODES_MAX; i++)
+		if (rates[i] > 0 && (double)(loads[i] / rates[i]) > busiest)
+			busiest = (double)(loads[i] / rates[i]);
+	return busiest;
+}
+
+/* Along the ring of channel 0. */
+static void count_reach(
+	const struct cluster *cluster, struct ring_edge *edges, struct reach *reach)
+{
 	uint32_t count;
 
-	if (!edges)
-		return err_set(ERR_SYSTEM, "no memory for %d ranks", cluster->rank_count);
 	for (int r = 0; cluster->channel_count && r < cluster->rank_count; r++) {
 		int next = cluster->channels[0].ring_next[r];
 
@@ -85,8 +138,6 @@ static enum err count_reach(const struct cluster *cluster, struct reach *reach)
 		reach->net++;
 		reach->net_gdr += sends_gdr(cluster, &edges[i]);
 	}
-	free(edges);
-	return OK;
 }
 
 static enum err choose(
@@ -103,21 +154,28 @@ static enum err choose(
 static enum err look(struct graph_job *job, struct side *side)
 {
 	const struct cluster *cluster;
-	const struct graph *ring;
+	const struct graph_info *ring;
+	struct ring_edge *edges;
 	enum err e = graph_job_run(job);
 
 	if (e)
 		return e;
 	cluster = job->decision->cluster;
-	ring = &graph_job_home(job)->set.graphs[GRAPH_RING];
+	ring = &cluster->info[ALGO_RING];
 	*side = (struct side){.nodes = cluster->node_count,
 		.local_ranks = cluster->local_ranks,
 		.channels = cluster->channel_count,
 		.ring_intra = (float)ring->channel_count * ring->bw_intra,
 		.ring_inter = (float)ring->channel_count * ring->bw_inter};
-	e = count_reach(cluster, &side->reach);
-	if (e || cluster->rank_count < 2)
-		return e;
+	edges = calloc((size_t)cluster->rank_count, sizeof(*edges));
+	if (!edges)
+		return err_set(ERR_SYSTEM, "no memory for %d ranks", cluster->rank_count);
+	count_reach(cluster, edges, &side->reach);
+	side->nic_load = busiest_nic(cluster,
+		(int)(job->args.pods * job->args.gpus_per_pod), side->ring_inter, edges);
+	free(edges);
+	if (cluster->rank_count < 2)
+		return OK;
 	e = choose(&job->model, small_bytes, &side->small);
 	if (!e)
 		e = choose(&job->model, large_bytes, &side->large);
@@ -168,6 +226,20 @@ static void rate_text(const struct side *side, char text[CELL_BYTES])
 	snprintf(text, CELL_BYTES, "%.1f GB/s", (double)rate);
 }
 
+static void load_text(const struct side *side, char text[CELL_BYTES])
+{
+	if (side->nic_load > 0)
+		snprintf(text, CELL_BYTES, "%.0f %%", 100 * side->nic_load);
+	else
+		snprintf(text, CELL_BYTES, "-");
+}
+
+/* NICs that are asked for more than they can give slow everything down alike. */
+static double real_gbps(const struct side *side)
+{
+	return side->bus_gbps / (side->nic_load > 1 ? side->nic_load : 1);
+}
+
 static void choice_text(const struct model_choice *choice, char text[CELL_BYTES])
 {
 	snprintf(text, CELL_BYTES, "%.1f us (%s/%s)", (double)choice->time_us,
@@ -187,6 +259,9 @@ static void print_both(const struct side *whole, const struct side *split)
 	rate_text(whole, a);
 	rate_text(split, b);
 	row("rings, all channels", a, b);
+	load_text(whole, a);
+	load_text(split, b);
+	row("busiest NIC is asked for", a, b);
 	choice_text(&whole->small, a);
 	choice_text(&split->small, b);
 	row("all-reduce of 8 B", a, b);
@@ -196,6 +271,11 @@ static void print_both(const struct side *whole, const struct side *split)
 	snprintf(a, sizeof(a), "%.1f GB/s", whole->bus_gbps);
 	snprintf(b, sizeof(b), "%.1f GB/s", split->bus_gbps);
 	row("  its bus bandwidth", a, b);
+	if (whole->nic_load <= 1.01 && split->nic_load <= 1.01)
+		return;
+	snprintf(a, sizeof(a), "%.1f GB/s", real_gbps(whole));
+	snprintf(b, sizeof(b), "%.1f GB/s", real_gbps(split));
+	row("  with the NICs shared", a, b);
 }
 
 static void title(const struct graph_args *args, bool split, char text[CELL_BYTES])
@@ -230,10 +310,13 @@ enum err graph_pods(struct graph_job *job, const struct graph_args *args)
 	title(args, true, b);
 	row("", a, b);
 	print_both(&whole, &split);
-	factor = split.bus_gbps > 0 ? whole.bus_gbps / split.bus_gbps : 0;
+	factor = split.bus_gbps > 0 ? real_gbps(&whole) / real_gbps(&split) : 0;
 	if (factor > 1.05)
 		printf("\nIn pods, large all-reduces are %.1f times slower.\n", factor);
-	else if (factor > 0)
+	else if (factor > 0.95)
 		printf("\nIn pods, large all-reduces are as fast.\n");
+	else if (factor > 0)
+		printf("\nIn pods, large all-reduces are %.1f times faster.\n",
+			1 / factor);
 	return OK;
 }

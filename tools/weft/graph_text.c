@@ -45,16 +45,17 @@ void graph_text_head(const struct graph_job *job)
 	printf("%s\n", job->args.collnet ? ", with CollNet" : "");
 }
 
-static void print_domain(const struct decision *decision, uint32_t index)
+static void print_domain(const struct graph_job *job, uint32_t index)
 {
 	static const enum graph_id order[GRAPH_COUNT] = {GRAPH_RING, GRAPH_TREE,
 		GRAPH_COLLNET_CHAIN, GRAPH_COLLNET_DIRECT, GRAPH_NVLS};
+	const struct decision *decision = job->decision;
 	const struct domain *domain = decision->domains[index];
 
 	for (int i = 0; i < GRAPH_COUNT; i++) {
 		const struct graph *graph = &domain->set.graphs[order[i]];
 
-		if (!graph->channel_count)
+		if (!graph->channel_count || (graph->collnet && !job->args.collnet))
 			continue;
 		printf("\n# %s", graph_title(order[i]));
 		if (decision->domain_count > 1)
@@ -74,7 +75,7 @@ void graph_text(const struct graph_job *job, const struct graph_args *args)
 		last = cluster->rank_count - 1;
 	graph_text_head(job);
 	for (uint32_t i = 0; i < job->decision->domain_count; i++)
-		print_domain(job->decision, i);
+		print_domain(job, i);
 	printf("\n# joined\n");
 	print_rings(cluster, &out);
 	for (int rank = first; rank <= last; rank++)

@@ -1,11 +1,16 @@
 #include "weft/machines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "topo/discover.h"
 #include "topo/instance.h"
+
+enum { NAME_MAX_BYTES = 64, GUESSES_MAX = 3, TEXT_BYTES = 256 };
+
+static const char here[] = "this";
 
 /* "dir/dgx-h100.xml" is called "dgx-h100". */
 static char *short_name(const char *name)
@@ -19,20 +24,98 @@ static char *short_name(const char *name)
 	return strndup(start, length);
 }
 
-static enum err load_tree(const char *name, struct xml_node **tree)
+/* How many letters to insert, drop or change to come from one to the other. */
+static uint32_t distance(const char *a, const char *b)
 {
-	struct discover_report report;
+	uint32_t row[NAME_MAX_BYTES + 1];
+	size_t a_bytes = strlen(a), b_bytes = strlen(b);
 
-	if (!strcmp(name, "this"))
-		return machine_tree(tree, &report);
+	if (a_bytes > NAME_MAX_BYTES || b_bytes > NAME_MAX_BYTES)
+		return NAME_MAX_BYTES;
+	for (uint32_t j = 0; j <= b_bytes; j++)
+		row[j] = j;
+	for (uint32_t i = 1; i <= a_bytes; i++) {
+		uint32_t corner = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_bytes; j++) {
+			uint32_t change = corner + (a[i - 1] != b[j - 1]);
+			uint32_t one_off = 1 +
+					   (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+
+			corner = row[j];
+			row[j] = change < one_off ? change : one_off;
+		}
+	}
+	return row[b_bytes];
+}
+
+/* Few letters differ, or one is a part of the other; 0 is the best. */
+static uint32_t strangeness(const char *asked, const char *name)
+{
+	uint32_t far = distance(asked, name);
+
+	if (strlen(asked) > 1 && strstr(name, asked))
+		return 1;
+	return far <= 1 + strlen(asked) / 4 ? far : NAME_MAX_BYTES;
+}
+
+/* Names like the one asked for, the likeliest first: "a, b, c"; "" when none is. */
+static void guess(const char *asked, char text[TEXT_BYTES])
+{
+	uint32_t count, shown = 0;
+	const struct instance_info *all = instance_list(&count);
+	size_t used = 0;
+
+	text[0] = 0;
+	for (uint32_t limit = 0; limit < NAME_MAX_BYTES; limit++)
+		for (uint32_t i = 0; i < count && shown < GUESSES_MAX; i++) {
+			int n;
+
+			if (strangeness(asked, all[i].name) != limit)
+				continue;
+			n = snprintf(text + used, TEXT_BYTES - used, "%s%s",
+				shown++ ? ", " : "", all[i].name);
+			if (n < 0 || (size_t)n >= TEXT_BYTES - used)
+				return;
+			used += (size_t)n;
+		}
+}
+
+static enum err load_this(struct machines *out)
+{
+	struct discover_report *report = calloc(1, sizeof(*report));
+	enum err e;
+
+	if (!report)
+		return err_set(ERR_SYSTEM, "no memory for a look at this machine");
+	e = machine_tree(&out->trees[out->count], report);
+	for (uint32_t i = 0; !e && i < report->sentence_count; i++)
+		fprintf(stderr, "note: %s\n", report->sentences[i]);
+	if (!e && report->p2p_known && !report->p2p_ok)
+		out->is_p2p_refused = true;
+	free(report);
+	return e;
+}
+
+static enum err load_tree(const char *name, struct machines *out)
+{
+	char likely[TEXT_BYTES];
+
+	if (!strcmp(name, here))
+		return load_this(out);
 	if (!access(name, F_OK))
-		return xml_read(name, "system", tree);
+		return xml_read(name, "system", &out->trees[out->count]);
 	if (instance_find(name))
-		return instance_tree(name, tree);
+		return instance_tree(name, &out->trees[out->count]);
+	guess(name, likely);
+	if (likely[0])
+		return err_set(ERR_USAGE,
+			"%s is neither a file nor an instance type; is it one of %s?",
+			name, likely);
 	return err_set(ERR_USAGE,
-		"%s is neither a file nor a machine we know; give an NCCL topology file "
-		"or "
-		"a name such as p5.48xlarge",
+		"%s is neither a file nor an instance type; give an NCCL topology file, "
+		"or a name such as p5.48xlarge or dgx-h100",
 		name);
 }
 
@@ -43,7 +126,7 @@ static enum err load_one(const char *name, struct machines *out)
 	out->names[out->count] = short_name(name);
 	if (!out->names[out->count])
 		return err_set(ERR_SYSTEM, "no memory for the name %s", name);
-	e = load_tree(name, &out->trees[out->count]);
+	e = load_tree(name, out);
 	if (e) {
 		free(out->names[out->count]);
 		return e;
@@ -54,23 +137,19 @@ static enum err load_one(const char *name, struct machines *out)
 
 enum err machines_load(int count, char **names, struct machines *out)
 {
-	static char *this_one[] = {"this"};
 	struct machines machines = {0};
+	int room = count ? count : 1;
 	enum err e = OK;
 
-	if (!count) {
-		count = 1;
-		names = this_one;
-	}
 	if (count < 0 || count > MACHINES_MAX)
 		return err_set(ERR_USAGE, "%d machines are too many; give %d at most",
 			count, MACHINES_MAX);
-	machines.trees = calloc((size_t)count, sizeof(struct xml_node *));
-	machines.names = calloc((size_t)count, sizeof(char *));
+	machines.trees = calloc((size_t)room, sizeof(struct xml_node *));
+	machines.names = calloc((size_t)room, sizeof(char *));
 	if (!machines.trees || !machines.names)
-		e = err_set(ERR_SYSTEM, "no memory for %d machines", count);
-	for (int i = 0; !e && i < count; i++)
-		e = load_one(names[i], &machines);
+		e = err_set(ERR_SYSTEM, "no memory for %d machines", room);
+	for (int i = 0; !e && i < room; i++)
+		e = load_one(count ? names[i] : here, &machines);
 	if (e) {
 		machines_free(&machines);
 		return e;

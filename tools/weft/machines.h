@@ -7,6 +7,7 @@
 #ifndef TOOLS_WEFT_MACHINES_H
 #define TOOLS_WEFT_MACHINES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -18,10 +19,11 @@ struct machines {
 	struct xml_node **trees; /* owned */
 	char **names;		 /* owned; without folder and ".xml" */
 	uint32_t count;
+	bool is_p2p_refused; /* NVML of this machine was asked, and said no */
 };
 
-/* Read them all, or none: ERR_USAGE or ERR_SYSTEM with a sentence. Free with
- * machines_free(). */
+/* Read them all, or none: ERR_USAGE or ERR_SYSTEM with a sentence. What cannot be seen of
+ * this machine is said on standard error. Free with machines_free(). */
 enum err machines_load(int count, char **names, struct machines *out);
 
 /* Fine for zeroed and half-filled ones. */

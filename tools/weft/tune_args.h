@@ -1,0 +1,32 @@
+/*
+ * tune_args.h - what `weft tune` is asked: machines and a collective, or, without
+ * machines, a number of ranks on this host.
+ */
+#ifndef TOOLS_WEFT_TUNE_ARGS_H
+#define TOOLS_WEFT_TUNE_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TUNE_HOSTS_MAX = 65536, TUNE_RANKS_MAX = 1024 };
+
+struct tune_args {
+	char **names; /* borrowed from argv */
+	int name_count;
+	uint32_t hosts;		  /* 0: one of each name */
+	uint32_t mnnvl_hosts;	  /* per NVLink domain; 0 none */
+	uint32_t ranks;		  /* of this host; 0: one per core */
+	const char *coll;	  /* borrowed; NULL all */
+	int type, op;		  /* enum dtype, enum redop */
+	const char *algo, *proto; /* borrowed lists as NCCL_ALGO and NCCL_PROTO */
+	bool json, table, collnet, no_nic_fusion, no_nvml_p2p;
+};
+
+/* argv[0] is skipped. False with a sentence on stderr. */
+bool tune_args_parse(struct tune_args *args, int argc, char **argv);
+
+/* Is `name` what was asked for? Case and underscores do not count: all_reduce is
+ * AllReduce. */
+bool tune_args_want(const struct tune_args *args, const char *name);
+
+#endif
