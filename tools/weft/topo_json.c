@@ -111,11 +111,13 @@ static json_t *gdr_json(const struct topo *topo)
 enum err topo_json(FILE *file, const struct topo_view *view)
 {
 	json_t *object = json_object(), *notes = json_array();
+	json_t *system = graph_json_system(view->topo, false);
 	int failed;
 
 	json_object_set_new(object, "machine", json_string(view->name));
 	json_object_set_new(object, "matrix", matrix_json(view->matrix));
-	json_object_set_new(object, "system", graph_json_system(view->topo));
+	json_object_del(system, "note"); /* that of weft graph: nothing is trimmed here */
+	json_object_set_new(object, "system", system);
 	json_object_set_new(object, "paths", graph_json_paths(view->topo));
 	json_object_set_new(object, "p2p", p2p_json(view->topo));
 	json_object_set_new(object, "gdr", gdr_json(view->topo));
