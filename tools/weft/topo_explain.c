@@ -106,22 +106,14 @@ static void print_smi(FILE *file, const struct topo_view *view, const struct top
 	fprintf(file, "  nvidia-smi topo -m calls it %s\n", text);
 }
 
-/* The verdict on the pair's direct way: topo_paths() has already led refused pairs
- * through the host, so it is asked of a topology where nothing was refused. */
 static enum err direct_verdict(const struct topo_view *view, const uint32_t pair[2],
 	struct topo_p2p *verdict, float *bw)
 {
-	struct topo_rules open = view->rules;
 	struct topo *topo;
-	enum err e;
+	enum err e = topo_view_direct(view, &topo);
 
-	open.p2p_level = PATH_SYS;
-	open.nvml_p2p_ok = true;
-	open.net_disable_intra = true;
-	e = topo_view_ask(view, &open, &topo);
 	if (e)
 		return e;
-	topo->rules = view->rules;
 	topo_p2p(topo, pair[0], pair[1], verdict);
 	*bw = topo_path(topo_gpu_at(topo, pair[0]), TOPO_GPU, pair[1])->bw;
 	topo_free(topo);

@@ -52,7 +52,8 @@ static json_t *matrix_json(const struct matrix *matrix)
 	return object;
 }
 
-static json_t *p2p_json(const struct topo *topo)
+/* `direct`: where no pair was led through the host, to know the rule. */
+static json_t *p2p_json(const struct topo *topo, const struct topo *direct)
 {
 	json_t *list = json_array();
 
@@ -63,7 +64,9 @@ static json_t *p2p_json(const struct topo *topo)
 
 			if (a == b)
 				continue;
-			topo_p2p(topo, a, b, &verdict);
+			topo_p2p(direct, a, b, &verdict);
+			if (verdict.ok)
+				topo_p2p(topo, a, b, &verdict);
 			pair = json_object();
 			json_object_set_new(pair, "from",
 				json_integer(topo_gpu_at(topo, a)->gpu.dev));
@@ -73,6 +76,8 @@ static json_t *p2p_json(const struct topo *topo)
 				json_string(verdict.ok			    ? "P2P"
 					    : topo_shm_connects(topo, a, b) ? "SHM"
 									    : "NET"));
+			json_object_set_new(
+				pair, "direct", json_string(path_name(verdict.type)));
 			json_object_set_new(pair, "read", json_boolean(verdict.read));
 			json_object_set_new(pair, "rule", json_string(verdict.rule));
 			json_array_append_new(list, pair);
@@ -112,14 +117,23 @@ enum err topo_json(FILE *file, const struct topo_view *view)
 {
 	json_t *object = json_object(), *notes = json_array();
 	json_t *system = graph_json_system(view->topo, false);
+	struct topo *direct;
+	enum err e = topo_view_direct(view, &direct);
 	int failed;
 
+	if (e) {
+		json_decref(object);
+		json_decref(notes);
+		json_decref(system);
+		return e;
+	}
 	json_object_set_new(object, "machine", json_string(view->name));
 	json_object_set_new(object, "matrix", matrix_json(view->matrix));
 	json_object_del(system, "note"); /* that of weft graph: nothing is trimmed here */
 	json_object_set_new(object, "system", system);
 	json_object_set_new(object, "paths", graph_json_paths(view->topo));
-	json_object_set_new(object, "p2p", p2p_json(view->topo));
+	json_object_set_new(object, "p2p", p2p_json(view->topo, direct));
+	topo_free(direct);
 	json_object_set_new(object, "gdr", gdr_json(view->topo));
 	for (uint32_t i = 0; i < view->report.sentence_count; i++)
 		json_array_append_new(notes, json_string(view->report.sentences[i]));

@@ -48,6 +48,20 @@ enum err topo_view_ask(
 	return OK;
 }
 
+enum err topo_view_direct(const struct topo_view *view, struct topo **topo)
+{
+	struct topo_rules open = view->rules;
+	enum err e;
+
+	open.p2p_level = PATH_SYS;
+	open.nvml_p2p_ok = true;
+	open.net_disable_intra = true;
+	e = topo_view_ask(view, &open, topo);
+	if (!e)
+		(*topo)->rules = view->rules;
+	return e;
+}
+
 enum err topo_view_whole(const struct topo_view *view, struct topo **topo)
 {
 	struct xml_node *tree = xml_copy(NULL, view->tree), *gpu = NULL;

@@ -35,6 +35,11 @@ enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p);
 enum err topo_view_ask(
 	const struct topo_view *view, const struct topo_rules *rules, struct topo **topo);
 
+/* The same machine with every direct way between GPUs still there, and `rules` in force
+ * for questions: topo_paths() leads refused pairs through the host, and then nobody can
+ * say any more what was refused. The caller's. */
+enum err topo_view_direct(const struct topo_view *view, struct topo **topo);
+
 /* The machine as its tree has it, for pictures: no ports joined, no rank's view. It has
  * no paths; the caller's. */
 enum err topo_view_whole(const struct topo_view *view, struct topo **topo);
