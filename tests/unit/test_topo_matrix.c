@@ -3,7 +3,9 @@
 #include "topo/matrix.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "smi_text.h"
 #include "test.h"
@@ -89,6 +91,49 @@ static void test_one_bridge(void)
 	EQ(matrix->inferred, 0);
 	matrix_free(matrix);
 	xml_free(tree);
+}
+
+static void link_device(const char *sysfs, const char *busid, const char *bridge)
+{
+	char device[256], from[256];
+
+	snprintf(device, sizeof(device), "%s/devices/%s", sysfs, bridge);
+	TRUE(!mkdir(device, 0700) || errno == EEXIST);
+	snprintf(device, sizeof(device), "%s/devices/%s/%s", sysfs, bridge, busid);
+	EQ(mkdir(device, 0700), 0);
+	snprintf(from, sizeof(from), "%s/bus/pci/devices/%s", sysfs, busid);
+	EQ(symlink(device, from), 0);
+}
+
+/* What sysfs says of this machine's host bridges settles it. */
+static void test_sysfs(void)
+{
+	static const char *const folders[] = {
+		"bus", "bus/pci", "bus/pci/devices", "devices"};
+	char sysfs[] = "/tmp/weft-matrix-XXXXXX", path[256];
+	struct xml_node *tree = parse("<system version=\"1\">" CPU("0", "1", "143",
+		GPU("0000:11:00.0", "0", "") GPU("0000:12:00.0", "1", "")
+			GPU("0000:51:00.0", "2", "")
+				GPU("0000:61:00.0", "3", "")) "</system>");
+	struct matrix *matrix = NULL;
+
+	TRUE(mkdtemp(sysfs));
+	for (int i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s/%s", sysfs, folders[i]);
+		EQ(mkdir(path, 0700), 0);
+	}
+	link_device(sysfs, "0000:11:00.0", "pci0000:10");
+	link_device(sysfs, "0000:12:00.0", "pci0000:12");
+	link_device(sysfs, "0000:51:00.0", "pci0000:10");
+	EQ(matrix_bridges_read(tree, sysfs), OK);
+	EQ(matrix_build(tree, &matrix), OK);
+	EQ_STR(word(matrix, 0, 1), "NODE"); /* though the buses follow each other */
+	EQ_STR(word(matrix, 0, 2), "PHB");  /* though they do not */
+	EQ(matrix->inferred, 3);	    /* what sysfs does not have */
+	matrix_free(matrix);
+	xml_free(tree);
+	snprintf(path, sizeof(path), "rm -r %s", sysfs);
+	EQ(system(path), 0);
 }
 
 static void test_nvlink(void)
@@ -363,6 +408,7 @@ int main(void)
 
 	test_levels();
 	test_one_bridge();
+	test_sysfs();
 	test_nvlink();
 	test_cpu_list();
 	test_whole_output();
