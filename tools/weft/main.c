@@ -19,6 +19,8 @@ static const struct {
 	{"params", command_params,
 		"environment variables: value, default, range, meaning"},
 	{"sched", command_sched, "the collective algorithms: list, show, check, time"},
+	{"topo", command_topo,
+		"a machine: nvidia-smi's table, NCCL's paths and rules, a picture"},
 	{"tune", command_tune,
 		"which algorithm and protocol each size gets, and its time"},
 	{"version", command_version, "versions of weft and of the NCCL interface"},

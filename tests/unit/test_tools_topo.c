@@ -1,0 +1,275 @@
+/* weft topo: its arguments, its names, its sentences, and pictures of all machines we
+ * know: well-formed, no text over another, none outside. */
+#include "weft/topo.h"
+
+#include <dirent.h>
+#include <expat.h>
+
+#include "test.h"
+#include "topo/instance.h"
+#include "weft/topo_explain.h"
+#include "weft/topo_svg.h"
+
+static bool parse(struct topo_args *args, const char *line)
+{
+	static char copy[256]; /* args borrow from it */
+	char *words[32] = {"topo"}, *rest = copy, *word;
+	int count = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	while (count < 31 && (word = strsep(&rest, " ")))
+		if (*word)
+			words[count++] = word;
+	return topo_args_parse(args, count, words);
+}
+
+static void test_args(void)
+{
+	struct topo_args args;
+
+	TRUE(parse(&args, ""));
+	TRUE(!args.machine && !args.paths);
+	TRUE(parse(&args, "box.xml --explain GPU0 NIC1 --paths --svg a.svg"));
+	EQ_STR(args.machine, "box.xml");
+	EQ_STR(args.explain[0], "GPU0");
+	EQ_STR(args.explain[1], "NIC1");
+	EQ_STR(args.svg, "a.svg");
+	TRUE(args.paths && !args.json);
+	TRUE(parse(&args, "--explain 0 1 box.xml --no-nvml-p2p --plain --json --xml o"));
+	EQ_STR(args.machine, "box.xml");
+	TRUE(args.no_nvml_p2p && args.plain && args.json && args.xml);
+	TRUE(!parse(&args, "a b"));
+	TRUE(!parse(&args, "a --explain GPU0"));
+	TRUE(!parse(&args, "a --svg"));
+	TRUE(!parse(&args, "--wrong"));
+}
+
+static char *explain(const char *machine, const char *a, const char *b, bool no_p2p)
+{
+	struct topo_view view;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *file = open_memstream(&text, &bytes);
+
+	TRUE(file);
+	EQ(topo_view_open(&view, machine, no_p2p), OK);
+	EQ(topo_explain(file, &view, a, b), OK);
+	fclose(file);
+	topo_view_close(&view);
+	return text;
+}
+
+static void expect(char *text, const char *const *sentences)
+{
+	for (; *sentences; sentences++)
+		if (!strstr(text, *sentences)) {
+			fprintf(stderr, "no \"%s\" in:\n%s", *sentences, text);
+			exit(1);
+		}
+	free(text);
+}
+
+static void test_explain(void)
+{
+	expect(explain("dgx-1v", "GPU0", "GPU3", false),
+		(const char *[]){"calls it NV2", "the way: NVL, 40.0 GB/s",
+			"transport: P2P", "NVL is within PXB", "NCCL_P2P_DISABLE=1 gives",
+			NULL});
+	expect(explain("dgx-1v", "0", "5", false),
+		(const char *[]){"the way: NVB, 20.0 GB/s", "GPU1 lies between",
+			"calls it SYS", NULL});
+	expect(explain("pcie-l40s-8gpu-2nic", "GPU0", "GPU1", false),
+		(const char *[]){"calls it PIX", "PCIe switch 0000:10:00.0",
+			"transport: P2P", NULL});
+	expect(explain("pcie-l40s-8gpu-2nic", "GPU0", "0000:24:00.0", false),
+		(const char *[]){"calls it NODE", "transport: SHM", "PHB is beyond PXB",
+			"NCCL_P2P_LEVEL=PHB gives P2P, PHB at 24.0 GB/s", NULL});
+	expect(explain("pcie-l40s-8gpu-2nic", "GPU0", "GPU1", true),
+		(const char *[]){"the direct way would be PIX", "NVML says",
+			"nothing in NCCL", NULL});
+	expect(explain("dgx-h100", "mlx5_3", "GPU0", false),
+		(const char *[]){"sending: PXN", "NVSwitch", "sending: on",
+			"on channel 0 GPU0 uses mlx5_0", "NCCL_PXN_DISABLE=1 gives PHB",
+			NULL});
+	expect(explain("pcie-l40s-8gpu-2nic", "GPU7", "NIC0", false),
+		(const char *[]){"sending: off, staged in host memory",
+			"NCCL_NET_GDR_LEVEL=SYS gives SYS", NULL});
+}
+
+static void test_names(void)
+{
+	struct topo_view view;
+
+	EQ(topo_view_open(&view, "dgx-1v", false), OK);
+	EQ(topo_view_find(&view, "gpu3")->gpu.dev, 3);
+	EQ(topo_view_find(&view, "06:00.0") == topo_view_find(&view, "GPU0"), 1);
+	EQ_STR(topo_view_find(&view, "NIC1")->net.name, "mlx5_1");
+	EQ_STR(topo_view_find(&view, "NET2")->net.name, "mlx5_2");
+	EQ_STR(topo_view_find(&view, "0000:0c:00.0")->net.name, "mlx5_1");
+	TRUE(!topo_view_find(&view, "GPU8"));
+	TRUE(!topo_view_find(&view, "NIC4"));
+	TRUE(!topo_view_find(&view, "mlx5"));
+	TRUE(!topo_view_find(&view, "ff:00.0"));
+	EQ(topo_explain(stdout, &view, "mlx5_0", "mlx5_1"), ERR_USAGE);
+	EQ(topo_explain(stdout, &view, "GPU0", "GPU99"), ERR_USAGE);
+	topo_view_close(&view);
+	EQ(topo_view_open(&view, "no-such-machine", false), ERR_USAGE);
+}
+
+enum { TEXTS_MAX = 4096 };
+
+struct rectangle {
+	double left, top, right, bottom;
+};
+
+struct picture {
+	double width, height;
+	struct rectangle texts[TEXTS_MAX];
+	int count;
+	double x, y, size;
+	char anchor;
+	int glyphs;
+	bool inside;
+};
+
+static const char *attribute(const char **attributes, const char *name)
+{
+	for (; *attributes; attributes += 2)
+		if (!strcmp(*attributes, name))
+			return attributes[1];
+	return "";
+}
+
+static void on_start(void *context, const char *name, const char **attributes)
+{
+	struct picture *picture = context;
+
+	if (!strcmp(name, "svg")) {
+		picture->width = atof(attribute(attributes, "width"));
+		picture->height = atof(attribute(attributes, "height"));
+	}
+	picture->inside = !strcmp(name, "text");
+	picture->x = atof(attribute(attributes, "x"));
+	picture->y = atof(attribute(attributes, "y"));
+	picture->size = atof(attribute(attributes, "font-size"));
+	picture->anchor = attribute(attributes, "text-anchor")[0];
+	picture->glyphs = 0;
+}
+
+static void on_text(void *context, const char *text, int bytes)
+{
+	struct picture *picture = context;
+
+	for (int i = 0; i < bytes; i++)
+		picture->glyphs += ((unsigned char)text[i] & 0xc0) != 0x80;
+}
+
+/* As wide as text usually is in the fonts that are asked for. */
+static void on_end(void *context, const char *name)
+{
+	struct picture *picture = context;
+	double width = picture->glyphs * picture->size * 0.58;
+	double left = picture->anchor == 's'   ? picture->x
+		      : picture->anchor == 'e' ? picture->x - width
+					       : picture->x - width / 2;
+
+	if (strcmp(name, "text") || picture->count == TEXTS_MAX)
+		return;
+	picture->texts[picture->count++] = (struct rectangle){left,
+		picture->y - 0.75 * picture->size, left + width,
+		picture->y + 0.2 * picture->size};
+}
+
+static void check_picture(const char *name, const char *text)
+{
+	struct picture *picture = calloc(1, sizeof(*picture));
+	XML_Parser parser = XML_ParserCreate(NULL);
+
+	TRUE(picture && parser);
+	XML_SetUserData(parser, picture);
+	XML_SetElementHandler(parser, on_start, on_end);
+	XML_SetCharacterDataHandler(parser, on_text);
+	EQ(XML_Parse(parser, text, (int)strlen(text), 1), XML_STATUS_OK);
+	XML_ParserFree(parser);
+	TRUE(picture->count > 2);
+	for (int i = 0; i < picture->count; i++) {
+		const struct rectangle *a = &picture->texts[i];
+
+		if (a->left < 0 || a->top < 0 || a->right > picture->width ||
+			a->bottom > picture->height) {
+			fprintf(stderr, "%s: text %d is outside\n", name, i);
+			exit(1);
+		}
+		for (int j = 0; j < i; j++) {
+			const struct rectangle *b = &picture->texts[j];
+
+			if (a->left < b->right && b->left < a->right &&
+				a->top < b->bottom && b->top < a->bottom) {
+				fprintf(stderr, "%s: texts %d and %d overlap\n", name, j,
+					i);
+				exit(1);
+			}
+		}
+	}
+	free(picture);
+}
+
+static void draw(const char *machine)
+{
+	struct topo_view view;
+	struct topo *whole = NULL;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *file = open_memstream(&text, &bytes);
+
+	TRUE(file);
+	EQ(topo_view_open(&view, machine, false), OK);
+	EQ(topo_view_whole(&view, &whole), OK);
+	EQ(topo_svg(file, whole, "<a & \"b\">"), OK);
+	fclose(file);
+	check_picture(machine ? machine : "this", text);
+	free(text);
+	topo_free(whole);
+	topo_view_close(&view);
+}
+
+/* Every topology of the corpora, where they are. */
+static int draw_corpora(void)
+{
+	const char *data = getenv("WEFT_DATA");
+	char folder[512], path[1024];
+	struct dirent *entry;
+	DIR *directory;
+	int count = 0;
+
+	snprintf(folder, sizeof(folder), "%s/topologies", data ? data : WEFT_SHARED_DATA);
+	directory = opendir(folder);
+	while (directory && (entry = readdir(directory))) {
+		struct xml_node *tree = NULL;
+
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (!strstr(entry->d_name, ".xml") || xml_read(path, "system", &tree))
+			continue;
+		xml_free(tree);
+		draw(path);
+		count++;
+	}
+	if (directory)
+		closedir(directory);
+	return count;
+}
+
+int main(void)
+{
+	uint32_t count;
+	const struct instance_info *machines = instance_list(&count);
+
+	test_args();
+	test_names();
+	test_explain();
+	for (uint32_t i = 0; i < count; i++)
+		draw(machines[i].name);
+	draw(NULL);
+	printf("%u pictures and %d of the corpora\n", count + 1, draw_corpora());
+	return 0;
+}
