@@ -202,7 +202,11 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
 	if (e)
 		return e;
-	e = check_stream(args->stream, args->function, &call->stream);
+	e = comm_on_gpu(args->comm, args->in, args->out, &call->on_gpu);
+	if (!e && call->on_gpu)
+		call->gpu_stream = (void *)args->stream;
+	else if (!e)
+		e = check_stream(args->stream, args->function, &call->stream);
 	if (e)
 		return e;
 	call->comm = args->comm;

@@ -17,6 +17,7 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "comm/gpu.h"
 #include "comm/state.h"
 #include "exec/host/peers.h"
 #include "link/foreign.h"
@@ -27,6 +28,7 @@ struct peer_record {
 	uint64_t host_hash;
 	struct board_address board; /* rank 0's is the one that counts */
 	char host[64];
+	struct cuda_hello gpu;
 };
 
 enum { RECORD_VERSION = 1, ATTACH_SLEEP_US = 50, ABORT_SLEEP_US = 200 };
@@ -187,6 +189,21 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	return e ? e : host_engine_create(&args, &comm->engine);
 }
 
+static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
+{
+	const struct cuda_hello **hellos = calloc(comm->rank_count, sizeof(*hellos));
+	enum err e;
+
+	if (!hellos)
+		return err_set(
+			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
+	for (uint32_t i = 0; i < comm->rank_count; i++)
+		hellos[i] = &records[i].gpu;
+	e = gpu_connect(comm, hellos);
+	free(hellos);
+	return e;
+}
+
 static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 {
 	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
@@ -208,6 +225,8 @@ static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 		e = board_create(args->rank_count, &comm->board);
 	if (!e && args->rank == 0)
 		mine.board = board_address(comm->board);
+	if (!e)
+		gpu_prepare(comm, &mine.gpu);
 	/* The others must not wait for a rank that will not come. */
 	if (e)
 		boot_id_drop(&args->ids[0]);
@@ -217,6 +236,8 @@ static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 		e = records_check(records, args->rank_count, args->rank);
 	if (!e)
 		e = comm_attach(comm, records);
+	if (!e)
+		e = comm_meet_gpu(comm, records);
 	free(records);
 	return e;
 }
@@ -295,6 +316,10 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
+	enum err e = gpu_check(comm);
+
+	if (e)
+		comm_async_set(comm, e);
 	return (enum err)atomic_load(&comm->async);
 }
 
@@ -424,6 +449,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 			(uint32_t)last);
 	}
 	comm_registrations_drop(comm);
+	gpu_free(comm);
 	host_engine_destroy(comm->engine);
 	board_release(comm->board);
 	free(comm->redops);
@@ -450,6 +476,7 @@ enum err comm_abort(struct comm *comm)
 {
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
+	gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
 	log_info(LOG_INIT,

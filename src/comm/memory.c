@@ -9,6 +9,7 @@
 
 #include "comm/comm.h"
 #include "comm/state.h"
+#include "exec/cuda/engine.h"
 #include "link/region.h"
 
 enum { WINDOW_ALIGNMENT = 4096 };
@@ -36,12 +37,14 @@ struct window {
 
 enum err mem_alloc(size_t bytes, void **ptr)
 {
-	return region_alloc(bytes, ptr);
+	enum err e = cuda_memory_alloc(bytes, ptr);
+
+	return e || *ptr ? e : region_alloc(bytes, ptr);
 }
 
 enum err mem_free(void *ptr)
 {
-	return region_free(ptr);
+	return cuda_memory_is(ptr) ? cuda_memory_free(ptr) : region_free(ptr);
 }
 
 enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle)

@@ -39,6 +39,9 @@ struct comm {
 	atomic_int async;	    /* enum err */
 	struct board *board;	    /* counted */
 	struct host_engine *engine; /* owned */
+	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
+	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
+	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */
 	uint32_t redop_count;

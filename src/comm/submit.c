@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/comm.h"
+#include "comm/gpu.h"
 #include "comm/state.h"
 
 static union kernel_scalar scalar_read(const void *pointer, enum dtype type)
@@ -189,7 +190,7 @@ static enum err submit_batches(
 	return e;
 }
 
-enum err comm_submit(const struct comm_call *calls, uint32_t count)
+static enum err submit_host(const struct comm_call *calls, uint32_t count)
 {
 	struct stream **streams;
 	struct comm_call *copy;
@@ -221,4 +222,42 @@ enum err comm_submit(const struct comm_call *calls, uint32_t count)
 	free(streams);
 	free(copy);
 	return e ? e : deferred ? ERR_PROGRESS : OK;
+}
+
+enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu)
+{
+	return gpu_takes(comm, in, out, on_gpu);
+}
+
+/* Calls on device memory leave first, in order; what is left is the host's. */
+static enum err submit_gpu(const struct comm_call *calls, uint32_t count)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++)
+		if (calls[i].on_gpu)
+			e = gpu_submit(&calls[i]);
+	return e;
+}
+
+static uint32_t count_gpu(const struct comm_call *calls, uint32_t count)
+{
+	uint32_t on_gpu = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		on_gpu += calls[i].on_gpu;
+	return on_gpu;
+}
+
+enum err comm_submit(const struct comm_call *calls, uint32_t count)
+{
+	uint32_t on_gpu = count_gpu(calls, count);
+	enum err e = on_gpu ? submit_gpu(calls, count) : OK;
+
+	if (e || on_gpu == count)
+		return e;
+	if (!on_gpu)
+		return submit_host(calls, count);
+	return err_set(ERR_USAGE, "a group with calls on device memory and on host "
+				  "memory: make two groups");
 }

@@ -1,0 +1,28 @@
+/*
+ * gpu.h - a communicator's way to device memory; nothing in a process without CUDA.
+ */
+#ifndef COMM_GPU_H
+#define COMM_GPU_H
+
+#include "comm/comm.h"
+#include "exec/cuda/engine.h"
+
+/* Before the ranks meet, and after, when host memory works. That it does not work with
+ * device memory is no failure: the reason is told to whoever brings some. */
+void gpu_prepare(struct comm *comm, struct cuda_hello *hello);
+enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
+
+/* Is this call's memory on the device? ERR_USAGE when it is and these ranks cannot. */
+enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *takes);
+
+/* Enqueue a call on its CUDA stream. */
+enum err gpu_submit(const struct comm_call *call);
+
+/* What the device found wrong since. */
+enum err gpu_check(struct comm *comm);
+
+/* Stop what runs there, wait for it, and free. */
+void gpu_abort(struct comm *comm);
+void gpu_free(struct comm *comm);
+
+#endif

@@ -1,0 +1,519 @@
+#include "exec/cuda/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "exec/cuda/desk.h"
+#include "exec/cuda/kernels.h"
+#include "exec/cuda/moves.h"
+
+enum {
+	KEPT_MAX = 64, /* lists of moves kept on the device */
+	WAVE = 264,    /* blocks that are resident together on the least GPU we know */
+	BLOCK_WORK = 64 << 10, /* bytes a block should have to do */
+	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
+	FLAG_BYTES = 2 * MOVES_BLOCKS_MAX * MOVES_RANKS_MAX * 4,
+	FREE_WAIT = 0x3fffffff /* so far ahead that every wait is over */
+};
+
+/* One collective's moves, on the device. */
+struct kept_moves {
+	enum coll coll;
+	uint32_t root;
+	cu_ptr address;
+};
+
+/* What the device reads and writes in host memory. */
+struct words {
+	uint32_t abort, trouble;
+};
+
+struct cuda_engine {
+	const struct cuda_driver *driver;
+	cu_context context;
+	uint32_t rank, rank_count;
+	bool is_resident;
+	cu_module module;
+	cu_function functions[DTYPE_COUNT][4], copy;
+	cu_ptr mail, flags; /* as this process sees them */
+	bool owns_mail;
+	struct desk *desk;   /* owned; leader's way only */
+	struct words *words; /* owned, pinned */
+	cu_ptr words_device;
+	struct kept_moves kept[KEPT_MAX];
+	uint32_t kept_count;
+	uint32_t call;
+};
+
+static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hello)
+{
+	cu_device device;
+	enum err e = cuda_check(
+		engine->driver->context_device(&device), "ask for the device");
+
+	if (!e)
+		e = cuda_check(engine->driver->device_uuid(hello->uuid, device),
+			"ask for the device's uuid");
+	return e;
+}
+
+/* Mail and flags in one allocation: the flags are behind. */
+static enum err mail_make(struct cuda_engine *engine, struct cuda_hello *hello)
+{
+	const struct cuda_driver *driver = engine->driver;
+	size_t bytes = MOVES_RANKS_MAX * sizeof(struct dev_mail) + FLAG_BYTES;
+	int fd = -1;
+	enum err e = cuda_check(
+		driver->mem_alloc(&engine->mail, bytes), "allocate device memory");
+
+	if (e)
+		return e;
+	engine->owns_mail = true;
+	e = cuda_check(driver->memset_d8(engine->mail, 0, bytes), "clear device memory");
+	if (!e)
+		e = cuda_check(driver->ipc_get(&hello->mail, engine->mail),
+			"share device memory");
+	if (!e)
+		e = desk_open(driver, engine->rank_count, &engine->desk, &fd);
+	hello->mail_address = engine->mail;
+	hello->desk_fd = (uint32_t)fd;
+	return e;
+}
+
+static enum err words_make(struct cuda_engine *engine)
+{
+	void *words = NULL;
+	enum err e = cuda_check(engine->driver->mem_host_alloc(
+					&words, sizeof(*engine->words), HOST_MAPPED),
+		"allocate pinned memory");
+
+	if (e)
+		return e;
+	engine->words = words;
+	*engine->words = (struct words){0};
+	return cuda_check(
+		engine->driver->mem_host_device_pointer(&engine->words_device, words, 0),
+		"map pinned memory");
+}
+
+static enum err functions_load(struct cuda_engine *engine)
+{
+	static const char *const ops[] = {"sum", "prod", "max", "min"};
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = cuda_check(driver->module_load(&engine->module, cuda_kernels),
+		"load the kernels; this GPU may be too old or the driver may be");
+
+	if (!e)
+		e = cuda_check(driver->module_function(
+				       &engine->copy, engine->module, "moves_copy"),
+			"find a kernel");
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		for (int o = 0; o < 4 && !e; o++) {
+			char name[64];
+
+			snprintf(name, sizeof(name), "moves_%s_%s",
+				dtype_name((enum dtype)t), ops[o]);
+			e = cuda_check(driver->module_function(&engine->functions[t][o],
+					       engine->module, name),
+				name);
+		}
+	return e;
+}
+
+enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
+	struct cuda_engine **engine)
+{
+	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
+	cu_context context = NULL;
+	struct cuda_engine *made;
+	enum err e;
+
+	*engine = NULL;
+	memset(hello, 0, sizeof(*hello));
+	if (!driver || rank_count > MOVES_RANKS_MAX || driver->context_get(&context) ||
+		!context)
+		return OK;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
+	made->driver = driver;
+	made->context = context;
+	made->rank = rank;
+	made->rank_count = rank_count;
+	hello->pid = (uint32_t)getpid();
+	e = context_find(made, hello);
+	if (!e)
+		e = words_make(made);
+	if (!e)
+		e = functions_load(made);
+	if (!e && rank == 0)
+		e = mail_make(made, hello);
+	if (e) {
+		cuda_engine_destroy(made);
+		return e;
+	}
+	hello->has_gpu = 1;
+	*engine = made;
+	return OK;
+}
+
+/* Which way these ranks can go together. */
+static enum err way_choose(
+	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
+{
+	uint32_t here = 0;
+
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		if (!hellos[r]->has_gpu)
+			return err_set(ERR_USAGE,
+				"rank %u has no CUDA context and rank %u has one", r,
+				engine->rank);
+		if (memcmp(hellos[r]->uuid, hellos[0]->uuid, sizeof(hellos[r]->uuid)))
+			return err_set(ERR_USAGE,
+				"rank %u is on another GPU than rank 0: this version "
+				"connects the ranks of one GPU",
+				r);
+		here += hellos[r]->pid == hellos[engine->rank]->pid;
+	}
+	engine->is_resident = here == engine->rank_count;
+	if (!engine->is_resident && here > 1)
+		return err_set(ERR_USAGE,
+			"some ranks share a GPU as threads and some as processes: make "
+			"them all the one or the other");
+	return OK;
+}
+
+enum err cuda_engine_connect(
+	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
+{
+	enum err e = way_choose(engine, hellos);
+
+	if (e)
+		return e;
+	if (engine->rank > 0 && engine->is_resident)
+		engine->mail = hellos[0]->mail_address;
+	else if (engine->rank > 0) {
+		e = cuda_check(
+			engine->driver->ipc_open(&engine->mail, hellos[0]->mail, 1),
+			"map rank 0's device memory");
+		if (!e)
+			e = desk_join(engine->driver, (int)hellos[0]->pid,
+				(int)hellos[0]->desk_fd, engine->rank, engine->rank_count,
+				&engine->desk);
+	}
+	engine->flags = engine->mail + MOVES_RANKS_MAX * sizeof(struct dev_mail);
+	return e;
+}
+
+const char *cuda_engine_way(const struct cuda_engine *engine)
+{
+	return engine->is_resident ? "resident" : "leader";
+}
+
+bool cuda_memory_is(const void *ptr)
+{
+	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
+	const struct cuda_driver *driver = ptr ? cuda_driver() : NULL;
+	unsigned type = 0;
+	void *values[] = {&type};
+
+	return driver &&
+	       !driver->pointer_attributes(1, wanted, values, (cu_ptr)(uintptr_t)ptr) &&
+	       type == CU_MEMORY_DEVICE;
+}
+
+enum err cuda_memory_alloc(size_t bytes, void **ptr)
+{
+	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
+	cu_context context = NULL;
+	cu_ptr address = 0;
+	enum err e;
+
+	*ptr = NULL;
+	if (!driver || driver->context_get(&context) || !context)
+		return OK;
+	e = cuda_check(driver->mem_alloc(&address, bytes), "allocate device memory");
+	*ptr = (void *)(uintptr_t)address;
+	return e;
+}
+
+enum err cuda_memory_free(void *ptr)
+{
+	return cuda_check(
+		cuda_driver()->mem_free((cu_ptr)(uintptr_t)ptr), "free device memory");
+}
+
+static enum err moves_get(
+	struct cuda_engine *engine, enum coll coll, uint32_t root, cu_ptr *address)
+{
+	const struct cuda_driver *driver = engine->driver;
+	struct dev_moves *moves;
+	struct kept_moves *kept;
+	size_t bytes;
+	enum err e;
+
+	for (uint32_t i = 0; i < engine->kept_count; i++)
+		if (engine->kept[i].coll == coll && engine->kept[i].root == root) {
+			*address = engine->kept[i].address;
+			return OK;
+		}
+	if (engine->kept_count == KEPT_MAX)
+		return err_set(ERR_USAGE,
+			"collectives with more than %d different roots on one GPU",
+			KEPT_MAX);
+	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
+	if (e)
+		return e;
+	kept = &engine->kept[engine->kept_count];
+	*kept = (struct kept_moves){.coll = coll, .root = root};
+	e = cuda_check(
+		driver->mem_alloc(&kept->address, bytes), "allocate device memory");
+	if (!e)
+		e = cuda_check(driver->memcpy_to_device(kept->address, moves, bytes),
+			"copy to the device");
+	free(moves);
+	*address = kept->address;
+	engine->kept_count += !e;
+	return e;
+}
+
+/* Everything ranks must agree on. */
+static uint64_t call_sign(const struct cuda_call *call)
+{
+	uint64_t sign = 0xcbf29ce484222325u;
+	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
+		call->key.count, coll_reduces(call->key.coll) ? call->op : 0};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		sign = (sign ^ parts[i]) * 0x100000001b3u;
+	return sign;
+}
+
+static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct dev_mail *mine)
+{
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	bool is_vector = coll_is_vector(call->key.coll);
+	uint32_t chunks = call->key.coll == COLL_ALL_REDUCE ? engine->rank_count : 1;
+	struct fold_rule rule;
+	cu_ptr moves = 0;
+	enum err e = moves_get(engine, call->key.coll, call->key.root, &moves);
+
+	fold_rule(&rule, &call->key, call->op, call->scalar, engine->rank_count);
+	*args = (struct moves_args){.moves = (const void *)(uintptr_t)moves,
+		.mail = (void *)(uintptr_t)engine->mail,
+		.flags = (void *)(uintptr_t)engine->flags,
+		.abort = (void *)(uintptr_t)engine->words_device,
+		.trouble = (void *)(uintptr_t)(engine->words_device + 4),
+		.chunk_bytes = bytes,
+		.total_bytes = is_vector ? bytes : UINT64_MAX,
+		.in_bytes = UINT64_MAX,
+		.out_bytes = UINT64_MAX,
+		.rank = engine->rank,
+		.rank_count = engine->rank_count,
+		.divisor = rule.divisor,
+		.is_scaled = rule.scaled,
+		.is_resident = engine->is_resident};
+	if (is_vector && chunks > 1)
+		args->chunk_bytes = ((bytes + chunks - 1) / chunks + 127) / 128 * 128;
+	*mine = (struct dev_mail){.in = (uint64_t)(uintptr_t)call->in,
+		.out = (uint64_t)(uintptr_t)call->out,
+		.scalar = rule.scalar.bits,
+		.sign = call_sign(call)};
+	return e;
+}
+
+static unsigned blocks_for(const struct cuda_engine *engine, const struct cuda_call *call)
+{
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	size_t share = call->key.coll == COLL_ALL_REDUCE ? bytes / engine->rank_count
+							 : bytes;
+	size_t blocks = share / BLOCK_WORK + 1;
+	size_t most = WAVE / engine->rank_count;
+
+	most = most ? most : 1;
+	return (unsigned)(blocks < most ? blocks : most);
+}
+
+static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, unsigned ranks)
+{
+	unsigned op = call->op == REDOP_AVG || call->op == REDOP_PREMUL
+			      ? (unsigned)REDOP_SUM
+			      : (unsigned)call->op;
+	cu_function function = coll_reduces(call->key.coll)
+				       ? engine->functions[call->key.type][op]
+				       : engine->copy;
+	void *params[] = {args};
+
+	return cuda_check(
+		engine->driver->launch(function, blocks_for(engine, call), ranks, 1,
+			MOVES_THREADS, 1, 1, 0, call->stream, params, NULL),
+		"launch a kernel");
+}
+
+static struct cu_memop write_64(cu_ptr address, uint64_t value)
+{
+	return (struct cu_memop){
+		.operation = CU_MEMOP_WRITE_64, .address = address, .value = value};
+}
+
+static struct cu_memop write_32(cu_ptr address, uint32_t value)
+{
+	return (struct cu_memop){
+		.operation = CU_MEMOP_WRITE_32, .address = address, .value = value};
+}
+
+static struct cu_memop wait_32(cu_ptr address, uint32_t value)
+{
+	return (struct cu_memop){.operation = CU_MEMOP_WAIT_32,
+		.address = address,
+		.value = value,
+		.flags = CU_WAIT_GEQ};
+}
+
+static cu_ptr mail_of(const struct cuda_engine *engine, uint32_t rank, size_t offset)
+{
+	return engine->mail + rank * sizeof(struct dev_mail) + offset;
+}
+
+/* The four facts of a rank's mail. */
+static uint32_t mail_write(const struct cuda_engine *engine, const struct dev_mail *mine,
+	struct cu_memop *ops)
+{
+	uint32_t r = engine->rank;
+
+	ops[0] = write_64(mail_of(engine, r, offsetof(struct dev_mail, in)), mine->in);
+	ops[1] = write_64(mail_of(engine, r, offsetof(struct dev_mail, out)), mine->out);
+	ops[2] = write_64(
+		mail_of(engine, r, offsetof(struct dev_mail, scalar)), mine->scalar);
+	ops[3] = write_64(
+		mail_of(engine, r, offsetof(struct dev_mail, sign)), mine->sign);
+	return 4;
+}
+
+static enum err batch(struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops,
+	uint32_t count)
+{
+	return cuda_check(engine->driver->stream_batch_memop(stream, count, ops, 0),
+		"order a stream by memory words");
+}
+
+static enum err follow(
+	struct cuda_engine *engine, const struct cuda_call *call, struct dev_mail *mine)
+{
+	struct cu_memop ops[8];
+	uint32_t count;
+	enum err e = OK;
+
+	if (call->in)
+		e = desk_address(engine->desk, call->in, &mine->in);
+	if (!e && call->out)
+		e = desk_address(engine->desk, call->out, &mine->out);
+	if (e)
+		return e;
+	count = mail_write(engine, mine, ops);
+	ops[count++] = write_32(
+		mail_of(engine, engine->rank, offsetof(struct dev_mail, ready)),
+		engine->call);
+	ops[count++] = wait_32(
+		mail_of(engine, 0, offsetof(struct dev_mail, done)), engine->call);
+	return batch(engine, call->stream, ops, count);
+}
+
+static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct dev_mail *mine)
+{
+	struct cu_memop ops[4 + MOVES_RANKS_MAX];
+	uint32_t count = mail_write(engine, mine, ops);
+	enum err e;
+
+	for (uint32_t r = 1; r < engine->rank_count; r++)
+		ops[count++] = wait_32(
+			mail_of(engine, r, offsetof(struct dev_mail, ready)),
+			engine->call);
+	e = batch(engine, call->stream, ops, count);
+	if (!e)
+		e = launch(engine, call, args, engine->rank_count);
+	ops[0] = write_32(
+		mail_of(engine, 0, offsetof(struct dev_mail, done)), engine->call);
+	return e ? e : batch(engine, call->stream, ops, 1);
+}
+
+enum err cuda_engine_run(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	struct moves_args args;
+	struct dev_mail mine;
+	enum err e = args_fill(engine, call, &args, &mine);
+
+	if (e)
+		return e;
+	args.call = ++engine->call;
+	if (engine->is_resident) {
+		args.own = mine;
+		return launch(engine, call, &args, 1);
+	}
+	return engine->rank ? follow(engine, call, &mine)
+			    : lead(engine, call, &args, &mine);
+}
+
+enum err cuda_engine_check(struct cuda_engine *engine)
+{
+	uint32_t trouble = __atomic_exchange_n(
+		&engine->words->trouble, 0, __ATOMIC_ACQ_REL);
+
+	return trouble ? err_set(ERR_USAGE,
+				 "rank %u called another collective, type, operator, "
+				 "root or count than the others",
+				 trouble - 1)
+		       : OK;
+}
+
+/* Let everything that waits on the device go on; the kernels see the abort word. */
+void cuda_engine_abort(struct cuda_engine *engine)
+{
+	struct cu_memop ops[1 + MOVES_RANKS_MAX];
+	cu_stream stream;
+	uint32_t count = 0;
+
+	if (!engine || !engine->words)
+		return;
+	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+	if (engine->is_resident || !engine->mail ||
+		engine->driver->stream_create(&stream, 1))
+		return;
+	ops[count++] = write_32(mail_of(engine, 0, offsetof(struct dev_mail, done)),
+		engine->call + FREE_WAIT);
+	for (uint32_t r = 1; r < engine->rank_count; r++)
+		ops[count++] = write_32(
+			mail_of(engine, r, offsetof(struct dev_mail, ready)),
+			engine->call + FREE_WAIT);
+	engine->driver->stream_batch_memop(stream, count, ops, 0);
+	engine->driver->stream_synchronize(stream);
+	engine->driver->stream_destroy(stream);
+}
+
+void cuda_engine_destroy(struct cuda_engine *engine)
+{
+	const struct cuda_driver *driver;
+
+	if (!engine)
+		return;
+	driver = engine->driver;
+	driver->context_synchronize(); /* kernels may still use what is freed below */
+	desk_close(engine->desk);
+	for (uint32_t i = 0; i < engine->kept_count; i++)
+		driver->mem_free(engine->kept[i].address);
+	if (engine->owns_mail)
+		driver->mem_free(engine->mail);
+	else if (engine->mail && !engine->is_resident)
+		driver->ipc_close(engine->mail);
+	if (engine->module)
+		driver->module_unload(engine->module);
+	if (engine->words)
+		driver->mem_host_free(engine->words);
+	free(engine);
+}

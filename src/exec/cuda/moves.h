@@ -1,0 +1,19 @@
+/*
+ * moves.h - the direct schedule of a collective as one list of moves for a kernel.
+ */
+#ifndef EXEC_CUDA_MOVES_H
+#define EXEC_CUDA_MOVES_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "exec/cuda/moves_abi.h"
+#include "sched/sched.h"
+
+/* Lower the collective's direct schedule for all ranks and write it down without waits.
+ * ERR_INTERNAL when a move reads what another writes: then meeting once is not enough.
+ * The block is the caller's, to be freed; it is `bytes` long and ready for the device. */
+enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
+	struct dev_moves **moves, size_t *bytes);
+
+#endif
