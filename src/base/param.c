@@ -133,6 +133,9 @@ static const struct param_info table[PARAM_COUNT] = {
 		"1: pass over RDMA devices"},
 	[PARAM_NVML_LIBRARY] = {"WEFT_NVML_LIBRARY", PARAM_TEXT, .meaning =
 		"file to load instead of libnvidia-ml.so.1; a test describes GPUs with it"},
+	[PARAM_MPS_PIPE_DIRECTORY] = {"CUDA_MPS_PIPE_DIRECTORY", PARAM_TEXT,
+		.text_fallback = "/tmp/nvidia-mps", .meaning =
+		"folder of NVIDIA's MPS daemon; CUDA reads it, we look whether a daemon is there"},
 };
 /* clang-format on */
 

@@ -46,7 +46,8 @@ static void table_is_complete(void)
 
 		TRUE(info->name && info->meaning);
 		TRUE(!strncmp(info->name, "NCCL_", 5) ||
-			!strncmp(info->name, "WEFT_", 5));
+			!strncmp(info->name, "WEFT_", 5) ||
+			!strncmp(info->name, "CUDA_", 5));
 		TRUE(info->kind == PARAM_TEXT || info->lowest < info->highest);
 		TRUE(param_find(info->name, &id));
 		EQ(id, i);

@@ -22,7 +22,20 @@ typedef uint64_t cu_ptr; /* an address on the device */
 typedef int cu_result;
 typedef int cu_device;
 
-enum { CU_OK = 0, CU_NOT_READY = 600 };
+enum {
+	CU_OK = 0,
+	CU_INVALID_VALUE = 1,
+	CU_NOT_INITIALIZED = 3,
+	CU_INVALID_CONTEXT = 201,
+	CU_ALREADY_MAPPED = 208,
+	CU_INVALID_HANDLE = 400,
+	CU_NOT_READY = 600,
+	CU_NOT_SUPPORTED = 801
+};
+
+/* A device attribute: do contexts of this process go through an MPS server? Drivers
+ * before CUDA 12.4 do not know it. */
+enum { CU_DEVICE_MPS_ENABLED = 133 };
 
 /* Pointer attributes. */
 enum {
@@ -31,6 +44,7 @@ enum {
 	CU_POINTER_BUFFER_ID = 7,
 	CU_POINTER_IS_MANAGED = 8,
 	CU_POINTER_DEVICE_ORDINAL = 9,
+	CU_POINTER_IS_IPC_CAPABLE = 10,
 	CU_POINTER_RANGE_START = 11,
 	CU_POINTER_RANGE_SIZE = 12
 };
@@ -39,6 +53,7 @@ enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2 };
 struct cu_ipc_handle {
 	char bytes[64];
 };
+enum { CU_IPC_LAZY_PEER = 1 }; /* the only flag of ipc_open, and it must be given */
 
 /* One stream memory operation; the driver's union is 48 bytes long. */
 enum {

@@ -1,0 +1,147 @@
+#include "exec/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static const char library_name[] = "libcuda.so.1";
+
+/* Where each function goes, and the name of an older one that takes the same. The names
+ * are those of the library, not of its header, which renames behind the reader's back. */
+static const struct symbol {
+	const char *name, *older;
+	size_t offset;
+} symbols[] = {
+	{"cuInit", NULL, offsetof(struct cuda_driver, init)},
+	{"cuDriverGetVersion", NULL, offsetof(struct cuda_driver, driver_version)},
+	{"cuGetErrorName", NULL, offsetof(struct cuda_driver, error_name)},
+	{"cuDeviceGet", NULL, offsetof(struct cuda_driver, device_get)},
+	{"cuDeviceGetAttribute", NULL, offsetof(struct cuda_driver, device_attribute)},
+	{"cuDeviceGetUuid_v2", "cuDeviceGetUuid",
+		offsetof(struct cuda_driver, device_uuid)},
+	{"cuDeviceGetPCIBusId", NULL, offsetof(struct cuda_driver, device_bus_id)},
+	{"cuCtxGetCurrent", NULL, offsetof(struct cuda_driver, context_get)},
+	{"cuCtxSetCurrent", NULL, offsetof(struct cuda_driver, context_set)},
+	{"cuCtxGetDevice", NULL, offsetof(struct cuda_driver, context_device)},
+	{"cuCtxSynchronize", NULL, offsetof(struct cuda_driver, context_synchronize)},
+	{"cuDevicePrimaryCtxRetain", NULL, offsetof(struct cuda_driver, primary_retain)},
+	{"cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease",
+		offsetof(struct cuda_driver, primary_release)},
+	{"cuMemAlloc_v2", NULL, offsetof(struct cuda_driver, mem_alloc)},
+	{"cuMemFree_v2", NULL, offsetof(struct cuda_driver, mem_free)},
+	{"cuMemHostAlloc", NULL, offsetof(struct cuda_driver, mem_host_alloc)},
+	{"cuMemFreeHost", NULL, offsetof(struct cuda_driver, mem_host_free)},
+	{"cuMemHostRegister_v2", "cuMemHostRegister",
+		offsetof(struct cuda_driver, mem_host_register)},
+	{"cuMemHostUnregister", NULL, offsetof(struct cuda_driver, mem_host_unregister)},
+	{"cuMemHostGetDevicePointer_v2", NULL,
+		offsetof(struct cuda_driver, mem_host_device_pointer)},
+	{"cuMemGetAddressRange_v2", NULL,
+		offsetof(struct cuda_driver, mem_address_range)},
+	{"cuMemcpyAsync", NULL, offsetof(struct cuda_driver, memcpy_async)},
+	{"cuMemcpyHtoD_v2", NULL, offsetof(struct cuda_driver, memcpy_to_device)},
+	{"cuMemcpyDtoH_v2", NULL, offsetof(struct cuda_driver, memcpy_from_device)},
+	{"cuMemsetD8_v2", NULL, offsetof(struct cuda_driver, memset_d8)},
+	{"cuIpcGetMemHandle", NULL, offsetof(struct cuda_driver, ipc_get)},
+	{"cuIpcOpenMemHandle_v2", "cuIpcOpenMemHandle",
+		offsetof(struct cuda_driver, ipc_open)},
+	{"cuIpcCloseMemHandle", NULL, offsetof(struct cuda_driver, ipc_close)},
+	{"cuPointerGetAttributes", NULL,
+		offsetof(struct cuda_driver, pointer_attributes)},
+	{"cuStreamCreate", NULL, offsetof(struct cuda_driver, stream_create)},
+	{"cuStreamDestroy_v2", NULL, offsetof(struct cuda_driver, stream_destroy)},
+	{"cuStreamSynchronize", NULL, offsetof(struct cuda_driver, stream_synchronize)},
+	{"cuStreamQuery", NULL, offsetof(struct cuda_driver, stream_query)},
+	{"cuStreamWaitEvent", NULL, offsetof(struct cuda_driver, stream_wait_event)},
+	{"cuStreamIsCapturing", NULL, offsetof(struct cuda_driver, stream_is_capturing)},
+	{"cuStreamBatchMemOp_v2", "cuStreamBatchMemOp",
+		offsetof(struct cuda_driver, stream_batch_memop)},
+	{"cuEventCreate", NULL, offsetof(struct cuda_driver, event_create)},
+	{"cuEventRecord", NULL, offsetof(struct cuda_driver, event_record)},
+	{"cuEventDestroy_v2", NULL, offsetof(struct cuda_driver, event_destroy)},
+	{"cuEventQuery", NULL, offsetof(struct cuda_driver, event_query)},
+	{"cuModuleLoadData", NULL, offsetof(struct cuda_driver, module_load)},
+	{"cuModuleUnload", NULL, offsetof(struct cuda_driver, module_unload)},
+	{"cuModuleGetFunction", NULL, offsetof(struct cuda_driver, module_function)},
+	{"cuLaunchKernel", NULL, offsetof(struct cuda_driver, launch)},
+};
+enum { SYMBOL_COUNT = sizeof(symbols) / sizeof(*symbols) };
+_Static_assert(SYMBOL_COUNT * sizeof(void (*)(void)) == sizeof(struct cuda_driver),
+	"one row per function");
+
+/* `found` points to `table` once it is whole: the acquire in cuda_driver() pairs with the
+ * release in driver_find(). The lock guards all writing. */
+static _Atomic(const struct cuda_driver *) found;
+static struct cuda_driver table;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_refused; /* the library lacks something, and we have said so */
+
+static bool symbols_load(void *library, struct cuda_driver *driver)
+{
+	for (size_t i = 0; i < SYMBOL_COUNT; i++) {
+		const struct symbol *symbol = &symbols[i];
+		void *address = dlsym(library, symbol->name);
+
+		if (!address && symbol->older)
+			address = dlsym(library, symbol->older);
+		if (!address) {
+			log_warn("%s has no %s: its driver is too old for CUDA buffers, "
+				 "update it",
+				library_name, symbol->name);
+			return false;
+		}
+		memcpy((char *)driver + symbol->offset, &address, sizeof(address));
+	}
+	return true;
+}
+
+/* With the lock held. The handle of a good library is kept for ever, so that it stays. */
+static const struct cuda_driver *driver_find(void)
+{
+	void *library;
+
+	if (is_refused)
+		return NULL;
+	library = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
+	if (!library)
+		return NULL;
+	if (!symbols_load(library, &table)) {
+		is_refused = true;
+		dlclose(library);
+		return NULL;
+	}
+	atomic_store_explicit(&found, &table, memory_order_release);
+	return &table;
+}
+
+const struct cuda_driver *cuda_driver(void)
+{
+	const struct cuda_driver *driver = atomic_load_explicit(
+		&found, memory_order_acquire);
+
+	if (driver)
+		return driver;
+	pthread_mutex_lock(&lock);
+	driver = atomic_load_explicit(&found, memory_order_relaxed);
+	if (!driver)
+		driver = driver_find();
+	pthread_mutex_unlock(&lock);
+	return driver;
+}
+
+enum err cuda_check(cu_result result, const char *what)
+{
+	const struct cuda_driver *driver;
+	const char *name = NULL;
+
+	if (result == CU_OK)
+		return OK;
+	driver = cuda_driver();
+	if (!driver || driver->error_name(result, &name) || !name)
+		name = "an error the driver has no name for";
+	return err_set(ERR_CUDA, "%s: the CUDA driver says %s (%d)", what, name, result);
+}

@@ -1,0 +1,32 @@
+/*
+ * where.h - what an address is: the program's own memory, or a GPU's.
+ */
+#ifndef EXEC_CUDA_WHERE_H
+#define EXEC_CUDA_WHERE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "exec/cuda/driver.h"
+
+struct cuda_where {
+	bool is_device;	    /* else host memory, pinned or not, and the rest is 0 */
+	bool is_shareable;  /* the driver would let another process open it, share.h */
+	int device;	    /* its ordinal; negative: managed memory of no device */
+	cu_context context; /* NULL: of no context, as memory from cuMemCreate */
+	/* Never given twice in a process: memory freed and allocated again at the same
+	 * address has another. */
+	uint64_t buffer_id;
+	cu_ptr base; /* of the allocation; of the reserved range for cuMemCreate */
+	size_t bytes;
+};
+
+/* Managed memory counts as the device's, since kernels reach all of it. An address the
+ * driver knows nothing of is host memory, NULL too. One call of the driver, which wants
+ * no context. */
+enum err cuda_where(
+	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where);
+
+#endif
