@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "exec/cuda/moves_abi.h"
+#include "exec/cuda/share.h"
+#include "exec/cuda/where.h"
 #include "link/region.h"
 
 enum { SLOT_IDLE, SLOT_ASKED, SLOT_ANSWERED };
@@ -16,10 +18,9 @@ enum { NAP_US = 100000, PATIENCE_S = 20, KNOWN_MAX = 4096 };
 
 struct desk_slot {
 	_Atomic uint32_t state;
-	int32_t result; /* the driver's */
-	struct cu_ipc_handle handle;
-	uint64_t base, bytes, buffer; /* in the asking process */
-	uint64_t address;	      /* in rank 0's */
+	int32_t result; /* enum err */
+	struct cuda_shared shared;
+	uint64_t address; /* in rank 0's process */
 };
 
 struct desk_page {
@@ -28,10 +29,9 @@ struct desk_page {
 	struct desk_slot slots[MOVES_RANKS_MAX];
 };
 
-/* An allocation and where rank 0 sees it. */
+/* An allocation of ours and where rank 0 sees it. */
 struct known {
-	uint32_t rank;
-	uint64_t base, bytes, buffer, address;
+	uint64_t base, buffer_id, address;
 };
 
 struct desk {
@@ -42,37 +42,20 @@ struct desk {
 	cu_context context;
 	pthread_t thread; /* of the owner */
 	bool has_thread;
-	struct known *known; /* owned */
+	struct cuda_share *share;      /* owned */
+	struct known known[KNOWN_MAX]; /* the others' */
 	uint32_t known_count;
 };
-
-/* Memory of the same rank that lies where new memory is now has been freed. */
-static void forget_freed(struct desk *desk, const struct desk_slot *slot, uint32_t rank)
-{
-	for (uint32_t i = 0; i < desk->known_count;) {
-		struct known *known = &desk->known[i];
-
-		if (known->rank != rank || known->base >= slot->base + slot->bytes ||
-			slot->base >= known->base + known->bytes) {
-			i++;
-			continue;
-		}
-		desk->driver->ipc_close(known->address);
-		*known = desk->known[--desk->known_count];
-	}
-}
 
 static void slot_serve(struct desk *desk, uint32_t rank)
 {
 	struct desk_slot *slot = &desk->page->slots[rank];
+	struct cuda_shared shared = slot->shared;
 	cu_ptr address = 0;
 
-	forget_freed(desk, slot, rank);
-	slot->result = desk->driver->ipc_open(&address, slot->handle, 1);
+	shared.offset = 0;
+	slot->result = (int32_t)cuda_share_import(desk->share, rank, &shared, &address);
 	slot->address = address;
-	if (!slot->result && desk->known_count < KNOWN_MAX)
-		desk->known[desk->known_count++] = (struct known){
-			rank, slot->base, slot->bytes, slot->buffer, address};
 	atomic_store(&slot->state, SLOT_ANSWERED);
 	futex_wake(&slot->state);
 }
@@ -97,17 +80,16 @@ static enum err desk_make(
 	const struct cuda_driver *driver, uint32_t rank_count, struct desk **desk)
 {
 	struct desk *d = calloc(1, sizeof(*d));
+	enum err e;
 
-	if (d)
-		d->known = calloc(KNOWN_MAX, sizeof(*d->known));
-	if (!d || !d->known) {
-		free(d);
+	*desk = d;
+	if (!d)
 		return err_set(ERR_SYSTEM, "no memory to share device memory");
-	}
 	d->driver = driver;
 	d->rank_count = rank_count;
-	*desk = d;
-	return cuda_check(driver->context_get(&d->context), "ask for the context");
+	e = cuda_share_create(driver, &d->share);
+	return e ? e
+		 : cuda_check(driver->context_get(&d->context), "ask for the context");
 }
 
 enum err desk_open(const struct cuda_driver *driver, uint32_t rank_count,
@@ -159,15 +141,13 @@ enum err desk_join(const struct cuda_driver *driver, int pid, int fd, uint32_t r
 	return e;
 }
 
-static enum err desk_ask(struct desk *desk, const struct desk_slot *question)
+static enum err desk_ask(
+	struct desk *desk, const struct cuda_shared *shared, uint64_t *address)
 {
 	struct desk_slot *slot = &desk->page->slots[desk->rank];
 	uint64_t end = clock_ns() + PATIENCE_S * 1000000000ull;
 
-	slot->handle = question->handle;
-	slot->base = question->base;
-	slot->bytes = question->bytes;
-	slot->buffer = question->buffer;
+	slot->shared = *shared;
 	atomic_store(&slot->state, SLOT_ASKED);
 	atomic_fetch_add(&desk->page->bell, 1);
 	futex_wake(&desk->page->bell);
@@ -177,59 +157,42 @@ static enum err desk_ask(struct desk *desk, const struct desk_slot *question)
 				"rank 0 does not answer a request to map device memory");
 		futex_wait(&slot->state, SLOT_ASKED, NAP_US);
 	}
+	*address = slot->address;
 	atomic_store(&slot->state, SLOT_IDLE);
-	return cuda_check(slot->result, "map another process's device memory");
-}
-
-static enum err where_is(struct desk *desk, const void *ptr, struct desk_slot *question)
-{
-	static const int wanted[] = {
-		CU_POINTER_RANGE_START, CU_POINTER_RANGE_SIZE, CU_POINTER_BUFFER_ID};
-	size_t bytes = 0;
-	void *values[] = {&question->base, &bytes, &question->buffer};
-	enum err e = cuda_check(desk->driver->pointer_attributes(
-					3, wanted, values, (cu_ptr)(uintptr_t)ptr),
-		"look at a buffer");
-
-	question->bytes = bytes;
-	return e;
-}
-
-static struct known *find_known(struct desk *desk, const struct desk_slot *question)
-{
-	for (uint32_t i = 0; i < desk->known_count; i++)
-		if (desk->known[i].buffer == question->buffer &&
-			desk->known[i].base == question->base)
-			return &desk->known[i];
-	return NULL;
+	return slot->result
+		       ? err_set(ERR_CUDA,
+				 "rank 0 cannot map the device memory of rank %u; its "
+				 "log says why",
+				 desk->rank)
+		       : OK;
 }
 
 enum err desk_address(struct desk *desk, const void *ptr, uint64_t *address)
 {
-	struct desk_slot question = {0};
-	struct known *known;
-	enum err e = where_is(desk, ptr, &question);
+	struct cuda_where where;
+	struct cuda_shared shared;
+	struct known *known = desk->known;
+	enum err e = cuda_where(desk->driver, ptr, &where);
 
 	if (e)
 		return e;
-	known = find_known(desk, &question);
-	if (!known) {
-		if (desk->driver->ipc_get(&question.handle, (cu_ptr)(uintptr_t)ptr))
-			return err_set(ERR_ARGUMENT,
-				"the device memory at %p cannot be shared between "
-				"processes: use cudaMalloc or ncclMemAlloc (not a memory "
-				"pool, not expandable segments)",
-				ptr);
-		e = desk_ask(desk, &question);
+	while (known < desk->known + desk->known_count &&
+		(known->buffer_id != where.buffer_id || known->base != where.base))
+		known++;
+	if (known == desk->known + desk->known_count) {
+		struct known fresh = {.base = where.base, .buffer_id = where.buffer_id};
+
+		e = cuda_share_export(desk->share, ptr, 1, &shared);
+		if (!e)
+			e = desk_ask(desk, &shared, &fresh.address);
 		if (e)
 			return e;
 		if (desk->known_count == KNOWN_MAX)
 			desk->known_count = 0;
 		known = &desk->known[desk->known_count++];
-		*known = (struct known){desk->rank, question.base, question.bytes,
-			question.buffer, desk->page->slots[desk->rank].address};
+		*known = fresh;
 	}
-	*address = known->address + ((uint64_t)(uintptr_t)ptr - question.base);
+	*address = known->address + ((uint64_t)(uintptr_t)ptr - where.base);
 	return OK;
 }
 
@@ -243,12 +206,10 @@ void desk_close(struct desk *desk)
 		futex_wake(&desk->page->bell);
 		if (desk->has_thread)
 			pthread_join(desk->thread, NULL);
-		for (uint32_t i = 0; i < desk->known_count; i++)
-			desk->driver->ipc_close(desk->known[i].address);
 		region_free(desk->page);
 	} else if (desk->page) {
 		region_unmap(desk->page, sizeof(struct desk_page));
 	}
-	free(desk->known);
+	cuda_share_destroy(desk->share);
 	free(desk);
 }
