@@ -9,14 +9,14 @@
 
 #include "test.h"
 
-/* As a program that uses CUDA has it before the library looks. WEFT_FAKE_CUDA is the
- * build's folder of stand-ins: now, older (lacks what has an older name) or lacking. */
-static inline void *fake_cuda_load(const char *variant)
+/* As a program that uses CUDA has it before the library looks. The folder is one of
+ * WEFT_FAKE_CUDA: now, older (lacks what has an older name) or lacking (a function). */
+static inline void *fake_cuda_load(const char *folder)
 {
 	char path[4096];
 	void *library;
 
-	snprintf(path, sizeof(path), "%s/%s/libcuda.so.1", WEFT_FAKE_CUDA, variant);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", folder);
 	library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	TRUE(library);
 	return library;

@@ -53,7 +53,7 @@ static void test_none(void)
 
 static void test_lacking(void)
 {
-	fake_cuda_load("lacking");
+	fake_cuda_load(WEFT_FAKE_CUDA "/lacking");
 	TRUE(!cuda_driver());
 	TRUE(!cuda_driver());
 	EQ(log_count("libcuda.so.1 has no cuLaunchKernel"), 1);
@@ -71,7 +71,7 @@ static void test_older(void)
 			.flags = CU_WAIT_EQ},
 	};
 
-	fake_cuda_load("older");
+	fake_cuda_load(WEFT_FAKE_CUDA "/older");
 	driver = cuda_driver();
 	TRUE(driver);
 	EQ(driver->stream_batch_memop(NULL, 2, ops, 0), CU_OK);
@@ -93,7 +93,7 @@ static void test_now(void)
 	int version = 0;
 
 	TRUE(!cuda_driver()); /* asked too early: looks again */
-	fake_cuda_load("now");
+	fake_cuda_load(WEFT_FAKE_CUDA "/now");
 	for (int i = 0; i < THREADS; i++)
 		EQ(pthread_create(&threads[i], NULL, thread_ask, &answers[i]), 0);
 	for (int i = 0; i < THREADS; i++)

@@ -12,7 +12,7 @@ int main(void)
 	const struct cuda_driver *driver;
 	FILE *file;
 
-	fake_cuda_load("now");
+	fake_cuda_load(WEFT_FAKE_CUDA "/now");
 	driver = cuda_driver();
 	TRUE(driver);
 	TRUE(mkdtemp(folder));

@@ -177,7 +177,7 @@ int main(void)
 	cu_ptr memory[20], there;
 	struct cuda_shared shared;
 
-	library = fake_cuda_load("now");
+	library = fake_cuda_load(WEFT_FAKE_CUDA "/now");
 	driver = cuda_driver();
 	TRUE(driver);
 	EQ(driver->init(0), CU_OK);

@@ -65,7 +65,7 @@ int main(void)
 {
 	struct cuda_where where = {.bytes = 5};
 
-	library = fake_cuda_load("now");
+	library = fake_cuda_load(WEFT_FAKE_CUDA "/now");
 	driver = cuda_driver();
 	TRUE(driver);
 	EQ(cuda_where(driver, &where, &where), OK); /* CUDA has not begun */
