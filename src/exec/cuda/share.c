@@ -95,25 +95,33 @@ void cuda_share_destroy(struct cuda_share *share)
 	free(share);
 }
 
-/* Ask the driver for the handle of an allocation seen for the first time. */
+/* Ask the driver for the handle of an allocation. */
+static enum err handle_get(
+	const struct cuda_driver *driver, cu_ptr base, struct cu_ipc_handle *handle)
+{
+	cu_result result = driver->ipc_get(handle, base);
+
+	if (result != CU_INVALID_VALUE && result != CU_NOT_SUPPORTED)
+		return cuda_check(result, "sharing a buffer between processes");
+	return err_set(ERR_ARGUMENT,
+		"a buffer cannot be shared between processes: only memory of cudaMalloc "
+		"can, not managed memory, cudaMallocAsync or PyTorch's "
+		"expandable_segments (allocate with ncclMemAlloc, or turn these off)");
+}
+
+/* An allocation seen for the first time. */
 static enum err export_open(struct cuda_share *share, const struct cuda_where *where,
 	const struct entry **entry)
 {
 	struct entry *fresh = calloc(1, sizeof(*fresh));
-	cu_result result;
+	enum err e;
 
 	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to share a buffer");
-	result = share->driver->ipc_get(&fresh->handle, where->base);
-	if (result) {
+	e = handle_get(share->driver, where->base, &fresh->handle);
+	if (e) {
 		free(fresh);
-		if (result != CU_INVALID_VALUE && result != CU_NOT_SUPPORTED)
-			return cuda_check(result, "sharing a buffer between processes");
-		return err_set(ERR_ARGUMENT,
-			"a buffer cannot be shared between processes: only memory of "
-			"cudaMalloc can, not managed memory, cudaMallocAsync or "
-			"PyTorch's expandable_segments (allocate with ncclMemAlloc, or "
-			"turn these off)");
+		return e;
 	}
 	fresh->buffer_id = where->buffer_id;
 	fresh->base = where->base;
