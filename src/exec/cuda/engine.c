@@ -13,9 +13,11 @@
 enum {
 	KEPT_MAX = 64, /* lists of moves kept on the device */
 	WAVE = 264,    /* blocks that are resident together on the least GPU we know */
+	FUSED_BLOCKS = 2112,
 	BLOCK_WORK = 64 << 10, /* bytes a block should have to do */
 	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
 	FLAG_BYTES = 2 * MOVES_BLOCKS_MAX * MOVES_RANKS_MAX * 4,
+	POOL_BYTES = 1 << 20,  /* for lists of moves: nothing is allocated later */
 	FREE_WAIT = 0x3fffffff /* so far ahead that every wait is over */
 };
 
@@ -45,6 +47,11 @@ struct cuda_engine {
 	cu_ptr words_device;
 	struct kept_moves kept[KEPT_MAX];
 	uint32_t kept_count;
+	cu_ptr pool; /* the lists of moves */
+	size_t pool_used;
+	cu_stream side;	      /* of our own: copies that wait for nobody's kernels */
+	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
+	cu_stream sent_on;
 	uint32_t call;
 };
 
@@ -149,6 +156,11 @@ enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hel
 		e = words_make(made);
 	if (!e)
 		e = functions_load(made);
+	if (!e)
+		e = cuda_check(driver->mem_alloc(&made->pool, POOL_BYTES),
+			"allocate device memory");
+	if (!e)
+		e = cuda_check(driver->stream_create(&made->side, 1), "make a stream");
 	if (!e && rank == 0)
 		e = mail_make(made, hello);
 	if (e) {
@@ -260,24 +272,30 @@ static enum err moves_get(
 			*address = engine->kept[i].address;
 			return OK;
 		}
-	if (engine->kept_count == KEPT_MAX)
-		return err_set(ERR_USAGE,
-			"collectives with more than %d different roots on one GPU",
-			KEPT_MAX);
 	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
 	if (e)
 		return e;
+	if (engine->kept_count == KEPT_MAX || engine->pool_used + bytes > POOL_BYTES)
+		e = err_set(ERR_USAGE,
+			"collectives with more different roots on one GPU than are kept; "
+			"use fewer roots on a communicator");
 	kept = &engine->kept[engine->kept_count];
-	*kept = (struct kept_moves){.coll = coll, .root = root};
-	e = cuda_check(
-		driver->mem_alloc(&kept->address, bytes), "allocate device memory");
+	*kept = (struct kept_moves){
+		.coll = coll, .root = root, .address = engine->pool + engine->pool_used};
 	if (!e)
-		e = cuda_check(driver->memcpy_to_device(kept->address, moves, bytes),
+		e = cuda_check(driver->memcpy_async(kept->address,
+				       (cu_ptr)(uintptr_t)moves, bytes, engine->side),
 			"copy to the device");
+	if (!e)
+		e = cuda_check(driver->stream_synchronize(engine->side),
+			"wait for a copy to the device");
 	free(moves);
+	if (e)
+		return e;
 	*address = kept->address;
-	engine->kept_count += !e;
-	return e;
+	engine->kept_count++;
+	engine->pool_used += (bytes + 255) / 256 * 256;
+	return OK;
 }
 
 /* Everything ranks must agree on. */
@@ -316,7 +334,8 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 		.rank_count = engine->rank_count,
 		.divisor = rule.divisor,
 		.is_scaled = rule.scaled,
-		.is_resident = engine->is_resident};
+		.is_resident = engine->is_resident,
+		.is_one_device = 1};
 	if (is_vector && chunks > 1)
 		args->chunk_bytes = ((bytes + chunks - 1) / chunks + 127) / 128 * 128;
 	*mine = (struct dev_mail){.in = (uint64_t)(uintptr_t)call->in,
@@ -326,14 +345,20 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 	return e;
 }
 
+/* Resident kernels must all fit on the GPU at once; a fused one need not, and is best cut
+ * fine. */
 static unsigned blocks_for(const struct cuda_engine *engine, const struct cuda_call *call)
 {
 	size_t bytes = call->key.count * dtype_size(call->key.type);
 	size_t share = call->key.coll == COLL_ALL_REDUCE ? bytes / engine->rank_count
 							 : bytes;
 	size_t blocks = share / BLOCK_WORK + 1;
-	size_t most = WAVE / engine->rank_count;
+	size_t most = (engine->is_resident ? WAVE : FUSED_BLOCKS) / engine->rank_count;
 
+	if (getenv("X_MOST"))
+		most = (size_t)atol(getenv("X_MOST"));
+	if (getenv("X_WORK"))
+		blocks = share / (size_t)atol(getenv("X_WORK")) + 1;
 	most = most ? most : 1;
 	return (unsigned)(blocks < most ? blocks : most);
 }
@@ -380,19 +405,30 @@ static cu_ptr mail_of(const struct cuda_engine *engine, uint32_t rank, size_t of
 	return engine->mail + rank * sizeof(struct dev_mail) + offset;
 }
 
-/* The four facts of a rank's mail. */
-static uint32_t mail_write(const struct cuda_engine *engine, const struct dev_mail *mine,
-	struct cu_memop *ops)
+/* The facts of a rank's mail, as far as they are not there already: on the same stream
+ * what was written last still stands. */
+static uint32_t mail_write(struct cuda_engine *engine, const struct dev_mail *mine,
+	cu_stream stream, struct cu_memop *ops)
 {
-	uint32_t r = engine->rank;
+	const struct dev_mail *sent = engine->sent_on == stream ? &engine->sent : NULL;
+	uint32_t count = 0, r = engine->rank;
 
-	ops[0] = write_64(mail_of(engine, r, offsetof(struct dev_mail, in)), mine->in);
-	ops[1] = write_64(mail_of(engine, r, offsetof(struct dev_mail, out)), mine->out);
-	ops[2] = write_64(
-		mail_of(engine, r, offsetof(struct dev_mail, scalar)), mine->scalar);
-	ops[3] = write_64(
-		mail_of(engine, r, offsetof(struct dev_mail, sign)), mine->sign);
-	return 4;
+	if (!sent || sent->in != mine->in)
+		ops[count++] = write_64(
+			mail_of(engine, r, offsetof(struct dev_mail, in)), mine->in);
+	if (!sent || sent->out != mine->out)
+		ops[count++] = write_64(
+			mail_of(engine, r, offsetof(struct dev_mail, out)), mine->out);
+	if (!sent || sent->scalar != mine->scalar)
+		ops[count++] = write_64(
+			mail_of(engine, r, offsetof(struct dev_mail, scalar)),
+			mine->scalar);
+	if (!sent || sent->sign != mine->sign)
+		ops[count++] = write_64(
+			mail_of(engine, r, offsetof(struct dev_mail, sign)), mine->sign);
+	engine->sent = *mine;
+	engine->sent_on = stream;
+	return count;
 }
 
 static enum err batch(struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops,
@@ -415,7 +451,7 @@ static enum err follow(
 		e = desk_address(engine->desk, call->out, &mine->out);
 	if (e)
 		return e;
-	count = mail_write(engine, mine, ops);
+	count = mail_write(engine, mine, call->stream, ops);
 	ops[count++] = write_32(
 		mail_of(engine, engine->rank, offsetof(struct dev_mail, ready)),
 		engine->call);
@@ -428,7 +464,7 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
 	struct cu_memop ops[4 + MOVES_RANKS_MAX];
-	uint32_t count = mail_write(engine, mine, ops);
+	uint32_t count = mail_write(engine, mine, call->stream, ops);
 	enum err e;
 
 	for (uint32_t r = 1; r < engine->rank_count; r++)
@@ -505,8 +541,10 @@ void cuda_engine_destroy(struct cuda_engine *engine)
 	driver = engine->driver;
 	driver->context_synchronize(); /* kernels may still use what is freed below */
 	desk_close(engine->desk);
-	for (uint32_t i = 0; i < engine->kept_count; i++)
-		driver->mem_free(engine->kept[i].address);
+	if (engine->side)
+		driver->stream_destroy(engine->side);
+	if (engine->pool)
+		driver->mem_free(engine->pool);
 	if (engine->owns_mail)
 		driver->mem_free(engine->mail);
 	else if (engine->mail && !engine->is_resident)

@@ -27,48 +27,95 @@ static void count_all(struct program *const *programs, uint32_t rank_count,
 			}
 }
 
-static enum err place_copy(const struct place *from, struct dev_place *to, bool is_input)
+/* The move of `rank` that writes this place; NULL when there is none. */
+static const struct move *writer_of(
+	const struct program *program, const struct place *wanted)
 {
-	if (from->space != PLACE_IN && (from->space != PLACE_OUT || is_input))
+	for (uint32_t l = 0; l < program->lane_count; l++)
+		for (uint32_t m = 0; m < program->lanes[l].count; m++) {
+			const struct move *move = &program->lanes[l].moves[m];
+
+			for (uint32_t i = 0; i < move->output_count; i++) {
+				const struct place *place =
+					&program->places[move->output_first + i];
+
+				if (place->rank == wanted->rank &&
+					place->space == wanted->space &&
+					place->chunk == wanted->chunk)
+					return move;
+			}
+		}
+	return NULL;
+}
+
+/* What is read from OUT was copied there from IN: read it where it comes from, so that
+ * nobody waits for the copy. */
+static enum err place_read(
+	struct program *const *programs, const struct place *from, struct dev_place *to)
+{
+	const struct move *writer = NULL;
+
+	if (from->space == PLACE_OUT)
+		writer = writer_of(programs[from->rank], from);
+	if (writer && writer->input_count == 1 && !(writer->op & OP_POST))
+		from = &programs[from->rank]->places[writer->input_first];
+	if (from->space != PLACE_IN)
 		return err_set(ERR_INTERNAL,
-			"a direct schedule that reads or writes more than IN and OUT");
+			"a direct schedule that reads what another move makes");
 	*to = (struct dev_place){
 		.rank = from->rank, .space = from->space, .chunk = from->chunk};
 	return OK;
 }
 
-static enum err move_copy(const struct program *program, const struct move *move,
-	struct dev_move *to, struct dev_place *places, uint32_t *used)
+static enum err place_write(const struct place *from, struct dev_place *to)
 {
+	if (from->space != PLACE_OUT)
+		return err_set(ERR_INTERNAL, "a direct schedule that writes beside OUT");
+	*to = (struct dev_place){
+		.rank = from->rank, .space = from->space, .chunk = from->chunk};
+	return OK;
+}
+
+/* Where moves and places go. */
+struct writing {
+	struct program *const *programs;
+	struct dev_move *moves;
+	struct dev_place *places;
+	uint32_t move_count, place_count;
+};
+
+static enum err move_write(
+	struct writing *at, const struct program *program, const struct move *move)
+{
+	uint32_t *used = &at->place_count;
 	enum err e = OK;
 
-	*to = (struct dev_move){.input_first = *used,
+	at->moves[at->move_count++] = (struct dev_move){.input_first = *used,
 		.input_count = (uint16_t)move->input_count,
 		.output_first = *used + move->input_count,
 		.output_count = (uint16_t)move->output_count,
 		.count = move->count,
 		.op = move->op};
 	for (uint32_t i = 0; i < move->input_count && !e; i++)
-		e = place_copy(&program->places[move->input_first + i],
-			&places[(*used)++], true);
+		e = place_read(at->programs, &program->places[move->input_first + i],
+			&at->places[(*used)++]);
 	for (uint32_t i = 0; i < move->output_count && !e; i++)
-		e = place_copy(&program->places[move->output_first + i],
-			&places[(*used)++], false);
+		e = place_write(
+			&program->places[move->output_first + i], &at->places[(*used)++]);
 	return e;
 }
 
 static enum err moves_write(struct program *const *programs, uint32_t rank_count,
 	struct dev_moves **moves, size_t *bytes)
 {
-	uint32_t move_count, place_count, move_used = 0, place_used = 0;
+	struct writing at = {.programs = programs};
+	uint32_t move_count, place_count;
 	struct dev_moves *head;
-	struct dev_move *list;
-	struct dev_place *places;
 	enum err e = OK;
 
 	count_all(programs, rank_count, &move_count, &place_count);
-	*bytes = sizeof(*head) + move_count * sizeof(*list) +
-		 place_count * sizeof(*places);
+	*bytes = sizeof(*head) + move_count * sizeof(*at.moves) +
+		 place_count * sizeof(*at.places);
 	head = calloc(1, *bytes);
 	if (!head)
 		return err_set(ERR_SYSTEM, "no memory for a list of moves");
@@ -76,21 +123,18 @@ static enum err moves_write(struct program *const *programs, uint32_t rank_count
 		.move_count = move_count,
 		.place_count = place_count,
 		.moves_at = sizeof(*head),
-		.places_at = (uint32_t)(sizeof(*head) + move_count * sizeof(*list))};
-	list = (struct dev_move *)((char *)head + head->moves_at);
-	places = (struct dev_place *)((char *)head + head->places_at);
-	for (uint32_t r = 0; r < rank_count && !e; r++) {
-		head->first[r] = move_used;
+		.places_at = (uint32_t)(sizeof(*head) + move_count * sizeof(*at.moves))};
+	at.moves = (struct dev_move *)((char *)head + head->moves_at);
+	at.places = (struct dev_place *)((char *)head + head->places_at);
+	for (uint32_t r = 0; r < rank_count; r++) {
+		head->first[r] = at.move_count;
 		for (uint32_t l = 0; l < programs[r]->lane_count; l++)
-			for (uint32_t m = 0; m < programs[r]->lanes[l].count && !e; m++) {
-				const struct move *move = &programs[r]->lanes[l].moves[m];
-
-				if (is_work(move))
-					e = move_copy(programs[r], move,
-						&list[move_used++], places, &place_used);
-			}
+			for (uint32_t m = 0; m < programs[r]->lanes[l].count && !e; m++)
+				if (is_work(&programs[r]->lanes[l].moves[m]))
+					e = move_write(&at, programs[r],
+						&programs[r]->lanes[l].moves[m]);
 	}
-	head->first[rank_count] = move_used;
+	head->first[rank_count] = at.move_count;
 	*moves = head;
 	if (e)
 		free(head);
