@@ -64,6 +64,8 @@ struct moves_args {
 	uint32_t divisor;     /* POST divides integers by it; 0: it does nothing */
 	uint32_t is_scaled;   /* IN is multiplied by its rank's scalar when read */
 	uint32_t is_resident; /* each rank launches its own; else one launch does all */
+	uint32_t unused;
+	struct dev_mail own; /* of a resident launch: what `rank` puts into its mail */
 };
 
 /*
