@@ -42,7 +42,7 @@ struct shared {
 	struct batch batch;
 };
 
-/* Bytes of a move: what the shortest of its places has of the chunks. */
+/* What a place has of a move's chunks; a move is as long as its shortest place. */
 DEVICE uint64_t place_bytes(
 	const struct moves_args &args, const struct dev_place &place, uint32_t count)
 {
@@ -96,7 +96,7 @@ DEVICE struct dev_move move_of(const struct dev_move &mine, uint32_t from)
 	return move;
 }
 
-/* Address and length of a place, for the move in `slot` of the batch. */
+/* The address of a place, written down as number `index` of the batch. */
 DEVICE uint64_t place_decode(const struct moves_args &args, struct shared *shared,
 	const struct dev_place &place, uint32_t index)
 {

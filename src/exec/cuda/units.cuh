@@ -255,6 +255,7 @@ template <class T, fold_op OP> struct kind_fold {
 
 		if (T::WIDTH > 1 && move.any % T::WIDTH) {
 			run.count = run.split = all / T::WIDTH;
+			run.gap = 0;
 			run_units<unit_astray<T>, work<unit_astray<T>>>(run);
 			return run.count;
 		}
