@@ -51,7 +51,7 @@ lint: deps-build deps-lint
 
 # Rewrite every C file in the house layout.
 format: deps-lint
-	clang-format-14 -i $$(git ls-files '*.c' '*.h' ':!include/nccl.h')
+	clang-format-14 -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' ':!include/nccl.h')
 
 install: build
 	cmake --install build --prefix $(PREFIX)

@@ -58,21 +58,27 @@ struct moves_args {
 	uint64_t chunk_bytes; /* distance between chunks of IN and OUT */
 	uint64_t total_bytes; /* of the whole vector: chunks beyond it are short or empty
 			       */
-	uint64_t in_bytes, out_bytes; /* of one rank's IN and OUT; no move goes beyond */
-	uint32_t call;		      /* its number, from 1, wraps */
-	uint32_t rank, rank_count;    /* rank: of a resident launch */
-	uint32_t divisor;     /* POST divides integers by it; 0: it does nothing */
-	uint32_t is_scaled;   /* IN is multiplied by its rank's scalar when read */
-	uint32_t is_resident; /* each rank launches its own; else one launch does all */
-	uint32_t unused;
-	struct dev_mail own; /* of a resident launch: what `rank` puts into its mail */
+	/* of the longest IN and OUT any rank has; no move goes beyond, which is what
+	 * makes chunks at the end of a vector short or empty */
+	uint64_t in_bytes, out_bytes;
+	uint32_t call;		   /* its number, from 1, wraps */
+	uint32_t rank, rank_count; /* rank: of a resident launch */
+	uint32_t divisor;	   /* POST divides integers by it; 0: it does nothing */
+	uint32_t is_scaled;	   /* IN is multiplied by its rank's scalar when read */
+	uint32_t is_resident;	/* each rank launches its own; else one launch does all */
+	uint32_t is_one_device; /* resident: all ranks are on one device, which is quicker
+				 */
+	struct dev_mail own;	/* of a resident launch: what `rank` puts into its mail */
 };
 
 /*
  * Fused: gridDim.y is the rank count, block (x, y) works on rank y's moves.
- * Resident: gridDim.y is 1 and the moves are those of `rank`. Block b of every rank meets
- * block b of all others before the moves and after them, in
- * flags[((phase * MOVES_BLOCKS_MAX) + b) * MOVES_RANKS_MAX + rank], each set to `call`.
+ * Resident: gridDim.y is 1 and the moves are those of `rank`; ranks whose signs agree
+ * have equal grids. Ranks meet in flags[((phase * MOVES_BLOCKS_MAX) + b) *
+ * MOVES_RANKS_MAX + rank], each set to `call`. Before the moves (phase 0) all blocks wait
+ * for block 0 of every rank, which posts the rank's mail: a rank whose block 0 runs has
+ * its buffers ready. After the moves (phase 1) block b waits for block b of every rank.
+ * When signs differ only block 0 does, since the others have perhaps no partner.
  */
 
 #endif

@@ -1,0 +1,296 @@
+/*
+ * units.cuh - one thread's part of a move: load, fold, store.
+ *
+ * A unit is 16 bytes where all buffers of a move lie alike, else an element. All inputs
+ * of a unit are read before its outputs are written by the same thread, so an output may
+ * be an input.
+ */
+#ifndef EXEC_CUDA_UNITS_CUH
+#define EXEC_CUDA_UNITS_CUH
+
+#include "exec/cuda/moves.cuh"
+
+enum {
+	WIDE_BYTES = 16,
+	UNROLL = 4 /* units a thread has in flight */
+};
+
+/* How many units of a move, where they are, and who does which: unit i begins at byte
+ * i * size, and `gap` later from unit `split` on. */
+struct run {
+	const uint64_t *inputs, *outputs; /* addresses, in shared memory */
+	const uint8_t *scaled_by;
+	const uint64_t *scalars;
+	uint32_t input_count, output_count, divisor;
+	uint64_t count, split, gap;
+	uint64_t at, step; /* first unit of this thread, distance to its next */
+};
+
+/* 16 bytes of elements at an address that is a multiple of 16. */
+template <class T> struct unit_wide {
+	using word = typename T::word;
+	static constexpr int BYTES = WIDE_BYTES, WORDS = BYTES / sizeof(word);
+	word words[WORDS];
+	__device__ __forceinline__ void load(uint64_t address)
+	{
+		uint4 all = __ldcs((const uint4 *)address);
+
+		memcpy(words, &all, sizeof(all));
+	}
+	__device__ __forceinline__ void store(uint64_t address) const
+	{
+		uint4 all;
+
+		memcpy(&all, words, sizeof(all));
+		__stcs((uint4 *)address, all);
+	}
+};
+
+template <int WIDTH> struct bits_of;
+template <> struct bits_of<1> {
+	using type = uint8_t;
+};
+template <> struct bits_of<2> {
+	using type = uint16_t;
+};
+template <> struct bits_of<4> {
+	using type = uint32_t;
+};
+template <> struct bits_of<8> {
+	using type = unsigned long long;
+};
+
+/* One element at an address that is a multiple of its size. */
+template <class T> struct unit_element {
+	using word = typename T::word;
+	using bits = typename bits_of<T::WIDTH>::type;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1;
+	word words[WORDS];
+	__device__ __forceinline__ void load(uint64_t address)
+	{
+		words[0] = __ldcs((const bits *)address);
+	}
+	__device__ __forceinline__ void store(uint64_t address) const
+	{
+		__stcs((bits *)address, (bits)words[0]);
+	}
+};
+
+/* One element anywhere. */
+template <class T> struct unit_astray {
+	using word = typename T::word;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1;
+	word words[WORDS];
+	__device__ __forceinline__ void load(uint64_t address)
+	{
+		words[0] = 0;
+#pragma unroll 1
+		for (int i = 0; i < BYTES; i++)
+			words[0] |= (word)__ldcs((const uint8_t *)address + i) << 8 * i;
+	}
+	__device__ __forceinline__ void store(uint64_t address) const
+	{
+#pragma unroll 1
+		for (int i = 0; i < BYTES; i++)
+			__stcs((uint8_t *)address + i, (uint8_t)(words[0] >> 8 * i));
+	}
+};
+
+template <class T> DEVICE typename T::word splat(uint64_t scalar)
+{
+	if (T::WIDTH == 1)
+		return (typename T::word)((scalar & 0xff) * 0x01010101);
+	if (T::WIDTH == 2)
+		return (typename T::word)((scalar & 0xffff) * 0x00010001);
+	return (typename T::word)scalar;
+}
+
+/* What is folded: x op y for whole units. Only sums are scaled or divided: average and
+ * pre-multiplied sum are the operators that ask for it. */
+template <class T, fold_op OP, class Unit> struct folding {
+	static __device__ __forceinline__ void fold(Unit &x, const Unit &y)
+	{
+#pragma unroll
+		for (int i = 0; i < Unit::WORDS; i++)
+			x.words[i] = T::template fold<OP>(x.words[i], y.words[i]);
+	}
+	static __device__ __forceinline__ void scale(
+		const struct run &run, uint32_t input, Unit *units)
+	{
+		uint32_t rank = OP == FOLD_SUM ? run.scaled_by[input] : NOT_SCALED;
+		typename T::word by;
+
+		if (rank == NOT_SCALED)
+			return;
+		by = splat<T>(run.scalars[rank]);
+#pragma unroll
+		for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+			for (int i = 0; i < Unit::WORDS; i++)
+				units[u].words[i] = T::template fold<FOLD_PROD>(
+					units[u].words[i], by);
+	}
+	static __device__ __forceinline__ void divide(const struct run &run, Unit *units)
+	{
+		if constexpr (T::IS_INTEGER && OP == FOLD_SUM) {
+			if (!run.divisor)
+				return;
+#pragma unroll
+			for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+				for (int i = 0; i < Unit::WORDS; i++)
+					units[u].words[i] = T::divide(
+						units[u].words[i], run.divisor);
+		}
+	}
+};
+
+/* Nothing is. */
+template <class Unit> struct copying {
+	static __device__ __forceinline__ void fold(Unit &, const Unit &)
+	{
+	}
+	static __device__ __forceinline__ void scale(const struct run &, uint32_t, Unit *)
+	{
+	}
+	static __device__ __forceinline__ void divide(const struct run &, Unit *)
+	{
+	}
+};
+
+/* This thread's units of one move. */
+template <class Unit, class Work> DEVICE void run_units(const struct run &run)
+{
+	for (uint64_t at = run.at; at < run.count; at += UNROLL * run.step) {
+		uint64_t offset[UNROLL];
+		bool is_there[UNROLL];
+		Unit sum[UNROLL], next[UNROLL];
+
+#pragma unroll
+		for (int u = 0; u < UNROLL; u++) {
+			uint64_t i = at + u * run.step;
+
+			is_there[u] = i < run.count;
+			offset[u] = i * Unit::BYTES + (i < run.split ? 0 : run.gap);
+			sum[u] = next[u] = {};
+			if (is_there[u])
+				sum[u].load(run.inputs[0] + offset[u]);
+		}
+		Work::scale(run, 0, sum);
+#pragma unroll 1
+		for (uint32_t input = 1; input < run.input_count; input++) {
+#pragma unroll
+			for (int u = 0; u < UNROLL; u++)
+				if (is_there[u])
+					next[u].load(run.inputs[input] + offset[u]);
+			Work::scale(run, input, next);
+#pragma unroll
+			for (int u = 0; u < UNROLL; u++)
+				Work::fold(sum[u], next[u]);
+		}
+		Work::divide(run, sum);
+#pragma unroll 1
+		for (uint32_t output = 0; output < run.output_count; output++)
+#pragma unroll
+			for (int u = 0; u < UNROLL; u++)
+				if (is_there[u])
+					sum[u].store(run.outputs[output] + offset[u]);
+	}
+}
+
+/* The parts of a move that both kinds of kernel know. */
+DEVICE struct run run_make(const struct moves_args &args, const struct shared *shared,
+	const struct ready_move &move, uint32_t turn)
+{
+	const struct batch *batch = &shared->batch;
+	struct run run;
+
+	run.inputs = batch->places + move.first;
+	run.outputs = run.inputs + move.input_count;
+	run.scaled_by = batch->scaled_by + move.first;
+	run.scalars = shared->ranks.scalar;
+	run.input_count = move.input_count;
+	run.output_count = move.output_count;
+	run.divisor = move.op & OP_POST ? args.divisor : 0;
+	run.step = (uint64_t)gridDim.x * MOVES_THREADS;
+	run.at = turn;
+	return run;
+}
+
+/* Do `wide` units from byte `head` on, and then what lies before and behind them, `all`
+ * bytes in all; the last threads begin with that. */
+template <class Wide, class Small, template <class> class Work>
+DEVICE uint64_t run_parts(struct run &run, uint64_t all, uint64_t head)
+{
+	uint64_t wide = (all - head) / Wide::BYTES;
+
+	run.count = wide;
+	run.split = 0;
+	run.gap = head;
+	run_units<Wide, Work<Wide>>(run);
+	run.at = run.step - 1 - run.at;
+	run.count = (all - wide * Wide::BYTES) / Small::BYTES;
+	run.split = head / Small::BYTES;
+	run.gap = wide * Wide::BYTES;
+	run_units<Small, Work<Small>>(run);
+	return wide + run.count;
+}
+
+/* Bytes up to the next multiple of `unit`, but no more than there are. */
+DEVICE uint64_t run_head(uint64_t address, uint32_t unit, uint64_t all)
+{
+	uint64_t head = (0 - address) & (unit - 1);
+
+	return head < all ? head : all;
+}
+
+template <class T, fold_op OP> struct kind_fold {
+	template <class Unit> using work = folding<T, OP, Unit>;
+	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
+		const struct shared *shared, uint32_t slot, uint32_t turn)
+	{
+		const struct ready_move &move = shared->batch.moves[slot];
+		struct run run = run_make(args, shared, move, turn);
+		uint64_t all = move.bytes, head = all;
+
+		if (T::WIDTH > 1 && move.any % T::WIDTH) {
+			run.count = run.split = all / T::WIDTH;
+			run.gap = 0;
+			run_units<unit_astray<T>, work<unit_astray<T>>>(run);
+			return run.count;
+		}
+		if (move.apart % WIDE_BYTES == 0)
+			head = run_head(run.inputs[0], WIDE_BYTES, all);
+		return run_parts<unit_wide<T>, unit_element<T>, work>(run, all, head);
+	}
+};
+
+/* Bytes, in the largest units in which all addresses can be reached at once. */
+struct kind_copy {
+	template <class Wide>
+	static __device__ __forceinline__ uint64_t parts(struct run &run, uint64_t all)
+	{
+		uint64_t head = run_head(run.inputs[0], Wide::BYTES, all);
+
+		return run_parts<Wide, unit_element<type_uint8>, copying>(run, all, head);
+	}
+	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
+		const struct shared *shared, uint32_t slot, uint32_t turn)
+	{
+		const struct ready_move &move = shared->batch.moves[slot];
+		struct run run = run_make(args, shared, move, turn);
+
+		run.input_count = 1;
+		if (move.apart % 16 == 0)
+			return parts<unit_wide<type_uint32>>(run, move.bytes);
+		if (move.apart % 8 == 0)
+			return parts<unit_element<type_uint64>>(run, move.bytes);
+		if (move.apart % 4 == 0)
+			return parts<unit_element<type_uint32>>(run, move.bytes);
+		if (move.apart % 2 == 0)
+			return parts<unit_element<type_half>>(run, move.bytes);
+		return parts<unit_element<type_uint8>>(run, move.bytes);
+	}
+};
+
+#endif
