@@ -1,6 +1,7 @@
 #include "comm/gpu.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "comm/state.h"
@@ -74,10 +75,22 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 				      "communicator was made");
 }
 
-enum err gpu_submit(const struct comm_call *call)
+static enum err call_check(const struct comm_call *call)
 {
-	struct comm *comm = call->comm;
-	struct cuda_call work = {
+	if (call->kind != CALL_COLL)
+		return err_set(ERR_USAGE,
+			"send, recv and one-sided calls on device memory are not in this "
+			"version: use a collective, or host memory");
+	if (call->op.scalar_pointer)
+		return err_set(ERR_USAGE,
+			"a scalar in device memory is not read by this version: create "
+			"the operator with ncclScalarHostImmediate");
+	return OK;
+}
+
+static struct cuda_call call_of(const struct comm_call *call)
+{
+	return (struct cuda_call){
 		.key = {.coll = call->coll,
 			.type = call->type,
 			.root = coll_has_root(call->coll) ? call->root : 0,
@@ -87,19 +100,64 @@ enum err gpu_submit(const struct comm_call *call)
 		.in = call->in,
 		.out = call->out,
 		.stream = (cu_stream)call->gpu_stream};
-	enum err e;
+}
 
-	if (call->kind != CALL_COLL)
-		return err_set(ERR_USAGE,
-			"send, recv and one-sided calls on device memory are not in this "
-			"version: use a collective, or host memory");
-	if (call->op.scalar_pointer)
-		return err_set(ERR_USAGE,
-			"a scalar in device memory is not read by this version: create "
-			"the operator with ncclScalarHostImmediate");
-	e = cuda_engine_run(comm->gpu, &work);
+static enum err settle(const struct comm_call *call, enum err e)
+{
 	if (e)
-		comm_fail(comm, e);
+		comm_fail(call->comm, e);
+	return e;
+}
+
+/* Is an earlier call of the same communicator still to be begun or finished? */
+static bool is_behind(const struct comm_call *calls, const char *stages, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (calls[i].comm == calls[at].comm && stages[i] < 2)
+			return true;
+	return false;
+}
+
+/* One round: begin the first call of each communicator that is left, then finish these.
+ * A thread that calls for several ranks must not wait for one before all have begun. */
+static enum err submit_round(const struct comm_call *calls, char *stages, uint32_t count)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++) {
+		struct cuda_call work = call_of(&calls[i]);
+
+		if (stages[i] || is_behind(calls, stages, i))
+			continue;
+		e = settle(&calls[i], cuda_engine_begin(calls[i].comm->gpu, &work));
+		stages[i] = 1;
+	}
+	for (uint32_t i = 0; i < count && !e; i++) {
+		struct cuda_call work = call_of(&calls[i]);
+
+		if (stages[i] != 1)
+			continue;
+		e = settle(&calls[i], cuda_engine_finish(calls[i].comm->gpu, &work));
+		stages[i] = 2;
+	}
+	return e;
+}
+
+enum err gpu_submit(const struct comm_call *calls, uint32_t count)
+{
+	char *stages = calloc(count, 1); /* 1 begun, 2 finished */
+	bool is_left = true;
+	enum err e = stages ? OK : err_set(ERR_SYSTEM, "no memory for %u calls", count);
+
+	for (uint32_t i = 0; i < count && !e; i++)
+		e = call_check(&calls[i]);
+	while (!e && is_left) {
+		e = submit_round(calls, stages, count);
+		is_left = false;
+		for (uint32_t i = 0; i < count; i++)
+			is_left = is_left || stages[i] < 2;
+	}
+	free(stages);
 	return e;
 }
 

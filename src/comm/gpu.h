@@ -15,8 +15,9 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 /* Is this call's memory on the device? ERR_USAGE when it is and these ranks cannot. */
 enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *takes);
 
-/* Enqueue a call on its CUDA stream. */
-enum err gpu_submit(const struct comm_call *call);
+/* Enqueue calls on their CUDA streams: in order for each communicator, side by side for
+ * several. */
+enum err gpu_submit(const struct comm_call *calls, uint32_t count);
 
 /* What the device found wrong since. */
 enum err gpu_check(struct comm *comm);

@@ -229,17 +229,6 @@ enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *o
 	return gpu_takes(comm, in, out, on_gpu);
 }
 
-/* Calls on device memory leave first, in order; what is left is the host's. */
-static enum err submit_gpu(const struct comm_call *calls, uint32_t count)
-{
-	enum err e = OK;
-
-	for (uint32_t i = 0; i < count && !e; i++)
-		if (calls[i].on_gpu)
-			e = gpu_submit(&calls[i]);
-	return e;
-}
-
 static uint32_t count_gpu(const struct comm_call *calls, uint32_t count)
 {
 	uint32_t on_gpu = 0;
@@ -252,12 +241,11 @@ static uint32_t count_gpu(const struct comm_call *calls, uint32_t count)
 enum err comm_submit(const struct comm_call *calls, uint32_t count)
 {
 	uint32_t on_gpu = count_gpu(calls, count);
-	enum err e = on_gpu ? submit_gpu(calls, count) : OK;
 
-	if (e || on_gpu == count)
-		return e;
 	if (!on_gpu)
 		return submit_host(calls, count);
+	if (on_gpu == count)
+		return gpu_submit(calls, count);
 	return err_set(ERR_USAGE, "a group with calls on device memory and on host "
 				  "memory: make two groups");
 }

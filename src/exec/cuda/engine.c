@@ -9,12 +9,12 @@
 #include "exec/cuda/desk.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/moves.h"
+#include "exec/cuda/table.h"
 
 enum {
-	KEPT_MAX = 64, /* lists of moves kept on the device */
-	WAVE = 264,    /* blocks that are resident together on the least GPU we know */
-	FUSED_BLOCKS = 2112,
-	BLOCK_WORK = 64 << 10, /* bytes a block should have to do */
+	KEPT_MAX = 64,	       /* lists of moves kept on the device */
+	FUSED_BLOCKS = 4224,   /* of all ranks */
+	BLOCK_WORK = 32 << 10, /* bytes a block should have to do */
 	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
 	FLAG_BYTES = 2 * MOVES_BLOCKS_MAX * MOVES_RANKS_MAX * 4,
 	POOL_BYTES = 1 << 20,  /* for lists of moves: nothing is allocated later */
@@ -37,13 +37,15 @@ struct cuda_engine {
 	const struct cuda_driver *driver;
 	cu_context context;
 	uint32_t rank, rank_count;
-	bool is_resident;
+	bool is_threads; /* all ranks are threads of this process */
 	cu_module module;
 	cu_function functions[DTYPE_COUNT][4], copy;
 	cu_ptr mail, flags; /* as this process sees them */
 	bool owns_mail;
-	struct desk *desk;   /* owned; leader's way only */
-	struct words *words; /* owned, pinned */
+	struct table *table;  /* counted; threads only */
+	cu_event ready, done; /* threads only */
+	struct desk *desk;    /* owned; leader's way only */
+	struct words *words;  /* owned, pinned */
 	cu_ptr words_device;
 	struct kept_moves kept[KEPT_MAX];
 	uint32_t kept_count;
@@ -85,8 +87,10 @@ static enum err mail_make(struct cuda_engine *engine, struct cuda_hello *hello)
 			"share device memory");
 	if (!e)
 		e = desk_open(driver, engine->rank_count, &engine->desk, &fd);
-	hello->mail_address = engine->mail;
 	hello->desk_fd = (uint32_t)fd;
+	if (!e)
+		e = table_create(engine->rank_count, &engine->table);
+	hello->table = (uint64_t)(uintptr_t)engine->table;
 	return e;
 }
 
@@ -190,12 +194,26 @@ static enum err way_choose(
 				r);
 		here += hellos[r]->pid == hellos[engine->rank]->pid;
 	}
-	engine->is_resident = here == engine->rank_count;
-	if (!engine->is_resident && here > 1)
+	engine->is_threads = here == engine->rank_count;
+	if (!engine->is_threads && here > 1)
 		return err_set(ERR_USAGE,
 			"some ranks share a GPU as threads and some as processes: make "
 			"them all the one or the other");
 	return OK;
+}
+
+static enum err table_join(struct cuda_engine *engine, const struct cuda_hello *first)
+{
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = cuda_check(driver->event_create(&engine->ready, 2), "make an event");
+
+	if (!e)
+		e = cuda_check(driver->event_create(&engine->done, 2), "make an event");
+	if (engine->rank == 0)
+		return e;
+	engine->table = (struct table *)(uintptr_t)first->table;
+	table_hold(engine->table);
+	return e;
 }
 
 enum err cuda_engine_connect(
@@ -205,9 +223,9 @@ enum err cuda_engine_connect(
 
 	if (e)
 		return e;
-	if (engine->rank > 0 && engine->is_resident)
-		engine->mail = hellos[0]->mail_address;
-	else if (engine->rank > 0) {
+	if (engine->is_threads)
+		return table_join(engine, hellos[0]);
+	if (engine->rank > 0) {
 		e = cuda_check(
 			engine->driver->ipc_open(&engine->mail, hellos[0]->mail, 1),
 			"map rank 0's device memory");
@@ -222,7 +240,7 @@ enum err cuda_engine_connect(
 
 const char *cuda_engine_way(const struct cuda_engine *engine)
 {
-	return engine->is_resident ? "resident" : "leader";
+	return engine->is_threads ? "threads" : "processes";
 }
 
 bool cuda_memory_is(const void *ptr)
@@ -327,15 +345,14 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 		.abort = (void *)(uintptr_t)engine->words_device,
 		.trouble = (void *)(uintptr_t)(engine->words_device + 4),
 		.chunk_bytes = bytes,
-		.total_bytes = is_vector ? bytes : UINT64_MAX,
-		.in_bytes = UINT64_MAX,
-		.out_bytes = UINT64_MAX,
+		.total_bytes = bytes,
+		.in_bytes = is_vector ? bytes : UINT64_MAX,
+		.out_bytes = is_vector ? bytes : UINT64_MAX,
 		.rank = engine->rank,
 		.rank_count = engine->rank_count,
 		.divisor = rule.divisor,
 		.is_scaled = rule.scaled,
-		.is_resident = engine->is_resident,
-		.is_one_device = 1};
+		.is_posted = engine->is_threads};
 	if (is_vector && chunks > 1)
 		args->chunk_bytes = ((bytes + chunks - 1) / chunks + 127) / 128 * 128;
 	*mine = (struct dev_mail){.in = (uint64_t)(uintptr_t)call->in,
@@ -345,21 +362,15 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 	return e;
 }
 
-/* Resident kernels must all fit on the GPU at once; a fused one need not, and is best cut
- * fine. */
+/* Cut fine, so that no multiprocessor is left alone with the end of it. */
 static unsigned blocks_for(const struct cuda_engine *engine, const struct cuda_call *call)
 {
 	size_t bytes = call->key.count * dtype_size(call->key.type);
 	size_t share = call->key.coll == COLL_ALL_REDUCE ? bytes / engine->rank_count
 							 : bytes;
 	size_t blocks = share / BLOCK_WORK + 1;
-	size_t most = (engine->is_resident ? WAVE : FUSED_BLOCKS) / engine->rank_count;
+	size_t most = FUSED_BLOCKS / engine->rank_count;
 
-	if (getenv("X_MOST"))
-		most = (size_t)atol(getenv("X_MOST"));
-	if (getenv("X_WORK"))
-		blocks = share / (size_t)atol(getenv("X_WORK")) + 1;
-	most = most ? most : 1;
 	return (unsigned)(blocks < most ? blocks : most);
 }
 
@@ -479,19 +490,106 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 	return e ? e : batch(engine, call->stream, ops, 1);
 }
 
-enum err cuda_engine_run(struct cuda_engine *engine, const struct cuda_call *call)
+/* The last thread of a round does the work of all, on its own stream. */
+static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct table_answer *answer)
 {
-	struct moves_args args;
-	struct dev_mail mine;
-	enum err e = args_fill(engine, call, &args, &mine);
+	const struct table_entry *entries = table_entries(engine->table);
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = OK;
+
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
+		args->posts[r] = entries[r].post;
+		if (entries[r].sign != entries[engine->rank].sign) {
+			answer->culprit = r;
+			return ERR_USAGE;
+		}
+		if (entries[r].stream != call->stream)
+			e = cuda_check(driver->stream_wait_event(
+					       call->stream, entries[r].ready, 0),
+				"wait for another rank's stream");
+	}
+	if (!e)
+		e = launch(engine, call, args, engine->rank_count);
+	if (!e)
+		e = cuda_check(driver->event_record(engine->done, call->stream),
+			"record an event");
+	return e;
+}
+
+static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct dev_mail *mine)
+{
+	struct table_entry entry = {.post = {mine->in, mine->out, mine->scalar},
+		.sign = mine->sign,
+		.stream = call->stream,
+		.ready = engine->ready};
+	enum err e = cuda_check(engine->driver->event_record(engine->ready, call->stream),
+		"record an event");
 
 	if (e)
 		return e;
-	args.call = ++engine->call;
-	if (engine->is_resident) {
-		args.own = mine;
-		return launch(engine, call, &args, 1);
+	if (table_put(engine->table, engine->rank, &entry)) {
+		struct table_answer answer = {
+			.stream = call->stream, .done = engine->done};
+
+		answer.error = table_serve(engine, call, args, &answer);
+		table_served(engine->table, &answer);
 	}
+	return OK;
+}
+
+static enum err differs(uint32_t rank)
+{
+	return err_set(ERR_USAGE,
+		"rank %u called another collective, type, operator, root or count than "
+		"the others",
+		rank);
+}
+
+enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	struct table_answer answer;
+	enum err e;
+
+	if (!engine->is_threads)
+		return OK;
+	e = table_wait(engine->table, engine->rank, &engine->words->abort, &answer);
+	if (!e && answer.error == ERR_USAGE)
+		return differs(answer.culprit);
+	if (!e && answer.error)
+		return err_set(answer.error, "the rank that launches for all could not");
+	if (!e && answer.stream != call->stream)
+		e = cuda_check(
+			engine->driver->stream_wait_event(call->stream, answer.done, 0),
+			"wait for the launch");
+	return e;
+}
+
+/* A captured call would be replayed with the words of the first time. */
+static enum err capture_refuse(struct cuda_engine *engine, cu_stream stream)
+{
+	int status = 0;
+
+	if (engine->driver->stream_is_capturing(stream, &status) || !status)
+		return OK;
+	return err_set(ERR_USAGE,
+		"this version does not run under CUDA graph capture: call outside it");
+}
+
+enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	struct moves_args args;
+	struct dev_mail mine;
+	enum err e = capture_refuse(engine, call->stream);
+
+	if (!e)
+		e = args_fill(engine, call, &args, &mine);
+	if (e)
+		return e;
+	args.call = ++engine->call;
+	if (engine->is_threads)
+		return table_begin(engine, call, &args, &mine);
 	return engine->rank ? follow(engine, call, &mine)
 			    : lead(engine, call, &args, &mine);
 }
@@ -501,11 +599,7 @@ enum err cuda_engine_check(struct cuda_engine *engine)
 	uint32_t trouble = __atomic_exchange_n(
 		&engine->words->trouble, 0, __ATOMIC_ACQ_REL);
 
-	return trouble ? err_set(ERR_USAGE,
-				 "rank %u called another collective, type, operator, "
-				 "root or count than the others",
-				 trouble - 1)
-		       : OK;
+	return trouble ? differs(trouble - 1) : OK;
 }
 
 /* Let everything that waits on the device go on; the kernels see the abort word. */
@@ -518,7 +612,7 @@ void cuda_engine_abort(struct cuda_engine *engine)
 	if (!engine || !engine->words)
 		return;
 	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
-	if (engine->is_resident || !engine->mail ||
+	if (engine->is_threads || !engine->mail ||
 		engine->driver->stream_create(&stream, 1))
 		return;
 	ops[count++] = write_32(mail_of(engine, 0, offsetof(struct dev_mail, done)),
@@ -545,9 +639,14 @@ void cuda_engine_destroy(struct cuda_engine *engine)
 		driver->stream_destroy(engine->side);
 	if (engine->pool)
 		driver->mem_free(engine->pool);
+	table_release(engine->table);
+	if (engine->ready)
+		driver->event_destroy(engine->ready);
+	if (engine->done)
+		driver->event_destroy(engine->done);
 	if (engine->owns_mail)
 		driver->mem_free(engine->mail);
-	else if (engine->mail && !engine->is_resident)
+	else if (engine->mail)
 		driver->ipc_close(engine->mail);
 	if (engine->module)
 		driver->module_unload(engine->module);

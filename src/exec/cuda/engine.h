@@ -1,14 +1,14 @@
 /*
  * engine.h - runs collectives on the memory of one GPU that all ranks share.
  *
- * The direct schedule is one list of moves (moves.h). How it is run depends on where the
- * ranks live:
- *   resident  all are threads of this process: each launches a kernel for its own moves,
- *             and the kernels meet in device memory
- *   leader    they are processes: rank 0 launches one kernel for the moves of all,
- *             ordered before and after it by stream memory operations on words that all
- *             have mapped; no kernel ever waits for a kernel of another process
- * A call only enqueues. Every rank calls in the same order.
+ * The direct schedule is one list of moves (moves.h), done by one kernel for all ranks.
+ * Who launches it depends on where the ranks live:
+ *   threads    of one process meet at a table (table.h); the last to come launches, and
+ *              events order the streams of all around it
+ *   processes  rank 0 launches; streams are ordered by memory operations on words that
+ *              all have mapped, so no kernel ever waits for another process's
+ * A call only enqueues; that of a thread waits for the other threads to make theirs.
+ * Every rank calls in the same order.
  */
 #ifndef EXEC_CUDA_ENGINE_H
 #define EXEC_CUDA_ENGINE_H
@@ -27,7 +27,7 @@ struct cuda_hello {
 	uint32_t pid;
 	char uuid[16];		   /* of the device */
 	struct cu_ipc_handle mail; /* rank 0's: where calls meet */
-	uint64_t mail_address;	   /* .. in rank 0's own process */
+	uint64_t table;		   /* rank 0's: where threads meet, in its own process */
 	uint32_t desk_fd;	   /* rank 0's: where buffers are made known */
 	uint32_t unused;
 };
@@ -61,14 +61,16 @@ struct cuda_call {
 	cu_stream stream;
 };
 
-/* Enqueue. */
-enum err cuda_engine_run(struct cuda_engine *engine, const struct cuda_call *call);
+/* Enqueue, in two halves, so that one thread can begin for several ranks before it waits
+ * for any. A rank finishes a call before it begins the next. */
+enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call);
+enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call);
 
 /* What a kernel found wrong since the last time: OK, or ERR_USAGE naming the rank whose
  * call differs. */
 enum err cuda_engine_check(struct cuda_engine *engine);
 
-/* "resident" or "leader", for the log. */
+/* "threads" or "processes", for the log. */
 const char *cuda_engine_way(const struct cuda_engine *engine);
 
 #endif

@@ -104,6 +104,15 @@ DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
 	uint32_t rank = threadIdx.x;
 	bool is_other = false;
 
+	if (args.is_posted) {
+		if (rank < args.rank_count) {
+			ranks->in[rank] = args.posts[rank].in;
+			ranks->out[rank] = args.posts[rank].out;
+			ranks->scalar[rank] = args.posts[rank].scalar;
+		}
+		__syncthreads();
+		return true;
+	}
 	if (rank < args.rank_count) {
 		const struct dev_mail *mail = &args.mail[rank];
 		uint64_t ours = args.is_resident ? args.own.sign

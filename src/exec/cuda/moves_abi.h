@@ -48,6 +48,11 @@ struct dev_mail {
 	uint32_t unused[6];
 };
 
+/* The same as far as a launch carries it in its arguments. */
+struct dev_post {
+	uint64_t in, out, scalar;
+};
+
 /* Types and operators as in base/dtype.h. */
 struct moves_args {
 	const struct dev_moves *moves; /* device memory */
@@ -68,7 +73,10 @@ struct moves_args {
 	uint32_t is_resident;	/* each rank launches its own; else one launch does all */
 	uint32_t is_one_device; /* resident: all ranks are on one device, which is quicker
 				 */
-	struct dev_mail own;	/* of a resident launch: what `rank` puts into its mail */
+	uint32_t is_posted; /* fused: `posts` stand for the mail, nothing is compared */
+	uint32_t unused;
+	struct dev_mail own; /* of a resident launch: what `rank` puts into its mail */
+	struct dev_post posts[MOVES_RANKS_MAX];
 };
 
 /*
