@@ -32,9 +32,9 @@ void graph_text_head(const struct graph_job *job)
 
 	for (uint32_t i = 0; i < shown; i++)
 		printf("%s%s", i ? ", " : "", job->machines.names[i]);
-	printf(" x %" PRIu32 ": %d ranks on %d node%s", job->args.host_count,
-		cluster->rank_count, cluster->node_count,
-		cluster->node_count == 1 ? "" : "s");
+	printf(" x %" PRIu32 ": %d rank%s on %d node%s", job->args.host_count,
+		cluster->rank_count, cluster->rank_count == 1 ? "" : "s",
+		cluster->node_count, cluster->node_count == 1 ? "" : "s");
 	if (cluster->min_local_ranks == cluster->max_local_ranks)
 		printf(" of %d", cluster->max_local_ranks);
 	else
