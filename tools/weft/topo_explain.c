@@ -343,9 +343,9 @@ static enum err not_there(const struct topo_view *view, const char *name)
 
 	range_text("GPU", view->matrix->gpu_count, gpus);
 	range_text("NIC", view->matrix->nic_count, nics);
-	return err_set(ERR_USAGE,
-		"'%s' is not in %s, which has %s and %s; name one of them, or a bus id",
-		name, view->name, gpus, nics);
+	return err_set(ERR_USAGE, "'%s' is not in %s, which has %s and %s; name %s", name,
+		view->name, gpus, nics,
+		view->matrix->gpu_count ? "one of them, or a bus id" : "a machine");
 }
 
 enum err topo_explain(

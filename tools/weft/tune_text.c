@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "tune/model_log.h"
+#include "weft/graph.h"
 #include "weft/tune.h"
 #include "weft/tune_rows.h"
 
@@ -70,8 +71,8 @@ static void print_head(const struct graph_job *job)
 {
 	const struct cluster *cluster = job->decision->cluster;
 
-	printf("%s x %" PRIu32 ": %d rank%s on %d node%s, %d channels, %d for NVLS\n",
-		job->machines.names[0], job->args.host_count, cluster->rank_count,
+	graph_text_names(job);
+	printf("%d rank%s on %d node%s, %d channels, %d for NVLS\n", cluster->rank_count,
 		cluster->rank_count == 1 ? "" : "s", cluster->node_count,
 		cluster->node_count == 1 ? "" : "s", cluster->channel_count,
 		cluster->nvls_channels);
