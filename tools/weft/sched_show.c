@@ -50,8 +50,10 @@ static bool parse(struct show_args *args, int argc, char **argv)
 	*args = (struct show_args){.rank_count = 8, .rank = -1};
 	option_start();
 	while ((flag = option_next(&set, argc, argv)) != -1) {
-		if (flag == '?' || flag == ':')
-			return option_refuse(&set, flag, argv);
+		if (flag == '?' || flag == ':') {
+			option_refuse(&set, flag, argv);
+			return false;
+		}
 		if (parse_flag(args, flag))
 			continue;
 		fprintf(stderr,
