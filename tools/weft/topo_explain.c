@@ -341,6 +341,11 @@ static enum err not_there(const struct topo_view *view, const char *name)
 {
 	char gpus[RANGE_BYTES], nics[RANGE_BYTES];
 
+	if (view->matrix->gpu_count && !view->topo->counts[TOPO_GPU])
+		return err_set(ERR_USAGE,
+			"the GPUs of %s hang below NICs or nowhere, so NCCL finds no way "
+			"to them; correct the topology file",
+			view->name);
 	range_text("GPU", view->matrix->gpu_count, gpus);
 	range_text("NIC", view->matrix->nic_count, nics);
 	return err_set(ERR_USAGE, "'%s' is not in %s, which has %s and %s; name %s", name,
