@@ -233,10 +233,12 @@ static void fill_gpu(struct matrix_part *part, const struct xml_node *gpu)
 	part->number = (int)xml_int(gpu, "dev", 0);
 	snprintf(part->name, sizeof(part->name), "%s", busid ? busid : "?");
 	snprintf(part->gpu_numa, sizeof(part->gpu_numa), "N/A");
-	if (numa < 0)
+	/* Cores without a NUMA node: a machine of one, whose firmware does not number it.
+	 */
+	if (numa < 0 && !mask)
 		snprintf(part->numa, sizeof(part->numa), "N/A");
 	else
-		snprintf(part->numa, sizeof(part->numa), "%d", (int)numa);
+		snprintf(part->numa, sizeof(part->numa), "%d", numa < 0 ? 0 : (int)numa);
 	part->cpus = mask ? matrix_cpu_list(mask) : NULL;
 }
 

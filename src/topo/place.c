@@ -247,7 +247,7 @@ static uint32_t chain_find(const struct place *place, const char *busid,
 		if (!next[0] && numa[0] == '-' && place->report)
 			report_add(place->report,
 				"the firmware does not say which NUMA node devices are "
-				"near to: they hang on one CPU of unknown cores");
+				"near to: they hang on one CPU without a number");
 	}
 	return count;
 }

@@ -203,6 +203,9 @@ void seen_hwloc_cpu(hwloc_topology_t topology, const char *numa, struct seen_cpu
 
 	if (node && numa[0] != '-')
 		affinity_print(topology, node->cpuset, cpu->affinity);
+	else if (seen_hwloc_numa_count(topology) == 1)
+		affinity_print(topology, hwloc_get_root_obj(topology)->cpuset,
+			cpu->affinity); /* there is only one it can be */
 	arch_find(topology, cpu->arch);
 	/* NCCL asks the processor itself, and only an x86 one. */
 	if (strcmp(cpu->arch, "x86_64"))
