@@ -2,6 +2,25 @@
 # nvcc makes one fat binary, for the library to load when the process has a driver.
 find_program(WEFT_NVCC nvcc PATHS /usr/local/cuda/bin /opt/cuda/bin DOC "CUDA's compiler")
 
+# Can this nvcc compile, with a host compiler that it likes, what the kernels need? Asked
+# once per build folder.
+function(weft_cuda_probe)
+  if(WEFT_NVCC_PROBED STREQUAL "${WEFT_NVCC}")
+    return()
+  endif()
+  set(probe ${CMAKE_CURRENT_BINARY_DIR}/cuda_probe)
+  file(WRITE ${probe}.cu "__global__ void probe(const __grid_constant__ int x) {}\n")
+  execute_process(COMMAND ${WEFT_NVCC} -fatbin -std=c++17 --threads 0 -arch=sm_90
+      -o ${probe}.fatbin ${probe}.cu
+    RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE said)
+  if(NOT result EQUAL 0)
+    message(STATUS "${WEFT_NVCC} is of no use: ${said}")
+  endif()
+  string(COMPARE EQUAL "${result}" 0 works)
+  set(WEFT_NVCC_WORKS ${works} CACHE INTERNAL "")
+  set(WEFT_NVCC_PROBED ${WEFT_NVCC} CACHE INTERNAL "")
+endfunction()
+
 # Device code for the generations that this nvcc knows, and the lowest one's portable code
 # for all others: -gencode options.
 function(weft_cuda_targets out)
@@ -26,6 +45,9 @@ function(weft_cuda_kernels out)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.c)
   set(targets "")
   if(WEFT_NVCC)
+    weft_cuda_probe()
+  endif()
+  if(WEFT_NVCC AND WEFT_NVCC_WORKS)
     weft_cuda_targets(targets)
   endif()
   if(NOT targets)

@@ -85,8 +85,8 @@ static enum err read_machine(struct deciding *deciding, uint32_t m)
 			ERR_USAGE, "machine %u has more than %d GPUs", m, TOPO_GPUS_MAX);
 	if (wanted > machine->dev_count)
 		return err_set(ERR_USAGE,
-			"%u pods of %u GPUs do not fit machine %u, which has %u GPUs; "
-			"use fewer",
+			"%u pods of %u GPUs do not fit machine %u, which has %u; "
+			"ask for fewer",
 			deciding->pods, deciding->pod_gpus, m, machine->dev_count);
 	if (wanted)
 		machine->dev_count = wanted;

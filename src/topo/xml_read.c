@@ -46,9 +46,8 @@ static enum err check_root(
 
 	if (strcmp(name, reader->root) != 0)
 		return err_set(ERR_USAGE,
-			"%.256s:%d: the outermost element is <%.64s>, not <%.64s>; this "
-			"is "
-			"another kind of file",
+			"%.256s:%d: the outermost element is <%.64s>; give a file of "
+			"NCCL's with <%.64s>",
 			reader->name, line, name, reader->root);
 	for (; attrs[0]; attrs += 2) {
 		if (strcmp(attrs[0], "version") != 0)
@@ -56,7 +55,8 @@ static enum err check_root(
 		if (!strcmp(attrs[1], "1"))
 			return OK;
 		return err_set(ERR_USAGE,
-			"%.256s:%d: <%.64s> has version \"%.64s\"; only \"1\" is known",
+			"%.256s:%d: <%.64s> has version \"%.64s\"; only \"1\" can be "
+			"read: dump it with NCCL",
 			reader->name, line, name, attrs[1]);
 	}
 	return err_set(ERR_USAGE,

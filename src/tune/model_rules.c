@@ -124,9 +124,8 @@ static enum err list_unknown(const struct list *list, const char *kind, struct s
 	for (int i = 0; i < count && used < sizeof(known); i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
 			i ? ", " : "", names[i]);
-	return err_set(ERR_USAGE,
-		"%s has the %s '%.*s', which there is not; there are %s", list->variable,
-		kind, width, word.start, known);
+	return err_set(ERR_USAGE, "%s: there is no %s '%.*s'; there are %s",
+		list->variable, kind, width, word.start, known);
 }
 
 /* `[^]a,b` into one row of switches. */

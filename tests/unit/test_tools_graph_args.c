@@ -20,7 +20,9 @@ int main(void)
 		"--nodes two", "--mnnvl 0", "--pods 8", "--pods x1", "--pods 8x",
 		"--pods 8x0", "--pods 2x4x1", "--pods 1000x1", "--ctas 8", "--ctas 8:4",
 		"--ctas 1:65", "--ctas 0:4", "--rank -1", "--colour", "--better --json",
-		"--pods 2x4 --json", "--pods 2x4 --better", "--graph g.xml --better"};
+		"--pods 2x4 --json", "--pods 2x4 --better", "--graph g.xml --better",
+		"--pods 2x4 --dump d.xml", "--better --rank 0", "--json --rank 0",
+		"--json=1", "-n 2", "--mnnvl 2", "--nodes 4 --mnnvl 5"};
 	struct graph_args args;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -34,17 +36,20 @@ int main(void)
 	EQ(args.name_count, 2);
 	EQ(args.hosts, 2);
 	EQ_STR(args.names[1], "b.xml");
-	TRUE(parse(&args, "a.xml -n 16 --mnnvl 4 --collnet --no-nic-fusion --no-nvml-p2p "
-			  "--ctas 4:16 --json --dump d.xml --graph g.xml --rank 7"));
+	TRUE(parse(&args,
+		"a.xml --nodes 16 --mnnvl 4 --collnet --no-nic-fusion --no-nvml-p2p "
+		"--ctas 4:16 --json --dump d.xml --graph g.xml"));
 	EQ(args.name_count, 1);
 	EQ(args.hosts, 16);
 	EQ(args.mnnvl_hosts, 4);
 	TRUE(args.collnet && args.no_nic_fusion && args.no_nvml_p2p && args.json);
 	EQ(args.min_ctas, 4);
 	EQ(args.max_ctas, 16);
-	EQ(args.rank, 7);
 	EQ_STR(args.dump, "d.xml");
 	EQ_STR(args.graph, "g.xml");
+	TRUE(parse(&args, "--nodes=2 a.xml --rank 7"));
+	EQ(args.hosts, 2);
+	EQ(args.rank, 7);
 	TRUE(parse(&args, "--pods 4x2 a.xml"));
 	EQ(args.pods, 4);
 	EQ(args.gpus_per_pod, 2);

@@ -35,10 +35,17 @@ static void test_args(void)
 	EQ_STR(args.explain[1], "NIC1");
 	EQ_STR(args.svg, "a.svg");
 	TRUE(args.paths && !args.json);
-	TRUE(parse(&args, "--explain 0 1 box.xml --no-nvml-p2p --plain --json --xml o"));
+	TRUE(parse(&args, "box.xml --no-nvml-p2p --plain --json --xml o"));
 	EQ_STR(args.machine, "box.xml");
 	TRUE(args.no_nvml_p2p && args.plain && args.json && args.xml);
+	TRUE(parse(&args, "--plain -- box.xml"));
+	EQ_STR(args.machine, "box.xml");
 	TRUE(!parse(&args, "a b"));
+	TRUE(!parse(&args, "a -- b"));
+	TRUE(!parse(&args, "a --list"));
+	TRUE(!parse(&args, "a --paths --json"));
+	TRUE(!parse(&args, "a --svg - --xml -"));
+	TRUE(!parse(&args, "-x"));
 	TRUE(!parse(&args, "a --explain GPU0"));
 	TRUE(!parse(&args, "a --svg"));
 	TRUE(!parse(&args, "--wrong"));

@@ -49,7 +49,7 @@ static void taken(void)
 	TRUE(tune_args_want(&args, "Reduce"));
 	TRUE(parse("a b c"));
 	EQ(args.hosts, 3);
-	TRUE(parse("a --algo ring --proto ^LL --collnet --mnnvl 18"));
+	TRUE(parse("a --algo ring --proto ^LL --collnet --nodes 36 --mnnvl 18"));
 	EQ_STR(args.algo, "ring");
 	EQ(args.mnnvl_hosts, 18);
 	TRUE(parse("a --no-nic-fusion --no-nvml-p2p"));
@@ -63,7 +63,8 @@ static void refused(void)
 	static const char *const lines[] = {"--nodes 0 a", "--nodes x a",
 		"--nodes 99999999 a", "-n 0", "-n 2 a", "--nodes 2", "--table",
 		"--algo ring", "--no-nvml-p2p", "a --type int", "a --op xor",
-		"a --coll all", "--nonsense", "a --coll", "a --mnnvl -1"};
+		"a --coll all", "--nonsense", "a --coll", "a --mnnvl -1", "a --mnnvl 18",
+		"--type half", "a --coll alltoall", "a -d half", "a --json=2"};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (parse(lines[i])) {

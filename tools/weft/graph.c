@@ -10,33 +10,29 @@
 static void usage(FILE *file)
 {
 	fprintf(file,
-		"usage: weft graph [FILE.xml|INSTANCE]... [--nodes N] [--json] "
-		"[--rank R]\n"
-		"                  [--collnet] [--mnnvl K] [--no-nic-fusion] "
-		"[--no-nvml-p2p]\n"
-		"                  [--ctas MIN:MAX] [--graph FILE] [--dump FILE]\n"
-		"                  [--pods PxG] [--better]\n\n"
-		"Decide for N such machines what NCCL 2.30 decides, and print it as NCCL "
-		"logs it:\n"
-		"the graphs of each kind of node, the rings and trees over all ranks, "
-		"the "
-		"number\n"
-		"of channels. Without a name: for this machine. Several names take "
-		"turns.\n\n"
-		"--json            everything, with paths, model and choices, as JSON\n"
-		"--rank R          show the links of rank R\n"
-		"--collnet         as if a CollNet plugin were on every NIC\n"
-		"--mnnvl K         NVLink domains of K machines\n"
-		"--no-nic-fusion   every port of a NIC is a device of its own\n"
-		"--no-nvml-p2p     as if NVML said no to P2P, as on GeForce\n"
-		"--ctas MIN:MAX    as NCCL_MIN_CTAS and NCCL_MAX_CTAS\n"
-		"--graph FILE      take graphs from FILE, as NCCL_GRAPH_FILE\n"
-		"--dump FILE       write the graphs of rank 0's node, as "
+		"usage: weft graph [MACHINE]... [OPTIONS]\n\n"
+		"What NCCL 2.30 decides for these machines, as NCCL logs it: the graphs "
+		"of\n"
+		"each kind of node, the rings and trees over all ranks, the number of\n"
+		"channels. MACHINE is an NCCL topology file, a name (weft topo --list), "
+		"or\n"
+		"nothing for this machine.\n\n"
+		"  --nodes N         so many machines; several names take turns\n"
+		"  --json            everything, with paths, model and choices, as JSON\n"
+		"  --rank R          show the links of rank R\n"
+		"  --collnet         as if a CollNet plugin were on every NIC\n"
+		"  --mnnvl K         NVLink domains of K machines\n"
+		"  --no-nic-fusion   every port of a NIC is a device of its own\n"
+		"  --no-nvml-p2p     as if NVML said no to P2P, as on GeForce\n"
+		"  --ctas MIN:MAX    as NCCL_MIN_CTAS and NCCL_MAX_CTAS\n"
+		"  --graph FILE      take graphs from FILE, as NCCL_GRAPH_FILE\n"
+		"  --dump FILE       write the graphs of rank 0's node, as "
 		"NCCL_GRAPH_DUMP_FILE\n"
-		"--pods PxG        what it costs to run each machine as P pods of G "
+		"  --pods PxG        what it costs to run each machine as P pods of G "
 		"GPUs\n"
-		"--better          search with a far larger budget: is there a better "
+		"  --better          search with a far larger budget: is there a better "
 		"graph?\n\n"
+		"NCCL_ALGO, NCCL_P2P_LEVEL and the like count as for a job.\n\n"
 		"example: weft graph dgx-h100 --nodes 2\n"
 		"example: weft graph p5.48xlarge --pods 8x1\n");
 }
@@ -109,8 +105,10 @@ int command_graph(int argc, char **argv)
 	if (!graph_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
 	graph_job_init(&job);
+	e = graph_job_environment(&job);
 	apply(&args, &job);
-	e = graph_job_load(&job, args.name_count, args.names);
+	if (!e)
+		e = graph_job_load(&job, args.name_count, args.names);
 	if (!e)
 		e = answer(&args, &job);
 	graph_job_fini(&job);

@@ -8,6 +8,9 @@
 #include "weft/graph_args.h"
 #include "weft/graph_job.h"
 
+/* "dgx-h100 x 2: " */
+void graph_text_names(const struct graph_job *job);
+
 /* "dgx-h100 x 2: 16 ranks on 2 nodes, 8 GPUs each" */
 void graph_text_head(const struct graph_job *job);
 

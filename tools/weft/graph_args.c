@@ -1,20 +1,20 @@
 #include "weft/graph_args.h"
 
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/units.h"
+#include "weft/option.h"
 
 enum { CTAS_MAX = 64, PODS_MAX = 128, PAIR_BYTES = 32 };
 
 enum flag {
-	FLAG_NODES = 'n',
-	FLAG_RANK = 'r',
-	FLAG_JSON = 'j',
-	FLAG_COLLNET = 256,
+	FLAG_NODES = OPTION_LONG,
+	FLAG_RANK,
+	FLAG_JSON,
+	FLAG_COLLNET,
 	FLAG_MNNVL,
 	FLAG_NO_FUSION,
 	FLAG_NO_P2P,
@@ -56,7 +56,7 @@ static bool count(uint32_t *value, const char *flag)
 	int64_t number;
 
 	if (!units_int(optarg, 1, GRAPH_HOSTS_MAX, &number))
-		return refuse(flag, "give a number of hosts from 1 to 65536");
+		return refuse(flag, "give a number of machines from 1 to 65536");
 	*value = (uint32_t)number;
 	return true;
 }
@@ -70,7 +70,7 @@ static bool parse_value(struct graph_args *args, int flag)
 		return count(&args->mnnvl_hosts, "--mnnvl");
 	case FLAG_RANK:
 		return units_int(optarg, 0, INT32_MAX, &args->rank) ||
-		       refuse("--rank", "give a rank");
+		       refuse("--rank", "give a rank, such as 0");
 	case FLAG_PODS:
 		return pair('x', PODS_MAX, &args->pods, &args->gpus_per_pod) ||
 		       refuse("--pods",
@@ -85,7 +85,7 @@ static bool parse_value(struct graph_args *args, int flag)
 	case FLAG_GRAPH:
 		args->graph = optarg;
 		return true;
-	default: /* getopt has said what is wrong */
+	default:
 		return false;
 	}
 }
@@ -113,50 +113,67 @@ static bool parse_flag(struct graph_args *args, int flag)
 	}
 }
 
-/* What makes no sense together. */
-static bool agrees(const struct graph_args *args)
+/* What makes no sense together: the sentence, or NULL. */
+static const char *clash(const struct graph_args *args)
 {
 	if (args->better && args->json)
-		fprintf(stderr, "weft graph: --better has no JSON form\n");
-	else if (args->pods && (args->better || args->json))
-		fprintf(stderr, "weft graph: --pods prints a table of its own; leave "
-				"--better and --json away\n");
-	else if (args->better && args->graph)
-		fprintf(stderr, "weft graph: with --graph nothing is searched, so "
-				"nothing better is found\n");
-	else
-		return true;
-	return false;
+		return "--better has no JSON form; leave out --json";
+	if (args->pods && (args->better || args->json))
+		return "--pods prints a table of its own; leave out --better and --json";
+	if (args->better && args->graph)
+		return "with --graph nothing is searched, so nothing better can be "
+		       "found; "
+		       "leave one out";
+	if ((args->pods || args->better) && (args->dump || args->rank >= 0))
+		return "--pods and --better print only what they compare; leave out "
+		       "--dump "
+		       "and --rank";
+	if (args->json && args->rank >= 0)
+		return "--json has all ranks; leave out --rank";
+	if (args->mnnvl_hosts > args->hosts)
+		return "--mnnvl asks for more machines in an NVLink domain than there "
+		       "are; "
+		       "raise --nodes";
+	return NULL;
 }
+
+static const struct option options[] = {
+	{"nodes", required_argument, 0, FLAG_NODES},
+	{"json", no_argument, 0, FLAG_JSON},
+	{"rank", required_argument, 0, FLAG_RANK},
+	{"collnet", no_argument, 0, FLAG_COLLNET},
+	{"mnnvl", required_argument, 0, FLAG_MNNVL},
+	{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
+	{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
+	{"ctas", required_argument, 0, FLAG_CTAS},
+	{"graph", required_argument, 0, FLAG_GRAPH},
+	{"dump", required_argument, 0, FLAG_DUMP},
+	{"pods", required_argument, 0, FLAG_PODS},
+	{"better", no_argument, 0, FLAG_BETTER},
+	{0, 0, 0, 0},
+};
+
+static const struct option_set set = {"graph", ":", options};
 
 bool graph_args_parse(struct graph_args *args, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"nodes", required_argument, 0, FLAG_NODES},
-		{"rank", required_argument, 0, FLAG_RANK},
-		{"json", no_argument, 0, FLAG_JSON},
-		{"collnet", no_argument, 0, FLAG_COLLNET},
-		{"mnnvl", required_argument, 0, FLAG_MNNVL},
-		{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
-		{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
-		{"pods", required_argument, 0, FLAG_PODS},
-		{"better", no_argument, 0, FLAG_BETTER},
-		{"dump", required_argument, 0, FLAG_DUMP},
-		{"graph", required_argument, 0, FLAG_GRAPH},
-		{"ctas", required_argument, 0, FLAG_CTAS},
-		{0, 0, 0, 0},
-	};
+	const char *wrong;
 	int flag;
 
 	*args = (struct graph_args){.rank = -1};
-	optind =
-		0; /* a fresh start for GNU getopt, which then sorts names behind flags */
-	while ((flag = getopt_long(argc, argv, "n:r:j", options, NULL)) != -1)
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
+		if (flag == '?' || flag == ':')
+			return option_refuse(&set, flag, argv);
 		if (!parse_flag(args, flag))
 			return false;
+	}
 	args->names = argv + optind;
 	args->name_count = argc - optind;
 	if (!args->hosts)
 		args->hosts = args->name_count > 1 ? (uint32_t)args->name_count : 1;
-	return agrees(args);
+	wrong = clash(args);
+	if (wrong)
+		fprintf(stderr, "weft graph: %s\n", wrong);
+	return !wrong;
 }

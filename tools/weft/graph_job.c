@@ -11,7 +11,15 @@ void graph_job_init(struct graph_job *job)
 {
 	*job = (struct graph_job){0};
 	topo_rules_default(&job->args.rules);
+	model_rules_default(&job->rules);
 	job->args.host_count = 1;
+}
+
+enum err graph_job_environment(struct graph_job *job)
+{
+	enum err e = topo_rules_read(&job->args.rules);
+
+	return e ? e : model_rules_read(&job->rules);
 }
 
 static char *join_names(int count, char **names)
@@ -51,6 +59,24 @@ static bool has_multicast(struct xml_node *tree)
 	return gpu != NULL;
 }
 
+/* Only machines whose GPUs are on switches can share their NVLinks. */
+static enum err check_machine(const struct graph_job *job, uint32_t i)
+{
+	struct xml_node *gpu = xml_find(job->machines.trees[i], "gpu", NULL);
+
+	if (!gpu)
+		return err_set(ERR_USAGE,
+			"machine '%s' has no GPU that can be seen; name a topology file "
+			"or an instance type such as dgx-h100",
+			job->machines.names[i]);
+	if (job->args.mnnvl_hosts > 1 && !is_on_switch(gpu))
+		return err_set(ERR_USAGE,
+			"machine '%s' has no NVSwitch, so its NVLinks reach no other "
+			"machine; leave out --mnnvl",
+			job->machines.names[i]);
+	return OK;
+}
+
 enum err graph_job_load(struct graph_job *job, int count, char **names)
 {
 	enum err e = machines_load(count, names, &job->machines);
@@ -60,16 +86,13 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 	job->xml = count ? join_names(count, names) : strdup("this");
 	if (!job->xml)
 		return err_set(ERR_SYSTEM, "no memory for the names of the machines");
-	for (uint32_t i = 0; i < job->machines.count; i++)
-		if (!xml_find(job->machines.trees[i], "gpu", NULL))
-			return err_set(ERR_USAGE,
-				"machine '%s' has no GPU that can be seen; name a "
-				"topology "
-				"file or an instance type such as dgx-h100",
-				job->machines.names[i]);
+	for (uint32_t i = 0; !e && i < job->machines.count; i++)
+		e = check_machine(job, i);
+	if (e)
+		return e;
 	if (job->machines.is_p2p_refused)
 		job->args.rules.nvml_p2p_ok = false;
-	job->args.has_multicast = true;
+	job->args.has_multicast = job->rules.nvls_enable != 0;
 	for (uint32_t i = 0; i < job->machines.count; i++)
 		if (!has_multicast(job->machines.trees[i]))
 			job->args.has_multicast = false;
@@ -78,7 +101,6 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 
 enum err graph_job_run(struct graph_job *job)
 {
-	struct model_rules rules;
 	enum err e;
 
 	decision_free(job->decision);
@@ -89,8 +111,7 @@ enum err graph_job_run(struct graph_job *job)
 	if (e)
 		return e;
 	assert(job->decision);
-	model_rules_default(&rules);
-	return model_make(job->decision->cluster, &rules, &job->model);
+	return model_make(job->decision->cluster, &job->rules, &job->model);
 }
 
 void graph_job_fini(struct graph_job *job)

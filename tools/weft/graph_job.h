@@ -17,14 +17,20 @@ struct graph_job {
 	char *xml;		   /* owned; the names as they were given, with commas */
 	struct decide_args args;   /* machines are filled in by graph_job_run() */
 	struct decision *decision; /* owned; NULL before graph_job_run() */
+	struct model_rules rules;  /* for the model */
 	struct model model;
 };
 
 /* One host, and the rules as if the environment were empty. */
 void graph_job_init(struct graph_job *job);
 
+/* The rules that the environment asks for instead, before options change them. ERR_USAGE
+ * names the variable. */
+enum err graph_job_environment(struct graph_job *job);
+
 /* Read the machines. Multicast is assumed where every one has SM90 or newer GPUs on an
- * NVSwitch. */
+ * NVSwitch, and the rules do not forbid NVLS. ERR_USAGE where one has no GPU, or no
+ * NVSwitch and an NVLink domain of several machines is asked for. */
 enum err graph_job_load(struct graph_job *job, int count, char **names);
 
 /* Decide and model; again: anew. */

@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "weft/graph.h"
 
-enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 28 };
+enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 34 };
 
 /* How a ring's neighbours reach each other. */
 struct reach {

@@ -23,17 +23,24 @@ const char *graph_title(enum graph_id id)
 	return names[id];
 }
 
-void graph_text_head(const struct graph_job *job)
+void graph_text_names(const struct graph_job *job)
 {
-	const struct cluster *cluster = job->decision->cluster;
 	uint32_t shown = job->machines.count < job->args.host_count
 				 ? job->machines.count
 				 : job->args.host_count;
 
 	for (uint32_t i = 0; i < shown; i++)
 		printf("%s%s", i ? ", " : "", job->machines.names[i]);
-	printf(" x %" PRIu32 ": %d ranks on %d node%s", job->args.host_count,
-		cluster->rank_count, cluster->node_count,
+	printf(" x %" PRIu32 ": ", job->args.host_count);
+}
+
+void graph_text_head(const struct graph_job *job)
+{
+	const struct cluster *cluster = job->decision->cluster;
+
+	graph_text_names(job);
+	printf("%d rank%s on %d node%s", cluster->rank_count,
+		cluster->rank_count == 1 ? "" : "s", cluster->node_count,
 		cluster->node_count == 1 ? "" : "s");
 	if (cluster->min_local_ranks == cluster->max_local_ranks)
 		printf(" of %d", cluster->max_local_ranks);

@@ -150,10 +150,14 @@ int command_info(int argc, char **argv)
 	hwloc_topology_t topology;
 	struct machine machine;
 
-	if (argc > 1) {
-		bool help = command_wants_help(argc, argv);
+	if (command_wants_help(argc, argv)) {
 		usage();
-		return help ? EXIT_GOOD : EXIT_USAGE;
+		return EXIT_GOOD;
+	}
+	if (argc > 1) {
+		fprintf(stderr, "weft info: it takes no arguments; leave out '%s'\n",
+			argv[1]);
+		return EXIT_USAGE;
 	}
 	machine_read(&machine);
 	print_summary(&machine);

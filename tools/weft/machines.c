@@ -91,7 +91,7 @@ static enum err load_this(struct machines *out)
 		return err_set(ERR_SYSTEM, "no memory for a look at this machine");
 	e = machine_tree(&out->trees[out->count], report);
 	for (uint32_t i = 0; !e && i < report->sentence_count; i++)
-		fprintf(stderr, "note: %s\n", report->sentences[i]);
+		fprintf(stderr, "weft: %s\n", report->sentences[i]);
 	if (!e && report->p2p_known && !report->p2p_ok)
 		out->is_p2p_refused = true;
 	free(report);
@@ -111,11 +111,12 @@ static enum err load_tree(const char *name, struct machines *out)
 	guess(name, likely);
 	if (likely[0])
 		return err_set(ERR_USAGE,
-			"%s is neither a file nor an instance type; is it one of %s?",
+			"'%s' is neither a file nor a machine known by name; is it one "
+			"of %s?",
 			name, likely);
 	return err_set(ERR_USAGE,
-		"%s is neither a file nor an instance type; give an NCCL topology file, "
-		"or a name such as p5.48xlarge or dgx-h100",
+		"'%s' is neither a file nor a machine known by name; give an NCCL "
+		"topology file, or a name such as dgx-h100 (weft topo --list)",
 		name);
 }
 

@@ -24,7 +24,7 @@ static const struct {
 	{"tune", command_tune,
 		"which algorithm and protocol each size gets, and its time"},
 	{"version", command_version, "versions of weft and of the NCCL interface"},
-	{"help", command_help, "this list"},
+	{"help", command_help, "this list; with a command, what its --help says"},
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -45,19 +45,42 @@ static void print_commands(FILE *file)
 	fprintf(file, "\nweft COMMAND --help says more, with an example.\n");
 }
 
+static int no_command(const char *name)
+{
+	fprintf(stderr, "weft: there is no command '%s'; there are", name);
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		fprintf(stderr, " %s", commands[i].name);
+	fprintf(stderr, "\n");
+	return EXIT_USAGE;
+}
+
+/* weft help graph is weft graph --help. */
 static int command_help(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
-	print_commands(stdout);
-	return EXIT_GOOD;
+	char *asked[] = {argc > 1 ? argv[1] : NULL, (char[]){"--help"}, NULL};
+
+	if (argc < 2 || asked[0][0] == '-' || !strcmp(asked[0], "help")) {
+		print_commands(stdout);
+		return EXIT_GOOD;
+	}
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		if (!strcmp(asked[0], commands[i].name))
+			return commands[i].function(2, asked);
+	return no_command(asked[0]);
 }
 
 static int command_version(int argc, char **argv)
 {
 	if (command_wants_help(argc, argv)) {
-		printf("usage: weft version\n\nexample: weft version\n");
+		printf("usage: weft version\n\nThe versions of Weft and of the NCCL "
+		       "interface.\n\n"
+		       "example: weft version\n");
 		return EXIT_GOOD;
+	}
+	if (argc > 1) {
+		fprintf(stderr, "weft version: it takes no arguments; leave out '%s'\n",
+			argv[1]);
+		return EXIT_USAGE;
 	}
 	printf("weft %s, NCCL interface %d.%d.%d\n", WEFT_VERSION, NCCL_MAJOR, NCCL_MINOR,
 		NCCL_PATCH);
@@ -71,13 +94,11 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return command_help(argc, argv);
+		return command_help(1, argv);
 	if (!strcmp(argv[1], "--version"))
 		return command_version(1, argv);
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].function(argc - 1, argv + 1);
-	fprintf(stderr, "weft: there is no command '%s'; weft help lists them\n",
-		argv[1]);
-	return EXIT_USAGE;
+	return no_command(argv[1]);
 }

@@ -59,7 +59,7 @@ static void print_row(enum param id)
 		snprintf(fallback, sizeof(fallback), "%s",
 			info->text_fallback ? info->text_fallback : "unset");
 	}
-	printf("%c %-28s %-20s %-20s %-12s %s\n", strcmp(value, fallback) ? '*' : ' ',
+	printf("%c %-28s %-20s %-20s %-14s %s\n", strcmp(value, fallback) ? '*' : ' ',
 		info->name, value, fallback, range, info->meaning);
 }
 
@@ -76,16 +76,24 @@ int command_params(int argc, char **argv)
 			"weft params: one name at most; see weft params --help\n");
 		return EXIT_USAGE;
 	}
+	if (argc == 2 && argv[1][0] == '-') {
+		fprintf(stderr, "weft params: there is no option %s; there is --help\n",
+			argv[1]);
+		return EXIT_USAGE;
+	}
 	for (int id = 0; id < PARAM_COUNT; id++) {
 		if (argc == 2 && !strcasestr(param_info((enum param)id)->name, argv[1]))
 			continue;
 		if (!shown++)
-			printf("  %-28s %-20s %-20s %-12s %s\n", "name", "value",
+			printf("  %-28s %-20s %-20s %-14s %s\n", "name", "value",
 				"default", "range", "meaning");
 		print_row((enum param)id);
 	}
 	if (shown)
 		return EXIT_GOOD;
-	fprintf(stderr, "weft params: no variable has '%s' in its name\n", argv[1]);
+	fprintf(stderr,
+		"weft params: no variable has '%s' in its name; weft params "
+		"lists them all\n",
+		argv[1]);
 	return EXIT_WRONG;
 }

@@ -95,6 +95,11 @@ int command_sched(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof(actions) / sizeof(actions[0]); i++)
 		if (!strcmp(argv[1], actions[i].name))
 			return actions[i].function(argc - 1, argv + 1);
-	usage(stderr);
+	if (argc < 2)
+		usage(stderr);
+	else
+		fprintf(stderr,
+			"weft sched: there is no '%s'; there are list show check time\n",
+			argv[1]);
 	return EXIT_USAGE;
 }

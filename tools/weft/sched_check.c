@@ -1,10 +1,10 @@
 /* weft sched check - prove schedules: all, of one collective, or one. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "common/units.h"
 #include "sched/check.h"
 #include "weft/command.h"
+#include "weft/option.h"
 #include "weft/sched.h"
 
 enum { DEPTH_MAX = 8, RANKS_DEFAULT = 16, RANKS_MAX = 1024 };
@@ -16,14 +16,16 @@ struct check_job {
 
 static bool parse(struct check_job *job, int argc, char **argv)
 {
+	static const struct option options[] = {{0, 0, 0, 0}};
+	static const struct option_set set = {"sched check", ":n:", options};
 	int64_t ranks;
 	int flag;
 
 	*job = (struct check_job){.first = 1, .last = RANKS_DEFAULT};
-	optind = 0;
-	while ((flag = getopt(argc, argv, "n:")) != -1) {
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
 		if (flag != 'n')
-			return false;
+			return option_refuse(&set, flag, argv);
 		if (!units_int(optarg, 1, RANKS_MAX, &ranks)) {
 			fprintf(stderr,
 				"weft sched check: -n '%s': give a number from 1 to %d\n",
@@ -41,10 +43,8 @@ static bool parse(struct check_job *job, int argc, char **argv)
 	job->name = optind + 1 < argc ? argv[optind + 1] : NULL;
 	if (job->name)
 		return sched_find(job->coll, job->name) != NULL;
-	if (job->coll && coll_find(job->coll) == COLL_COUNT) {
-		fprintf(stderr, "weft sched check: no collective '%s'\n", job->coll);
-		return false;
-	}
+	if (job->coll && coll_find(job->coll) == COLL_COUNT)
+		return sched_find(job->coll, "") != NULL; /* says which there are */
 	return true;
 }
 

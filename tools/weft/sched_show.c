@@ -1,11 +1,11 @@
 /* weft sched show - a schedule as text, for one rank or all. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/units.h"
 #include "sched/text.h"
 #include "weft/command.h"
+#include "weft/option.h"
 #include "weft/sched.h"
 
 enum { DEPTH = 4, RANKS_MAX = 1 << 16 };
@@ -44,16 +44,21 @@ static bool parse(struct show_args *args, int argc, char **argv)
 		{"lowered", required_argument, 0, 'l'},
 		{0, 0, 0, 0},
 	};
+	static const struct option_set set = {"sched show", ":n:", options};
 	int flag;
 
 	*args = (struct show_args){.rank_count = 8, .rank = -1};
-	optind = 0;
-	while ((flag = getopt_long(argc, argv, "n:", options, NULL)) != -1) {
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
+		if (flag == '?' || flag == ':') {
+			option_refuse(&set, flag, argv);
+			return false;
+		}
 		if (parse_flag(args, flag))
 			continue;
-		if (flag != '?')
-			fprintf(stderr, "weft sched show: '%s' is no value here\n",
-				optarg);
+		fprintf(stderr,
+			"weft sched show: '%s' is no value here; see weft sched --help\n",
+			optarg);
 		return false;
 	}
 	if (argc - optind != 2) {

@@ -1,10 +1,10 @@
 #include "weft/time_args.h"
 
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "common/units.h"
+#include "weft/option.h"
 
 enum { RANKS_MAX = 1 << 16 };
 
@@ -38,7 +38,7 @@ static bool parse_flag(struct time_args *args, int flag)
 	case 's':
 		return units_size(optarg, &args->bytes) ||
 		       refuse("--size", "give bytes such as 8, 64K or 1M");
-	default: /* getopt has said what is wrong */
+	default:
 		return false;
 	}
 }
@@ -53,15 +53,18 @@ bool time_args_parse(struct time_args *args, int argc, char **argv)
 		{"size", required_argument, 0, 's'},
 		{0, 0, 0, 0},
 	};
+	static const struct option_set set = {"sched time", ":n:", options};
 	int flag;
 
 	*args = (struct time_args){
 		.rank_count = 8, .bytes = 1 << 20, .latency_s = 1e-6, .bandwidth = 10e9};
-	optind =
-		0; /* a fresh start for GNU getopt, which then sorts names behind flags */
-	while ((flag = getopt_long(argc, argv, "n:", options, NULL)) != -1)
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
+		if (flag == '?' || flag == ':')
+			return option_refuse(&set, flag, argv);
 		if (!parse_flag(args, flag))
 			return false;
+	}
 	if (argc - optind != 2) {
 		fprintf(stderr,
 			"weft sched time: give a collective and a schedule, such as "
@@ -69,8 +72,9 @@ bool time_args_parse(struct time_args *args, int argc, char **argv)
 		return false;
 	}
 	if (args->root >= args->rank_count) {
-		fprintf(stderr, "weft sched time: root %u of %u ranks\n", args->root,
-			args->rank_count);
+		fprintf(stderr,
+			"weft sched time: root %u of %u ranks; the last one is %u\n",
+			args->root, args->rank_count, args->rank_count - 1);
 		return false;
 	}
 	args->coll = argv[optind];

@@ -12,20 +12,21 @@ static void usage(void)
 	printf("usage: weft topo [MACHINE] [OPTIONS]\n\n"
 	       "Without options: the table of nvidia-smi topo -m. MACHINE is an NCCL "
 	       "topology\n"
-	       "file, an instance type, or nothing for this machine.\n\n"
-	       "  --paths         NCCL's path types, bandwidths and hops, and its log "
+	       "file, a name (weft topo --list), or nothing for this machine.\n\n"
+	       "  --paths           NCCL's path types, bandwidths and hops, and its log "
 	       "lines\n"
-	       "  --explain A B   the way between two parts, the rule, what would change "
+	       "  --explain A B     the way between two parts, the rule, what would "
+	       "change "
 	       "it\n"
-	       "                  (GPU0, NIC1, mlx5_0 or a bus id)\n"
-	       "  --svg FILE      a picture of the machine\n"
-	       "  --json          everything as JSON\n"
-	       "  --xml FILE      the tree as an NCCL topology file\n"
-	       "  --plain         the table without the escapes around its header\n"
-	       "  --no-nvml-p2p   as if NVML said no to P2P, as on GeForce\n"
-	       "  --list          the machines known by name\n\n"
+	       "                    (GPU0, NIC1, mlx5_0 or a bus id)\n"
+	       "  --svg FILE        a picture of the machine; - is standard output\n"
+	       "  --json            everything as JSON\n"
+	       "  --xml FILE        the tree as an NCCL topology file; - likewise\n"
+	       "  --plain           the table without the escapes around its header\n"
+	       "  --no-nvml-p2p     as if NVML said no to P2P, as on GeForce\n"
+	       "  --list            the machines known by name\n\n"
 	       "NCCL_P2P_LEVEL, NCCL_NET_GDR_LEVEL and the like count as for a job.\n\n"
-	       "example: weft topo dgx-h100.xml --explain GPU0 mlx5_1\n");
+	       "example: weft topo dgx-h100 --explain GPU0 mlx5_1\n");
 }
 
 static enum err write_svg(const struct topo_view *view, const char *path)
@@ -39,12 +40,14 @@ static enum err write_svg(const struct topo_view *view, const char *path)
 	file = strcmp(path, "-") ? fopen(path, "w") : stdout;
 	if (!file) {
 		topo_free(whole);
-		return err_set(ERR_SYSTEM, "%s cannot be written: %m", path);
+		return err_set(
+			ERR_SYSTEM, "cannot write %s: %m; choose another place", path);
 	}
 	e = topo_svg(file, whole, view->name);
 	topo_free(whole);
 	if (file != stdout && fclose(file) && !e)
-		return err_set(ERR_SYSTEM, "%s cannot be written: %m", path);
+		return err_set(
+			ERR_SYSTEM, "cannot write %s: %m; is the disk full?", path);
 	return e;
 }
 
@@ -59,8 +62,7 @@ static enum err answer(const struct topo_view *view, const struct topo_args *arg
 			matrix_print(stdout, view->matrix, !args->plain);
 		else
 			printf("no GPU and no NIC on PCIe: there is nothing to make a "
-			       "table "
-			       "of\n");
+			       "table of; name a machine (weft topo --list)\n");
 		fflush(stdout);
 		topo_view_notes(view, stderr, "weft topo: ");
 	}
@@ -73,7 +75,8 @@ static enum err answer(const struct topo_view *view, const struct topo_args *arg
 	if (!e && args->svg)
 		e = write_svg(view, args->svg);
 	if (!e && args->xml)
-		e = xml_write(args->xml, view->tree);
+		e = strcmp(args->xml, "-") ? xml_write(args->xml, view->tree)
+					   : xml_print(stdout, view->tree);
 	return e;
 }
 

@@ -1,11 +1,11 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "weft/option.h"
 #include "weft/topo.h"
 
 enum {
-	FLAG_PATHS = 1000,
+	FLAG_PATHS = OPTION_LONG,
 	FLAG_EXPLAIN,
 	FLAG_SVG,
 	FLAG_JSON,
@@ -27,13 +27,16 @@ static const struct option options[] = {
 	{0, 0, 0, 0},
 };
 
+/* In order ("-"), so that what follows --explain is still where it was. */
+static const struct option_set set = {"topo", "-:", options};
+
 /* --explain takes two words; getopt knows of one. */
 static bool take_second(struct topo_args *args, int argc, char **argv)
 {
 	args->explain[0] = optarg;
 	if (optind >= argc || argv[optind][0] == '-') {
 		fprintf(stderr, "weft topo: --explain needs two names, such as "
-				"--explain GPU0 GPU1; see weft topo --help\n");
+				"--explain GPU0 GPU1\n");
 		return false;
 	}
 	args->explain[1] = argv[optind++];
@@ -67,43 +70,60 @@ static bool take(struct topo_args *args, int flag, int argc, char **argv)
 		args->list = true;
 		return true;
 	default:
-		fprintf(stderr,
-			"weft topo: %s is no option of it, or lacks its value; see "
-			"weft topo --help\n",
-			argv[optind - 1]);
-		return false;
+		return option_refuse(&set, flag, argv);
 	}
+}
+
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
+/* What makes no sense together: the sentence, or NULL. */
+static const char *clash(const struct topo_args *args)
+{
+	bool tells = args->paths || args->explain[0];
+
+	if (args->list && (args->machine || tells || args->json || args->svg ||
+				  args->xml || args->plain))
+		return "--list is about all machines; leave out the rest";
+	if (args->json && tells)
+		return "--json has all paths and verdicts; leave out --paths and "
+		       "--explain";
+	if (is_stdout(args->svg) + is_stdout(args->xml) + args->json + tells > 1)
+		return "two things would go to standard output; give --svg or --xml a "
+		       "file";
+	return NULL;
+}
+
+static bool take_machine(struct topo_args *args)
+{
+	if (args->machine)
+		fprintf(stderr,
+			"weft topo: one machine at a time: leave out '%s' or '%s'\n",
+			args->machine, optarg);
+	else
+		args->machine = optarg;
+	return args->machine == optarg;
 }
 
 bool topo_args_parse(struct topo_args *args, int argc, char **argv)
 {
+	const char *wrong;
 	int flag;
 
 	*args = (struct topo_args){0};
-	optind = 0; /* from the start, whoever parsed before */
-	opterr = 0;
-	for (;;) {
-		/* In order, so that what follows --explain is still where it was. */
-		flag = getopt_long(argc, argv, "-", options, NULL);
-		if (flag < 0)
-			break;
-		if (flag != 1) {
-			if (!take(args, flag, argc, argv))
-				return false;
-			continue;
-		}
-		if (args->machine) {
-			fprintf(stderr,
-				"weft topo: one machine at a time: '%s' is one too "
-				"many\n",
-				optarg);
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1)
+		if (flag == 1 ? !take_machine(args) : !take(args, flag, argc, argv))
 			return false;
-		}
-		args->machine = optarg;
+	for (; optind < argc; optind++) { /* after "--" */
+		optarg = argv[optind];
+		if (!take_machine(args))
+			return false;
 	}
-	if (optind < argc) {
-		fprintf(stderr, "weft topo: '%s' is one too many\n", argv[optind]);
-		return false;
-	}
-	return true;
+	wrong = clash(args);
+	if (wrong)
+		fprintf(stderr, "weft topo: %s\n", wrong);
+	return !wrong;
 }

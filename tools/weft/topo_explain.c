@@ -5,7 +5,7 @@
 
 #include "topo/decide_path.h"
 
-enum { NAME_MAX_BYTES = TOPO_VIEW_NAME_MAX };
+enum { NAME_MAX_BYTES = TOPO_VIEW_NAME_MAX, RANGE_BYTES = 40 };
 
 static const char *const meanings[PATH_TYPES] = {
 	[PATH_LOC] = "the same GPU",
@@ -326,6 +326,33 @@ static enum err explain_net(FILE *file, const struct topo_view *view,
 	return print_net_changes(file, view, &send, pair);
 }
 
+/* "GPU0 to GPU7", "NIC0", "no NIC" */
+static void range_text(const char *kind, uint32_t count, char text[RANGE_BYTES])
+{
+	if (!count)
+		snprintf(text, RANGE_BYTES, "no %s", kind);
+	else if (count == 1)
+		snprintf(text, RANGE_BYTES, "%s0", kind);
+	else
+		snprintf(text, RANGE_BYTES, "%s0 to %s%u", kind, kind, count - 1);
+}
+
+static enum err not_there(const struct topo_view *view, const char *name)
+{
+	char gpus[RANGE_BYTES], nics[RANGE_BYTES];
+
+	if (view->matrix->gpu_count && !view->topo->counts[TOPO_GPU])
+		return err_set(ERR_USAGE,
+			"the GPUs of %s hang below NICs or nowhere, so NCCL finds no way "
+			"to them; correct the topology file",
+			view->name);
+	range_text("GPU", view->matrix->gpu_count, gpus);
+	range_text("NIC", view->matrix->nic_count, nics);
+	return err_set(ERR_USAGE, "'%s' is not in %s, which has %s and %s; name %s", name,
+		view->name, gpus, nics,
+		view->matrix->gpu_count ? "one of them, or a bus id" : "a machine");
+}
+
 enum err topo_explain(
 	FILE *file, const struct topo_view *view, const char *a, const char *b)
 {
@@ -333,13 +360,11 @@ enum err topo_explain(
 	const struct topo_node *second = topo_view_find(view, b);
 
 	if (!first || !second)
-		return err_set(ERR_USAGE,
-			"%s is not in this machine; say GPU0, NIC0, mlx5_0 or a bus id",
-			first ? b : a);
+		return not_there(view, first ? b : a);
 	if (first->kind == TOPO_NET && second->kind == TOPO_NET)
 		return err_set(ERR_USAGE,
 			"%s and %s are both NICs: NCCL sends nothing between two NICs of "
-			"one machine",
+			"one machine; name a GPU",
 			a, b);
 	print_busid(file, first);
 	fprintf(file, first->kind == second->kind ? " to " : " and ");

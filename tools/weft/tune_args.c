@@ -1,7 +1,6 @@
 #include "weft/tune_args.h"
 
 #include <ctype.h>
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,13 +9,14 @@
 #include "common/units.h"
 #include "sched/sched.h"
 #include "tune/model.h"
+#include "weft/option.h"
 
 enum flag {
 	FLAG_RANKS = 'n',
-	FLAG_JSON = 'j',
-	FLAG_TYPE = 'd',
-	FLAG_OP = 'o',
-	FLAG_NODES = 256,
+	FLAG_NODES = OPTION_LONG,
+	FLAG_JSON,
+	FLAG_TYPE,
+	FLAG_OP,
 	FLAG_MNNVL,
 	FLAG_COLL,
 	FLAG_ALGO,
@@ -52,14 +52,27 @@ bool tune_args_want(const struct tune_args *args, const char *name)
 	return !args->coll || same_name(args->coll, name);
 }
 
-static bool is_collective(const char *name)
+/* Machines have the five that NCCL's model knows, this host all of ours. */
+static const char *coll_at(const struct tune_args *args, int i)
 {
-	for (int f = 0; f < MODEL_FUNCS; f++)
-		if (same_name(name, model_func_name((enum model_func)f)))
+	if (args->name_count)
+		return i < MODEL_FUNCS ? model_func_name((enum model_func)i) : NULL;
+	return i < COLL_COUNT ? coll_name((enum coll)i) : NULL;
+}
+
+static bool check_coll(const struct tune_args *args)
+{
+	const char *name;
+
+	for (int i = 0; (name = coll_at(args, i)); i++)
+		if (tune_args_want(args, name))
 			return true;
-	for (int c = 0; c < COLL_COUNT; c++)
-		if (same_name(name, coll_name((enum coll)c)))
-			return true;
+	fprintf(stderr, "weft tune: --coll '%s': %s; there are", args->coll,
+		args->name_count ? "NCCL's model has no such collective"
+				 : "there is no such collective");
+	for (int i = 0; (name = coll_at(args, i)); i++)
+		fprintf(stderr, " %s", name);
+	fprintf(stderr, "\n");
 	return false;
 }
 
@@ -108,20 +121,21 @@ static bool parse_value(struct tune_args *args, int flag)
 	case FLAG_MNNVL:
 		return number("--mnnvl", TUNE_HOSTS_MAX, &args->mnnvl_hosts);
 	case FLAG_TYPE:
+		args->is_typed = true;
 		return parse_type(args);
 	case FLAG_OP:
+		args->is_typed = true;
 		return parse_op(args);
 	case FLAG_COLL:
 		args->coll = optarg;
-		return is_collective(optarg) ||
-		       refuse("--coll", "there is no such collective; all_reduce is one");
+		return true;
 	case FLAG_ALGO:
 		args->algo = optarg;
 		return true;
 	case FLAG_PROTO:
 		args->proto = optarg;
 		return true;
-	default: /* getopt has said what is wrong */
+	default:
 		return false;
 	}
 }
@@ -152,48 +166,60 @@ static bool parse_flag(struct tune_args *args, int flag)
 /* Does anything but -n, --coll and --json stand there? */
 static bool is_about_machines(const struct tune_args *args)
 {
-	return args->hosts || args->mnnvl_hosts || args->algo || args->proto ||
-	       args->table || args->collnet || args->no_nic_fusion || args->no_nvml_p2p;
+	return args->hosts || args->mnnvl_hosts || args->is_typed || args->algo ||
+	       args->proto || args->table || args->collnet || args->no_nic_fusion ||
+	       args->no_nvml_p2p;
 }
 
 /* What belongs to machines and what to this host. */
 static bool agrees(const struct tune_args *args)
 {
+	uint32_t hosts = args->hosts ? args->hosts : (uint32_t)args->name_count;
+
 	if (args->name_count && args->ranks)
-		fprintf(stderr, "weft tune: -n counts ranks on this host; machines have "
-				"one per GPU\n");
+		fprintf(stderr, "weft tune: -n counts ranks on this host, and machines "
+				"have one per GPU; leave out -n\n");
 	else if (!args->name_count && is_about_machines(args))
 		fprintf(stderr, "weft tune: on this host's memory only -n, --coll and "
 				"--json are taken; name a machine, or 'this'\n");
+	else if (args->mnnvl_hosts > hosts)
+		fprintf(stderr, "weft tune: --mnnvl asks for more machines in an NVLink "
+				"domain than there are; raise --nodes\n");
 	else
-		return true;
+		return check_coll(args);
 	return false;
 }
 
+static const struct option options[] = {
+	{"nodes", required_argument, 0, FLAG_NODES},
+	{"coll", required_argument, 0, FLAG_COLL},
+	{"type", required_argument, 0, FLAG_TYPE},
+	{"op", required_argument, 0, FLAG_OP},
+	{"algo", required_argument, 0, FLAG_ALGO},
+	{"proto", required_argument, 0, FLAG_PROTO},
+	{"collnet", no_argument, 0, FLAG_COLLNET},
+	{"mnnvl", required_argument, 0, FLAG_MNNVL},
+	{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
+	{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
+	{"table", no_argument, 0, FLAG_TABLE},
+	{"json", no_argument, 0, FLAG_JSON},
+	{0, 0, 0, 0},
+};
+
+static const struct option_set set = {"tune", ":n:", options};
+
 bool tune_args_parse(struct tune_args *args, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"nodes", required_argument, 0, FLAG_NODES},
-		{"mnnvl", required_argument, 0, FLAG_MNNVL},
-		{"coll", required_argument, 0, FLAG_COLL},
-		{"type", required_argument, 0, FLAG_TYPE},
-		{"op", required_argument, 0, FLAG_OP},
-		{"algo", required_argument, 0, FLAG_ALGO},
-		{"proto", required_argument, 0, FLAG_PROTO},
-		{"json", no_argument, 0, FLAG_JSON},
-		{"table", no_argument, 0, FLAG_TABLE},
-		{"collnet", no_argument, 0, FLAG_COLLNET},
-		{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
-		{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
-		{0, 0, 0, 0},
-	};
 	int flag;
 
 	*args = (struct tune_args){.type = DTYPE_FLOAT32, .op = REDOP_SUM};
-	optind = 0; /* a fresh start for GNU getopt, which sorts names behind flags */
-	while ((flag = getopt_long(argc, argv, "n:d:o:j", options, NULL)) != -1)
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
+		if (flag == '?' || flag == ':')
+			return option_refuse(&set, flag, argv);
 		if (!parse_flag(args, flag))
 			return false;
+	}
 	args->names = argv + optind;
 	args->name_count = argc - optind;
 	if (!agrees(args))

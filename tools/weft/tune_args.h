@@ -18,6 +18,7 @@ struct tune_args {
 	uint32_t ranks;		  /* of this host; 0: one per core */
 	const char *coll;	  /* borrowed; NULL all */
 	int type, op;		  /* enum dtype, enum redop */
+	bool is_typed;		  /* one of the two was given */
 	const char *algo, *proto; /* borrowed lists as NCCL_ALGO and NCCL_PROTO */
 	bool json, table, collnet, no_nic_fusion, no_nvml_p2p;
 };

@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "tune/model_log.h"
+#include "weft/graph.h"
 #include "weft/tune.h"
 #include "weft/tune_rows.h"
 
@@ -13,7 +14,7 @@ static bool reduces(enum model_func func)
 }
 
 /* "Tree LL up to 128 KiB, Tree LL128 up to 8 MiB, then NVLSTree Simple" */
-static void print_runs(const struct tune_rows *rows)
+static void print_runs(const struct tune_rows *rows, const char *nothing)
 {
 	char size[TUNE_SIZE_TEXT];
 
@@ -32,7 +33,7 @@ static void print_runs(const struct tune_rows *rows)
 		else if (!i)
 			printf(" for every size");
 	}
-	printf("%s\n", rows->run_count ? "" : "nothing is allowed, or nothing is sent");
+	printf("%s\n", rows->run_count ? "" : nothing);
 }
 
 static void print_row(const struct tune_row *row)
@@ -70,10 +71,11 @@ static void print_head(const struct graph_job *job)
 {
 	const struct cluster *cluster = job->decision->cluster;
 
-	printf("%s x %" PRIu32 ": %d ranks on %d node%s, %d channels, %d for NVLS\n",
-		job->machines.names[0], job->args.host_count, cluster->rank_count,
-		cluster->node_count, cluster->node_count == 1 ? "" : "s",
-		cluster->channel_count, cluster->nvls_channels);
+	graph_text_names(job);
+	printf("%d rank%s on %d node%s, %d channels, %d for NVLS\n", cluster->rank_count,
+		cluster->rank_count == 1 ? "" : "s", cluster->node_count,
+		cluster->node_count == 1 ? "" : "s", cluster->channel_count,
+		cluster->nvls_channels);
 }
 
 void tune_text(const struct graph_job *job, const struct tune_args *args)
@@ -99,7 +101,10 @@ void tune_text(const struct graph_job *job, const struct tune_args *args)
 			printf(" (%s %s)", dtype_name((enum dtype)args->type),
 				redop_name((enum redop)args->op));
 		printf(": ");
-		print_runs(&rows);
+		print_runs(
+			&rows, job->decision->cluster->rank_count > 1
+				       ? "no algorithm and protocol is left; allow more"
+				       : "nothing, one rank has nobody to talk to");
 		print_rows(&rows);
 	}
 }

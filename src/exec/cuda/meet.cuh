@@ -122,7 +122,10 @@ DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
 		ranks->out[rank] = word_read(&mail->out);
 		ranks->scalar[rank] = word_read(&mail->scalar);
 		is_other = word_read(&mail->sign) != ours;
-		if (is_other) {
+		/* Let go by an abort: nobody has said where its buffers are. */
+		if (!args.is_resident && rank && word_read(&mail->ready) != args.call)
+			is_other = true;
+		else if (is_other) {
 			word_write(args.trouble, 1 + rank);
 			__threadfence_system();
 		}

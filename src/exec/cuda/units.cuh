@@ -18,31 +18,57 @@ enum {
 /* How many units of a move, where they are, and who does which: unit i begins at byte
  * i * size, and `gap` later from unit `split` on. */
 struct run {
-	const uint64_t *inputs, *outputs; /* addresses, in shared memory */
-	const uint8_t *scaled_by;
-	const uint64_t *scalars;
-	uint32_t input_count, output_count, divisor;
+	const struct shared *shared;
+	uint32_t first, input_count, output_count; /* as in the decoded move */
+	uint32_t divisor;
+	uint32_t at, step; /* first unit of this thread, distance to its next */
 	uint64_t count, split, gap;
-	uint64_t at, step; /* first unit of this thread, distance to its next */
 };
+
+/* The address of an input, or of an output counted on from the inputs. */
+DEVICE uint64_t run_place(const struct run &run, uint32_t index)
+{
+	return run.shared->batch.places[run.first + index];
+}
+
+/* 16 bytes, if asked: without a branch, so that many loads are under way at once. */
+DEVICE void wide_load(uint64_t address, bool is_there, uint4 *to)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+		     "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}"
+		     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
+		     : "l"(address), "r"((uint32_t)is_there)
+		     : "memory");
+}
+
+DEVICE void wide_store(uint64_t address, bool is_there, const uint4 &from)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+		     "@p st.global.cs.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
+		     "r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
+		     "r"((uint32_t)is_there)
+		     : "memory");
+}
 
 /* 16 bytes of elements at an address that is a multiple of 16. */
 template <class T> struct unit_wide {
 	using word = typename T::word;
 	static constexpr int BYTES = WIDE_BYTES, WORDS = BYTES / sizeof(word);
 	word words[WORDS];
-	__device__ __forceinline__ void load(uint64_t address)
-	{
-		uint4 all = __ldcs((const uint4 *)address);
-
-		memcpy(words, &all, sizeof(all));
-	}
-	__device__ __forceinline__ void store(uint64_t address) const
+	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
 		uint4 all;
 
 		memcpy(&all, words, sizeof(all));
-		__stcs((uint4 *)address, all);
+		wide_load(address, is_there, &all);
+		memcpy(words, &all, sizeof(all));
+	}
+	__device__ __forceinline__ void store(uint64_t address, bool is_there) const
+	{
+		uint4 all;
+
+		memcpy(&all, words, sizeof(all));
+		wide_store(address, is_there, all);
 	}
 };
 
@@ -66,13 +92,15 @@ template <class T> struct unit_element {
 	using bits = typename bits_of<T::WIDTH>::type;
 	static constexpr int BYTES = T::WIDTH, WORDS = 1;
 	word words[WORDS];
-	__device__ __forceinline__ void load(uint64_t address)
+	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
-		words[0] = __ldcs((const bits *)address);
+		if (is_there)
+			words[0] = __ldcs((const bits *)address);
 	}
-	__device__ __forceinline__ void store(uint64_t address) const
+	__device__ __forceinline__ void store(uint64_t address, bool is_there) const
 	{
-		__stcs((bits *)address, (bits)words[0]);
+		if (is_there)
+			__stcs((bits *)address, (bits)words[0]);
 	}
 };
 
@@ -81,17 +109,17 @@ template <class T> struct unit_astray {
 	using word = typename T::word;
 	static constexpr int BYTES = T::WIDTH, WORDS = 1;
 	word words[WORDS];
-	__device__ __forceinline__ void load(uint64_t address)
+	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
 		words[0] = 0;
 #pragma unroll 1
-		for (int i = 0; i < BYTES; i++)
+		for (int i = 0; i < BYTES && is_there; i++)
 			words[0] |= (word)__ldcs((const uint8_t *)address + i) << 8 * i;
 	}
-	__device__ __forceinline__ void store(uint64_t address) const
+	__device__ __forceinline__ void store(uint64_t address, bool is_there) const
 	{
 #pragma unroll 1
-		for (int i = 0; i < BYTES; i++)
+		for (int i = 0; i < BYTES && is_there; i++)
 			__stcs((uint8_t *)address + i, (uint8_t)(words[0] >> 8 * i));
 	}
 };
@@ -117,12 +145,14 @@ template <class T, fold_op OP, class Unit> struct folding {
 	static __device__ __forceinline__ void scale(
 		const struct run &run, uint32_t input, Unit *units)
 	{
-		uint32_t rank = OP == FOLD_SUM ? run.scaled_by[input] : NOT_SCALED;
+		uint32_t rank = OP == FOLD_SUM
+					? run.shared->batch.scaled_by[run.first + input]
+					: NOT_SCALED;
 		typename T::word by;
 
 		if (rank == NOT_SCALED)
 			return;
-		by = splat<T>(run.scalars[rank]);
+		by = splat<T>(run.shared->ranks.scalar[rank]);
 #pragma unroll
 		for (int u = 0; u < UNROLL; u++)
 #pragma unroll
@@ -158,31 +188,49 @@ template <class Unit> struct copying {
 	}
 };
 
+/* Where the units of one turn are, and which of them there are. */
+struct turn {
+	uint64_t offset[UNROLL];
+	bool is_there[UNROLL];
+};
+
+template <class Unit>
+DEVICE void turn_load(const struct turn &turn, uint64_t address, Unit *units)
+{
+#pragma unroll
+	for (int u = 0; u < UNROLL; u++)
+		units[u].load(address + turn.offset[u], turn.is_there[u]);
+}
+
+template <class Unit>
+DEVICE void turn_store(const struct turn &turn, uint64_t address, const Unit *units)
+{
+#pragma unroll
+	for (int u = 0; u < UNROLL; u++)
+		units[u].store(address + turn.offset[u], turn.is_there[u]);
+}
+
 /* This thread's units of one move. */
 template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 {
-	for (uint64_t at = run.at; at < run.count; at += UNROLL * run.step) {
-		uint64_t offset[UNROLL];
-		bool is_there[UNROLL];
-		Unit sum[UNROLL], next[UNROLL];
+	uint32_t places = run.input_count + run.output_count;
+
+	for (uint64_t at = run.at; at < run.count; at += (uint64_t)UNROLL * run.step) {
+		Unit sum[UNROLL] = {}, next[UNROLL] = {};
+		struct turn turn;
 
 #pragma unroll
 		for (int u = 0; u < UNROLL; u++) {
-			uint64_t i = at + u * run.step;
+			uint64_t i = at + (uint64_t)u * run.step;
 
-			is_there[u] = i < run.count;
-			offset[u] = i * Unit::BYTES + (i < run.split ? 0 : run.gap);
-			sum[u] = next[u] = {};
-			if (is_there[u])
-				sum[u].load(run.inputs[0] + offset[u]);
+			turn.is_there[u] = i < run.count;
+			turn.offset[u] = i * Unit::BYTES + (i < run.split ? 0 : run.gap);
 		}
+		turn_load(turn, run_place(run, 0), sum);
 		Work::scale(run, 0, sum);
 #pragma unroll 1
 		for (uint32_t input = 1; input < run.input_count; input++) {
-#pragma unroll
-			for (int u = 0; u < UNROLL; u++)
-				if (is_there[u])
-					next[u].load(run.inputs[input] + offset[u]);
+			turn_load(turn, run_place(run, input), next);
 			Work::scale(run, input, next);
 #pragma unroll
 			for (int u = 0; u < UNROLL; u++)
@@ -190,11 +238,8 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 		}
 		Work::divide(run, sum);
 #pragma unroll 1
-		for (uint32_t output = 0; output < run.output_count; output++)
-#pragma unroll
-			for (int u = 0; u < UNROLL; u++)
-				if (is_there[u])
-					sum[u].store(run.outputs[output] + offset[u]);
+		for (uint32_t output = run.input_count; output < places; output++)
+			turn_store(turn, run_place(run, output), sum);
 	}
 }
 
@@ -202,17 +247,14 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 DEVICE struct run run_make(const struct moves_args &args, const struct shared *shared,
 	const struct ready_move &move, uint32_t turn)
 {
-	const struct batch *batch = &shared->batch;
 	struct run run;
 
-	run.inputs = batch->places + move.first;
-	run.outputs = run.inputs + move.input_count;
-	run.scaled_by = batch->scaled_by + move.first;
-	run.scalars = shared->ranks.scalar;
+	run.shared = shared;
+	run.first = move.first;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
 	run.divisor = move.op & OP_POST ? args.divisor : 0;
-	run.step = (uint64_t)gridDim.x * MOVES_THREADS;
+	run.step = gridDim.x * MOVES_THREADS;
 	run.at = turn;
 	return run;
 }
@@ -260,7 +302,7 @@ template <class T, fold_op OP> struct kind_fold {
 			return run.count;
 		}
 		if (move.apart % WIDE_BYTES == 0)
-			head = run_head(run.inputs[0], WIDE_BYTES, all);
+			head = run_head(run_place(run, 0), WIDE_BYTES, all);
 		return run_parts<unit_wide<T>, unit_element<T>, work>(run, all, head);
 	}
 };
@@ -270,7 +312,7 @@ struct kind_copy {
 	template <class Wide>
 	static __device__ __forceinline__ uint64_t parts(struct run &run, uint64_t all)
 	{
-		uint64_t head = run_head(run.inputs[0], Wide::BYTES, all);
+		uint64_t head = run_head(run_place(run, 0), Wide::BYTES, all);
 
 		return run_parts<Wide, unit_element<type_uint8>, copying>(run, all, head);
 	}
@@ -280,7 +322,6 @@ struct kind_copy {
 		const struct ready_move &move = shared->batch.moves[slot];
 		struct run run = run_make(args, shared, move, turn);
 
-		run.input_count = 1;
 		if (move.apart % 16 == 0)
 			return parts<unit_wide<type_uint32>>(run, move.bytes);
 		if (move.apart % 8 == 0)

@@ -1,0 +1,51 @@
+#include "weft/option.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void option_start(void)
+{
+	optind = 0; /* for GNU getopt: from the start, whoever parsed before */
+	opterr = 0;
+}
+
+int option_next(const struct option_set *set, int argc, char **argv)
+{
+	return getopt_long(argc, argv, set->letters, set->options, NULL);
+}
+
+static void print_all(const struct option_set *set)
+{
+	const char *letter = set->letters + strspn(set->letters, "-:");
+
+	for (; *letter; letter++)
+		if (*letter != ':')
+			fprintf(stderr, " -%c", *letter);
+	for (int i = 0; set->options[i].name; i++)
+		fprintf(stderr, " --%s", set->options[i].name);
+	fprintf(stderr, " --help\n");
+}
+
+/* getopt leaves behind in `optopt`: 0 of an unknown long option, the flag of one that was
+ * given a value for nothing, or the letter. */
+bool option_refuse(const struct option_set *set, int flag, char **argv)
+{
+	const char *word = argv[optind - 1];
+	int name_bytes = (int)strcspn(word, "=");
+
+	if (flag == ':')
+		fprintf(stderr, "weft %s: %s needs a value; see weft %s --help\n",
+			set->command, word, set->command);
+	else if (optopt >= OPTION_LONG)
+		fprintf(stderr, "weft %s: %.*s takes no value; leave out '%s'\n",
+			set->command, name_bytes, word, word + name_bytes);
+	else if (optopt)
+		fprintf(stderr, "weft %s: there is no option -%c; there are",
+			set->command, optopt);
+	else
+		fprintf(stderr, "weft %s: there is no option %.*s; there are",
+			set->command, name_bytes, word);
+	if (flag != ':' && optopt < OPTION_LONG)
+		print_all(set);
+	return false;
+}

@@ -1,0 +1,29 @@
+/*
+ * option.h - getopt_long() as the commands use it, and what they all say of an option
+ * that it refuses: one sentence with everything that there is.
+ */
+#ifndef TOOLS_WEFT_OPTION_H
+#define TOOLS_WEFT_OPTION_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+/* Flags of long options start here; below are letters. */
+enum { OPTION_LONG = 256 };
+
+struct option_set {
+	const char *command; /* such as "graph" */
+	const char *letters; /* getopt's short options, after "-" where order counts */
+	const struct option *options;
+};
+
+/* Before the first option_next() of a loop. */
+void option_start(void);
+
+/* getopt's next flag; what it refuses is '?' or ':', for option_refuse(). */
+int option_next(const struct option_set *set, int argc, char **argv);
+
+/* Say on standard error what is wrong with the option just met. Always false. */
+bool option_refuse(const struct option_set *set, int flag, char **argv);
+
+#endif
