@@ -124,7 +124,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
 		"topology file that describes this machine; detection adds what it leaves out"},
 	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =
-		"file that rank 0 writes a communicator's topology to, host ranks included"},
+		"file for the topology once it is known; a communicator's has its ranks as devices"},
 	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
 		"comma list of interface name beginnings; ^ in front: all but these; =: whole names"},
 	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
