@@ -1,5 +1,6 @@
 #include "comm/host_ranks.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,7 @@ enum err host_ranks_place(
 	for (uint32_t rank = 0; rank < count && !e; rank++) {
 		uint32_t found = nodes_of(tree, &ranks[rank], nodes);
 
+		assert(found); /* there is a <cpu>, and any will do */
 		e = rank_add(nodes[rank % found], rank);
 	}
 	return e;

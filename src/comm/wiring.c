@@ -57,7 +57,7 @@ static void machine_look(void)
 			"the machine is not known (%s): no graphs are computed",
 			report ? err_last() : "no memory");
 	}
-	for (uint32_t i = 0; machine && i < report->sentence_count; i++)
+	for (uint32_t i = 0; report && machine && i < report->sentence_count; i++)
 		log_info(LOG_GRAPH, "machine: %s", report->sentences[i]);
 	free(report);
 }

@@ -291,6 +291,15 @@ static bool costs_check(model_costs costs, model_costs before)
 	return any;
 }
 
+static bool costs_differ(float (*a)[PROTO_COUNT], float (*b)[PROTO_COUNT])
+{
+	for (int i = 0; i < ALGO_COUNT * PROTO_COUNT; i++)
+		if (a[i / PROTO_COUNT][i % PROTO_COUNT] !=
+			b[i / PROTO_COUNT][i % PROTO_COUNT])
+			return true;
+	return false;
+}
+
 /* The plugin's costs and, in `changed`, whether they are still the model's; false when it
  * has no say. */
 static bool plugin_ask_costs(struct tuner *tuner, const struct model *model,
@@ -308,7 +317,7 @@ static bool plugin_ask_costs(struct tuner *tuner, const struct model *model,
 		plugin_drop(tuner, "gave no answer", result);
 	else if (!costs_check(question->costs, before))
 		plugin_drop(tuner, "left nothing to choose", 0);
-	*changed = memcmp(before, question->costs, sizeof(before)) != 0;
+	*changed = costs_differ(before, question->costs);
 	return !tuner->failed;
 }
 
