@@ -84,7 +84,7 @@ static enum err plugin_schedule(
 	struct model_call ask = {.bytes = call->bytes * (blocks ? call->rank_count : 1),
 		.pipe_ops = 1,
 		.type = (int)call->type};
-	struct model_choice choice;
+	struct model_choice choice = {0};
 	bool forced = false;
 	enum err e = OK;
 
