@@ -14,7 +14,7 @@ static enum path_type p2p_level(const struct topo *topo, const char **rule)
 		return (enum path_type)topo->rules.p2p_level;
 	}
 	if (cpu && cpu->arch == CPU_ARCH_X86 && cpu->vendor == CPU_AMD &&
-		topo->counts[TOPO_GPU] <= 2) {
+		topo->counts[TOPO_DEV] <= 2) {
 		*rule = "an AMD host with at most two GPUs allows P2P everywhere";
 		return PATH_SYS;
 	}
