@@ -36,6 +36,12 @@ static int middle_of(const struct topo *topo, const struct topo_path *path)
 	return -1;
 }
 
+/* NVML knows only the GPUs of its own host. */
+static bool is_here(const struct topo *topo, const struct topo_node *gpu)
+{
+	return (int)topo_system(gpu->id) == topo->system;
+}
+
 void topo_p2p_raw(
 	const struct topo *topo, uint32_t a, uint32_t b, struct topo_p2p *verdict)
 {
@@ -45,7 +51,8 @@ void topo_p2p_raw(
 	*verdict = (struct topo_p2p){.type = path->type, .middle = middle_of(topo, path)};
 	verdict->level = p2p_level(topo, &verdict->rule);
 	verdict->ok = path->type <= verdict->level;
-	if (verdict->ok && a != b && !topo->rules.nvml_p2p_ok) {
+	if (verdict->ok && a != b && is_here(topo, from) && is_here(topo, to) &&
+		!topo->rules.nvml_p2p_ok) {
 		verdict->ok = false;
 		verdict->rule = "NVML says that P2P is not supported between them";
 	}

@@ -58,7 +58,7 @@ enum cpu_arch {
 	CPU_ARCH_MIXED = 4
 };
 enum cpu_vendor { CPU_INTEL = 1, CPU_AMD = 2, CPU_ZHAOXIN = 3, CPU_VENDOR_MIXED = 4 };
-enum { CPU_UNKNOWN = -1 };
+enum { CPU_UNKNOWN = -1, CPU_OTHER = 0 };
 enum cpu_model {
 	CPU_INTEL_BDW = 1,
 	CPU_INTEL_SKL = 2,
@@ -113,7 +113,7 @@ struct topo_net {
 };
 
 struct topo_cpu {
-	int arch, vendor, model; /* CPU_UNKNOWN when not known */
+	int arch, vendor, model; /* CPU_UNKNOWN: not asked; CPU_OTHER: none of those */
 	uint64_t affinity[TOPO_CPUS_MAX / 64];
 };
 
