@@ -52,8 +52,10 @@ void topo_p2p_raw(
 	verdict->level = p2p_level(topo, &verdict->rule);
 	verdict->ok = path->type <= verdict->level;
 	if (verdict->ok && a != b && is_here(topo, from) && is_here(topo, to) &&
-		!topo->rules.nvml_p2p_ok) {
+		!topo->rules.nvml_p2p_ok && topo->rules.ignore_disabled_p2p != 2) {
 		verdict->ok = false;
+		verdict->is_fault = verdict->type <= PATH_NVB &&
+				    !topo->rules.ignore_disabled_p2p;
 		verdict->rule = "NVML says that P2P is not supported between them";
 	}
 	if (path->type == PATH_NVL && from->gpu.sm == to->gpu.sm && from->gpu.sm == 80)

@@ -268,6 +268,12 @@ static enum err pairs_settle(struct topo *topo, uint32_t g)
 		enum err e;
 
 		topo_p2p_raw(topo, p, g, &verdict);
+		if (verdict.is_fault)
+			return err_set(ERR_USAGE,
+				"NVML refuses P2P between GPU %d and GPU %d, which "
+				"NVLink joins; NCCL stops there, unless "
+				"NCCL_IGNORE_DISABLED_P2P is set: repair the link",
+				topo_gpu_at(topo, p)->gpu.dev, to->gpu.dev);
 		if (verdict.ok || cpu < 0)
 			continue;
 		e = divert(topo_gpu_at(topo, p), topo->nodes[TOPO_CPU][cpu], to);

@@ -221,6 +221,7 @@ int topo_local_gpu(const struct topo *topo, uint64_t net_id);
  * none. `why` may be NULL. */
 struct topo_p2p {
 	bool ok, read; /* read: the receiver pulls */
+	bool is_fault; /* NVLink joins them and NVML says no: NCCL stops there */
 	int middle;
 	enum path_type type, level; /* of the pair; the cut-off that was applied */
 	const char *rule;	    /* which rule said so, in a few words; static */
