@@ -1,11 +1,13 @@
 /*
  * init.c - making communicators from nothing; derive.c makes them from others.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "api/check.h"
 #include "api/config.h"
 #include "api/group.h"
+#include "base/log.h"
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 {
@@ -53,6 +55,16 @@ static enum err check_request(const struct init_request *request)
 	return OK;
 }
 
+/* The version we stand in for, and our own where NCCL names CUDA's. */
+static void version_log(void)
+{
+	char version[64];
+
+	snprintf(version, sizeof(version), "%d.%d.%d+weft%s", NCCL_MAJOR, NCCL_MINOR,
+		NCCL_PATCH, WEFT_VERSION);
+	log_banner(version);
+}
+
 static enum err init(const struct init_request *request)
 {
 	struct comm_config config;
@@ -63,6 +75,8 @@ static enum err init(const struct init_request *request)
 		e = config_read(request->config, NULL, &config);
 	if (e)
 		return group_note(e);
+	if (!request->rank)
+		version_log();
 	job = job_create(JOB_INIT, NULL);
 	if (!job)
 		return group_note(ERR_SYSTEM);

@@ -40,7 +40,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
 		"0 or 1 overrides the blocking field of every communicator's config"},
 	[PARAM_ALGO] = {"NCCL_ALGO", PARAM_TEXT, .meaning =
-		"algorithms the model may choose, [function:][^]a,b;function:..; e.g. ring,tree"},
+		"algorithms to use, [function:][^]a,b;function:..; host memory has Ring, Tree, PAT"},
 	[PARAM_CHECK_POINTERS] = {"NCCL_CHECK_POINTERS", PARAM_INT, 0, 0, 1, .meaning =
 		"1: check every buffer pointer of every call"},
 	[PARAM_SHM_DISABLE] = {"NCCL_SHM_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
@@ -99,7 +99,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_NET_MERGE_LEVEL] = {"NCCL_NET_MERGE_LEVEL", PARAM_TEXT, .meaning =
 		"LOC: join no NICs; PORT and above: join the ports of one NIC"},
 	[PARAM_PROTO] = {"NCCL_PROTO", PARAM_TEXT, .meaning =
-		"protocols the model may choose, as NCCL_ALGO: LL, LL128, Simple; e.g. ^LL128"},
+		"protocols the model may choose, as NCCL_ALGO: LL, LL128, Simple; host memory has none"},
 	[PARAM_NTHREADS] = {"NCCL_NTHREADS", PARAM_INT, -2, -2, INT_MAX, .meaning =
 		"GPU threads per channel, Simple and LL: 64 to 512 in steps of 32; -2 automatic"},
 	[PARAM_LL128_NTHREADS] = {"NCCL_LL128_NTHREADS", PARAM_INT, -2, -2, INT_MAX,
@@ -120,11 +120,11 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_LL128_C2C] = {"NCCL_LL128_C2C", PARAM_INT, 1, 0, 1, .meaning =
 		"0: no LL128 to a NIC that is reached through another GPU or C2C"},
 	[PARAM_TUNER_PLUGIN] = {"NCCL_TUNER_PLUGIN", PARAM_TEXT, .meaning =
-		"tuner plugin: a file, SUFFIX for libnccl-tuner-SUFFIX.so, or none"},
+		"tuner plugin: a file, SUFFIX for libnccl-tuner-SUFFIX.so, or none; it may force what NCCL_ALGO can"},
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
 		"topology file that describes this machine; detection adds what it leaves out"},
 	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =
-		"file to write the topology to once it is known"},
+		"file for the topology once it is known; a communicator's has its ranks as devices"},
 	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
 		"comma list of interface name beginnings; ^ in front: all but these; =: whole names"},
 	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
@@ -136,6 +136,10 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_MPS_PIPE_DIRECTORY] = {"CUDA_MPS_PIPE_DIRECTORY", PARAM_TEXT,
 		.text_fallback = "/tmp/nvidia-mps", .meaning =
 		"folder of NVIDIA's MPS daemon; CUDA reads it, we look whether a daemon is there"},
+	[PARAM_GRAPH_FILE] = {"NCCL_GRAPH_FILE", PARAM_TEXT, .meaning =
+		"file of graphs to use instead of searching; one that does not fit is an error"},
+	[PARAM_GRAPH_DUMP_FILE] = {"NCCL_GRAPH_DUMP_FILE", PARAM_TEXT, .meaning =
+		"file that rank 0 writes a communicator's graphs to"},
 };
 /* clang-format on */
 

@@ -98,18 +98,29 @@ static enum err mail_wait(struct comm *parent, const struct comm *child, uint32_
 	}
 }
 
+/* What kind of child is wished for; the rest is of a split, for the log. */
+struct wish {
+	enum birth_kind kind;
+	int color, key;
+};
+
 /* Members know each other: meet and connect. */
-static enum err child_meet(struct comm *parent, enum birth_kind kind,
+static enum err child_meet(struct comm *parent, const struct wish *wish,
 	const uint32_t *members, uint32_t count, struct comm *child)
 {
+	bool is_split = wish->kind == BIRTH_SPLIT;
 	struct comm_init_args args = {.id_count = 1,
 		.rank_count = count,
 		.device = parent->device,
-		.caller = kind == BIRTH_SPLIT ? "ncclCommSplit" : "ncclCommShrink"};
+		.caller = is_split ? "ncclCommSplit" : "ncclCommShrink",
+		.parent = is_split ? parent : NULL,
+		.split_count = parent->split_count,
+		.color = wish->color,
+		.key = wish->key};
 	struct boot_id id;
 	uint64_t number;
 	bool is_made = false;
-	enum err e = birth_number(parent, kind, members, count, &number);
+	enum err e = birth_number(parent, wish->kind, members, count, &number);
 
 	if (e)
 		return e;
@@ -201,8 +212,10 @@ enum err comm_split(
 {
 	struct color_key *all = calloc(parent->rank_count, sizeof(*all));
 	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
+	const struct wish wish = {BIRTH_SPLIT, color, key};
 	enum err e = OK;
 
+	parent->split_count++;
 	if (!all || !members)
 		e = err_set(
 			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
@@ -214,7 +227,7 @@ enum err comm_split(
 	if (!e && !*no_color) {
 		uint32_t count = color_members(all, parent->rank_count, color, members);
 
-		e = child_meet(parent, BIRTH_SPLIT, members, count, child);
+		e = child_meet(parent, &wish, members, count, child);
 	}
 	free(all);
 	free(members);
@@ -241,6 +254,7 @@ enum err comm_shrink(struct comm *parent, const int *exclude, uint32_t exclude_c
 	bool abort, struct comm *child)
 {
 	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
+	const struct wish wish = {.kind = BIRTH_SHRINK};
 	uint32_t count = 0;
 	enum err e;
 
@@ -252,7 +266,7 @@ enum err comm_shrink(struct comm *parent, const int *exclude, uint32_t exclude_c
 			members[count++] = rank;
 	if (abort)
 		parent_stop(parent);
-	e = child_meet(parent, BIRTH_SHRINK, members, count, child);
+	e = child_meet(parent, &wish, members, count, child);
 	free(members);
 	return e;
 }

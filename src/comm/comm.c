@@ -17,10 +17,13 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "comm/comm_log.h"
 #include "comm/gpu.h"
 #include "comm/state.h"
+#include "comm/wiring.h"
 #include "exec/host/peers.h"
 #include "link/foreign.h"
+#include "tune/limits.h"
 
 /* What each rank tells the others when they meet. */
 struct peer_record {
@@ -162,12 +165,49 @@ static enum err foreign_agree(struct comm *comm, bool *works)
 	return e;
 }
 
-static enum err comm_attach(struct comm *comm, const struct peer_record *records)
+/* Graphs, where somebody looks at them, and what the user says on the choice of
+ * schedules. */
+static enum err comm_wire(struct comm *comm, struct init_times *times)
 {
-	struct host_engine_args args = {.rank = comm->rank,
-		.abort = &comm->abort,
-		.zero_copy = param_int(PARAM_ZERO_COPY) != 0};
+	const struct wiring_args args = {.board = comm->board,
+		.rank = comm->rank,
+		.min_ctas = (uint32_t)comm->config.min_ctas,
+		.max_ctas = (uint32_t)comm->config.max_ctas};
+	uint64_t start = clock_ns();
+	enum err e = limits_read(&comm->limits);
+
+	if (!e && wiring_is_wanted())
+		e = wiring_get(&args, &comm->wiring);
+	if (e)
+		return e;
+	if (comm->wiring && comm->limits)
+		limits_plug(comm->limits, wiring_cluster(comm->wiring), comm->id_hash);
+	times->graphs = clock_ns() - start;
+	if (comm->wiring)
+		times->topo = wiring_topo_ns(comm->wiring);
+	if (times->topo > times->graphs)
+		times->topo = times->graphs;
+	times->graphs -= times->topo;
+	comm_log_wiring(comm);
+	return OK;
+}
+
+/* Others may be waiting for what this rank will never do. */
+static void attach_failed(struct comm *comm, enum err code)
+{
+	struct rank_status *status = board_status(comm->board, comm->rank);
+
+	atomic_store(&status->culprit, comm->rank);
+	atomic_store(&status->code, (uint32_t)code);
+	atomic_store(&status->state, RANK_FAILED);
+}
+
+static enum err comm_attach(
+	struct comm *comm, const struct peer_record *records, struct init_times *times)
+{
+	struct host_engine_args args = {.rank = comm->rank, .abort = &comm->abort};
 	struct rank_status *status;
+	uint64_t start = clock_ns();
 	enum err e = OK;
 
 	if (!comm->board)
@@ -185,8 +225,19 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	e = wait_everyone(comm, offsetof(struct rank_status, state));
 	if (!e)
 		e = foreign_agree(comm, &args.foreign);
+	times->connections = clock_ns() - start;
+	if (!e)
+		e = comm_wire(comm, times);
+	start = clock_ns();
 	args.board = comm->board;
-	return e ? e : host_engine_create(&args, &comm->engine);
+	args.zero_copy = comm->zero_copy;
+	args.limits = comm->limits;
+	if (!e)
+		e = host_engine_create(&args, &comm->engine);
+	times->connections += clock_ns() - start;
+	if (e)
+		attach_failed(comm, e);
+	return e;
 }
 
 static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
@@ -204,7 +255,8 @@ static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *recor
 	return e;
 }
 
-static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
+static enum err comm_meet(
+	struct comm *comm, const struct comm_init_args *args, struct init_times *times)
 {
 	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
 	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
@@ -215,6 +267,7 @@ static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 		.record = &mine,
 		.record_bytes = sizeof(mine),
 		.abort = &comm->abort};
+	uint64_t start = clock_ns();
 	enum err e;
 
 	if (!records)
@@ -227,15 +280,18 @@ static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 		mine.board = board_address(comm->board);
 	if (!e)
 		gpu_prepare(comm, &mine.gpu);
+	times->alloc = clock_ns() - start;
+	start += times->alloc;
 	/* The others must not wait for a rank that will not come. */
 	if (e)
 		boot_id_drop(&args->ids[0]);
 	else
 		e = boot_meet(&boot, records);
+	times->bootstrap = clock_ns() - start;
 	if (!e)
 		e = records_check(records, args->rank_count, args->rank);
 	if (!e)
-		e = comm_attach(comm, records);
+		e = comm_attach(comm, records, times);
 	if (!e)
 		e = comm_meet_gpu(comm, records);
 	free(records);
@@ -244,33 +300,20 @@ static enum err comm_meet(struct comm *comm, const struct comm_init_args *args)
 
 enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 {
-	uint64_t start = clock_ns();
+	struct init_times times = {.start = clock_ns()};
 	enum err e;
 
+	log_set_device(args->device);
 	atomic_fetch_add(&comm->inside, 1);
 	comm->rank = args->rank;
 	comm->rank_count = args->rank_count;
 	comm->device = args->device;
+	comm->zero_copy = param_int(PARAM_ZERO_COPY) != 0;
 	comm->id_hash = boot_id_hash(&args->ids[0]);
-	log_info(LOG_INIT,
-		"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %d busId 0 commId 0x%lx "
-		"- "
-		"Init START",
-		args->caller, (void *)comm, args->rank, args->rank_count, args->device,
-		args->device, (unsigned long)comm->id_hash);
-	e = comm_meet(comm, args);
+	comm_log_init(comm, args, false);
+	e = comm_meet(comm, args, &times);
 	if (!e) {
-		log_info(LOG_INIT,
-			"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %d busId 0 "
-			"commId "
-			"0x%lx - Init COMPLETE",
-			args->caller, (void *)comm, args->rank, args->rank_count,
-			args->device, args->device, (unsigned long)comm->id_hash);
-		log_info(LOG_INIT,
-			"Init timings - %s: rank %u nranks %u total %.2f (boot %.2f)",
-			args->caller, args->rank, args->rank_count,
-			(double)(clock_ns() - start) * 1e-9,
-			(double)(clock_ns() - start) * 1e-9);
+		comm_log_done(comm, args, &times);
 		atomic_store(&comm->ready, true);
 	}
 	atomic_fetch_sub(&comm->inside, 1);
@@ -451,6 +494,8 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	comm_registrations_drop(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);
+	limits_free(comm->limits);
+	wiring_put(comm->wiring);
 	board_release(comm->board);
 	free(comm->redops);
 	free(comm->births);
@@ -460,29 +505,34 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	free(comm);
 }
 
+static struct comm_name name_of(const struct comm *comm)
+{
+	return (struct comm_name){comm, comm->rank, comm->rank_count, comm->device};
+}
+
 enum err comm_destroy(struct comm *comm)
 {
+	struct comm_name name = name_of(comm);
 	enum err e = OK;
 
-	log_info(LOG_DESTROY, "comm %p rank %u nranks %u - Destroy START", (void *)comm,
-		comm->rank, comm->rank_count);
 	if (!comm->finalized)
 		e = comm_finalize(comm);
 	comm_free(comm, RANK_LEFT);
+	comm_log_end(&name, "Destroy");
 	return e;
 }
 
 enum err comm_abort(struct comm *comm)
 {
+	struct comm_name name = name_of(comm);
+
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
 	gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
-	log_info(LOG_INIT,
-		"comm %p rank %u nranks %u cudaDev %d busId 0 - Abort COMPLETE",
-		(void *)comm, comm->rank, comm->rank_count, comm->device);
 	comm_free(comm, RANK_FAILED);
+	comm_log_end(&name, "Abort");
 	return OK;
 }
 

@@ -44,6 +44,10 @@ struct comm_init_args {
 	uint32_t rank_count, rank;
 	int device;	    /* what ncclCommCuDevice() reports */
 	const char *caller; /* "ncclCommInitRank", for the log */
+	/* a split, for the log: whose, which one of its, and what was asked; else NULL */
+	const struct comm *parent;
+	uint32_t split_count;
+	int color, key;
 };
 
 /* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort().

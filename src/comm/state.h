@@ -36,8 +36,11 @@ struct comm {
 	bool finalized;
 	atomic_int abort;
 	atomic_int revoked;
-	atomic_int async;	    /* enum err */
-	struct board *board;	    /* counted */
+	atomic_int async;      /* enum err */
+	struct board *board;   /* counted */
+	struct wiring *wiring; /* counted; NULL: nobody looks, or not known */
+	struct limits *limits; /* owned; NULL none; needs the wiring */
+	bool zero_copy;
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
 	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
@@ -47,6 +50,7 @@ struct comm {
 	uint32_t redop_count;
 	struct birth *births; /* owned */
 	uint32_t birth_count;
+	uint32_t split_count; /* splits asked for */
 	uint64_t vote_count;  /* splits decided on the board */
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */

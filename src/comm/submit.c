@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/comm.h"
+#include "comm/comm_log.h"
 #include "comm/gpu.h"
 #include "comm/state.h"
 
@@ -67,17 +68,20 @@ static void work_fill(const struct comm_call *call, struct work *work)
 enum err works_run(struct work *works, uint32_t count)
 {
 	struct host_job *jobs = malloc(count * sizeof(*jobs));
-	enum err e;
+	enum err e = OK;
 
 	if (!jobs)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && !e; i++) {
 		if (works[i].scalar_pointer)
 			works[i].job.spec.scalar = scalar_read(
 				works[i].scalar_pointer, works[i].job.spec.key.type);
+		if (works[i].job.kind == JOB_COLL)
+			e = comm_log_choice(works[i].comm, &works[i].job.spec.key);
 		jobs[i] = works[i].job;
 	}
-	e = host_run(jobs, count);
+	if (!e)
+		e = host_run(jobs, count);
 	free(jobs);
 	return e;
 }
@@ -142,7 +146,9 @@ static enum err submit_one(const struct comm_call *call)
 	spec_fill(call, &spec);
 	if (call->op.scalar_pointer && coll_reduces(call->coll))
 		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
-	e = host_run_one(comm->engine, &spec);
+	e = comm_log_choice(comm, &spec.key);
+	if (!e)
+		e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
 	inside_add(comm, -1);

@@ -248,6 +248,12 @@ static enum err make_domain(const struct deciding *deciding, const struct xml_no
 		e = topo_trim(domain->topo, rank, deciding->rank_count);
 	if (e)
 		return e;
+	if (domain->topo->is_inter && !domain->topo->counts[TOPO_NET])
+		return err_set(ERR_USAGE,
+			"rank %d has no NIC and the job other nodes; NCCL gives up here "
+			"(no local path from gpu to net): add a <net> to the topology "
+			"file",
+			rank);
 	topo_bandwidths(domain->topo);
 	domain->rank_count = domain->topo->counts[TOPO_GPU];
 	if (domain->rank_count > TOPO_GPUS_MAX)

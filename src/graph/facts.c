@@ -3,6 +3,8 @@
 #include <float.h>
 #include <string.h>
 
+#include "topo/decide_path.h"
+
 enum {
 	PER_CHANNEL_NET_BW = 14, /* GB/s a channel of a send carries, NCCL's guess */
 	P2P_CHANNELS = 2,	 /* of a peer that is not on NVLink */
@@ -33,16 +35,9 @@ static int min_int(int a, int b)
 /* GB/s from a GPU to its own NUMA node; 0 when there is none. */
 static float host_bw(const struct topo *topo, const struct topo_node *gpu)
 {
-	const struct topo_path *best = NULL;
+	int cpu = topo_near_cpu(topo, gpu->index);
 
-	if (!gpu->paths[TOPO_CPU])
-		return 0;
-	for (uint32_t c = 0; c < topo->counts[TOPO_CPU]; c++) {
-		const struct topo_path *path = &gpu->paths[TOPO_CPU][c];
-		if (path->hop_count && (!best || path->hop_count < best->hop_count))
-			best = path;
-	}
-	return best ? best->bw : 0;
+	return cpu < 0 ? 0 : topo_path(gpu, TOPO_CPU, (uint32_t)cpu)->bw;
 }
 
 struct gpu_nets {

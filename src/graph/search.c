@@ -422,22 +422,28 @@ static enum err descend(struct descent *descent)
 
 static void devices_prepare(struct search *search)
 {
-	search->gpu_count = (int)search->topo->counts[TOPO_GPU];
-	search->sm = topo_gpu_at(search->topo, 0)->gpu.sm;
+	const struct topo *topo = search->topo;
+
+	search->gpu_count = (int)topo->counts[TOPO_GPU];
+	search->sm = topo_gpu_at(topo, 0)->gpu.sm;
+	/* those whose ranks were trimmed count too */
+	for (uint32_t d = 0; d < topo->counts[TOPO_DEV]; d++) {
+		int sm = topo->nodes[TOPO_DEV][d]->gpu.sm;
+
+		search->is_old[d] = sm < 80;
+		search->sm = sm < search->sm ? sm : search->sm;
+	}
 	for (int g = 0; g < search->gpu_count; g++) {
-		struct topo_node *gpu = topo_gpu_at(search->topo, (uint32_t)g);
+		struct topo_node *gpu = topo_gpu_at(topo, (uint32_t)g);
 
 		gpu->used = 0;
-		search->sm = gpu->gpu.sm < search->sm ? gpu->gpu.sm : search->sm;
 		for (uint32_t i = 0; i < gpu->link_count; i++)
 			if (gpu->links[i].to->kind == TOPO_DEV)
 				search->dev[g] = gpu->links[i].to;
-		if (search->dev[g])
-			search->is_old[search->dev[g]->index] = gpu->gpu.sm < 80;
 	}
 	search->has_reverse = search->sm < 80;
-	for (uint32_t i = 0; i < search->topo->counts[TOPO_CPU]; i++)
-		if (search->topo->nodes[TOPO_CPU][i]->cpu.arch == CPU_ARCH_POWER)
+	for (uint32_t i = 0; i < topo->counts[TOPO_CPU]; i++)
+		if (topo->nodes[TOPO_CPU][i]->cpu.arch == CPU_ARCH_POWER)
 			search->has_reverse = true;
 }
 

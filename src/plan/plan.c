@@ -211,7 +211,9 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 	struct choose_args ask = {.coll = key->coll,
 		.rank_count = room->rank_count,
 		.bytes = key->count * dtype_size(key->type),
-		.eager_bytes = room->eager_bytes};
+		.type = key->type,
+		.eager_bytes = room->eager_bytes,
+		.limits = room->limits};
 	enum err e;
 
 	for (;;) {
@@ -249,6 +251,7 @@ static enum err plan_build(
 	e = shape_for_board(program, key, choice.staged_tile,
 		choice.eager ? room->eager_bytes : room->bulk_bytes,
 		&plan->shapes[MODE_STAGED]);
+	plan->shapes[MODE_STAGED].schedule = choice.staged->name;
 	if (!e && choice.eager)
 		shape_inline(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
@@ -259,6 +262,7 @@ static enum err plan_build(
 	if (!e)
 		e = shape_for_board(program, key, choice.direct_tile, room->bulk_bytes,
 			&plan->shapes[MODE_DIRECT]);
+	plan->shapes[MODE_DIRECT].schedule = choice.direct->name;
 	return e;
 }
 

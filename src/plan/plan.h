@@ -10,6 +10,8 @@
 #include "base/dtype.h"
 #include "sched/lower.h"
 
+struct limits;
+
 struct plan_key {
 	enum coll coll;
 	enum dtype type;
@@ -20,6 +22,7 @@ struct plan_key {
 /* A program and the sizes it runs with. */
 struct shape {
 	const struct program *program; /* borrowed from the planner */
+	const char *schedule;	       /* its name */
 	size_t chunk_bytes;	       /* distance between chunks */
 	size_t total_bytes; /* of the vector; chunks beyond it are short or empty */
 	size_t tile_bytes;
@@ -50,6 +53,7 @@ struct plan {
 struct plan_room {
 	uint32_t rank_count, rank;
 	size_t inline_bytes, eager_bytes, bulk_bytes;
+	struct limits *limits; /* borrowed: see tune/limits.h; NULL none */
 };
 
 /* Settle chunk and tile sizes for a program. `tile` is rounded to cache lines, cut to

@@ -37,11 +37,11 @@ static const struct word pci_speeds[] = {{"2.5 GT/s", 15}, {"5 GT/s", 30}, {"8 G
 	{NULL, 60}};
 
 static const struct word cpu_archs[] = {{"x86_64", CPU_ARCH_X86}, {"arm64", CPU_ARCH_ARM},
-	{"ppc64", CPU_ARCH_POWER}, {NULL, CPU_UNKNOWN}};
+	{"ppc64", CPU_ARCH_POWER}, {NULL, CPU_OTHER}};
 
 static const struct word cpu_vendors[] = {{"GenuineIntel", CPU_INTEL},
 	{"AuthenticAMD", CPU_AMD}, {"CentaurHauls", CPU_ZHAOXIN},
-	{"  Shanghai  ", CPU_ZHAOXIN}, {NULL, CPU_UNKNOWN}};
+	{"  Shanghai  ", CPU_ZHAOXIN}, {NULL, CPU_OTHER}};
 
 static uint64_t id_make(uint32_t system, uint64_t local)
 {
@@ -165,10 +165,13 @@ static enum err nic_function_add(struct builder *builder, const struct xml_node 
 
 static uint64_t device_read(const struct xml_node *xml)
 {
-	return (xml_hex(xml, "vendor", 0) & 0xffff) << 48 |
-	       (xml_hex(xml, "device", 0) & 0xffff) << 32 |
-	       (xml_hex(xml, "subsystem_vendor", 0) & 0xffff) << 16 |
-	       (xml_hex(xml, "subsystem_device", 0) & 0xffff);
+	static const char *const names[] = {
+		"vendor", "device", "subsystem_vendor", "subsystem_device"};
+	uint64_t device = 0;
+
+	for (int i = 0; i < 4; i++)
+		device = device << 16 | (uint64_t)(xml_int(xml, names[i], 0) & 0xffff);
+	return device;
 }
 
 static enum err pci_add(
@@ -202,12 +205,27 @@ static float pci_bandwidth(const struct xml_node *xml)
 	return (float)(width * speed) / 80.0f;
 }
 
+/* What else the function is, beside a GPU: a NIC or a switch. */
+static enum err function_add(struct builder *builder, const struct xml_node *xml,
+	uint64_t busid, struct topo_node **node)
+{
+	const struct xml_node *nic = xml_sub(xml, "nic");
+
+	if (nic)
+		return nic_function_add(builder, nic, busid, node);
+	if (!xml_sub(xml, "gpu") &&
+		word_value(pci_classes, xml_attr(xml, "class")) == TOPO_PCI)
+		return switch_add(builder, xml, busid, node);
+	return OK;
+}
+
 static enum err pci_add(
 	struct builder *builder, const struct xml_node *xml, struct topo_node *parent)
 {
 	const char *text = xml_attr(xml, "busid");
-	const struct xml_node *gpu = xml_sub(xml, "gpu"), *nic = xml_sub(xml, "nic");
-	struct topo_node *node = NULL;
+	const struct xml_node *gpu = xml_sub(xml, "gpu");
+	struct topo_node *dev = NULL, *node = NULL;
+	float bw = pci_bandwidth(xml);
 	uint64_t busid;
 	enum err e = OK;
 
@@ -216,14 +234,13 @@ static enum err pci_add(
 			"line %d of the topology: a <pci> without a busid", xml->line);
 	busid = topo_busid_parse(text);
 	if (gpu)
-		e = gpu_add(builder, gpu, busid, &node);
-	else if (nic)
-		e = nic_function_add(builder, nic, busid, &node);
-	else if (word_value(pci_classes, xml_attr(xml, "class")) == TOPO_PCI)
-		e = switch_add(builder, xml, busid, &node);
-	if (e || !node)
-		return e;
-	return topo_connect_both(node, parent, LINK_PCI, pci_bandwidth(xml));
+		e = gpu_add(builder, gpu, busid, &dev);
+	if (!e && dev)
+		e = topo_connect_both(dev, parent, LINK_PCI, bw);
+	if (e || (gpu && !dev))
+		return e; /* a GPU that nobody uses */
+	e = function_add(builder, xml, busid, &node);
+	return e || !node ? e : topo_connect_both(node, parent, LINK_PCI, bw);
 }
 
 /* A mask in groups of eight hex digits, the highest first. */

@@ -14,7 +14,7 @@ static enum path_type p2p_level(const struct topo *topo, const char **rule)
 		return (enum path_type)topo->rules.p2p_level;
 	}
 	if (cpu && cpu->arch == CPU_ARCH_X86 && cpu->vendor == CPU_AMD &&
-		topo->counts[TOPO_GPU] <= 2) {
+		topo->counts[TOPO_DEV] <= 2) {
 		*rule = "an AMD host with at most two GPUs allows P2P everywhere";
 		return PATH_SYS;
 	}
@@ -36,6 +36,12 @@ static int middle_of(const struct topo *topo, const struct topo_path *path)
 	return -1;
 }
 
+/* NVML knows only the GPUs of its own host. */
+static bool is_here(const struct topo *topo, const struct topo_node *gpu)
+{
+	return (int)topo_system(gpu->id) == topo->system;
+}
+
 void topo_p2p_raw(
 	const struct topo *topo, uint32_t a, uint32_t b, struct topo_p2p *verdict)
 {
@@ -45,8 +51,11 @@ void topo_p2p_raw(
 	*verdict = (struct topo_p2p){.type = path->type, .middle = middle_of(topo, path)};
 	verdict->level = p2p_level(topo, &verdict->rule);
 	verdict->ok = path->type <= verdict->level;
-	if (verdict->ok && a != b && !topo->rules.nvml_p2p_ok) {
+	if (verdict->ok && a != b && is_here(topo, from) && is_here(topo, to) &&
+		!topo->rules.nvml_p2p_ok && topo->rules.ignore_disabled_p2p != 2) {
 		verdict->ok = false;
+		verdict->is_fault = verdict->type <= PATH_NVB &&
+				    !topo->rules.ignore_disabled_p2p;
 		verdict->rule = "NVML says that P2P is not supported between them";
 	}
 	if (path->type == PATH_NVL && from->gpu.sm == to->gpu.sm && from->gpu.sm == 80)

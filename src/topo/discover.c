@@ -461,7 +461,7 @@ enum err machine_tree_of(const struct discover_args *args, struct xml_node **out
 	if (before.sentence_count)
 		report_add(report, "%s", before.sentences[0]);
 	/* As in NCCL, a dump that cannot be written is only worth a warning. */
-	if (dump && xml_write(dump, tree))
+	if (dump && !args->no_dump && xml_write(dump, tree))
 		report_add(report, "the topology could not be written to %s", dump);
 	*out = tree;
 	return OK;

@@ -18,6 +18,7 @@ struct discover_args {
 	const char *sysfs;	  /* NULL: /sys */
 	const char *hwloc_xml;	  /* a file of lstopo; NULL: this machine's cores */
 	const char *nvml_library; /* NULL: WEFT_NVML_LIBRARY, else the driver's */
+	bool no_dump; /* leave NCCL_TOPO_DUMP_FILE alone: the caller adds to the tree */
 };
 
 /* Detection alone. The tree is the caller's. Fails only for want of memory or of hwloc.

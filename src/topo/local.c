@@ -38,26 +38,6 @@ static uint32_t bits_mirror(uint32_t value, uint32_t count)
 	return mirror;
 }
 
-static bool is_before(const struct topo_net *a, const struct topo_net *b)
-{
-	return a->rail != b->rail ? a->rail < b->rail : a->plane < b->plane;
-}
-
-/* Where rails are known, NICs of one GPU are taken in their order. */
-static void nets_sort(const struct topo *topo, uint32_t *list, uint32_t count)
-{
-	for (uint32_t i = 1; i < count; i++) {
-		uint32_t moved = list[i], at = i;
-		const struct topo_net *net = &topo->nodes[TOPO_NET][moved]->net;
-
-		for (; at > 0 &&
-			is_before(net, &topo->nodes[TOPO_NET][list[at - 1]]->net);
-			at--)
-			list[at] = list[at - 1];
-		list[at] = moved;
-	}
-}
-
 static uint32_t nets_per_gpu(const struct topo *topo, uint32_t nets, uint32_t gpus)
 {
 	uint32_t most = (uint32_t)topo->rules.netdevs_max;
@@ -88,7 +68,6 @@ static void near_nets_find(const struct topo *topo, uint32_t gpu, struct near_ne
 		topo, topo_gpu_at(topo, gpu), TOPO_NET, near->nets);
 	if (!near->count)
 		return;
-	nets_sort(topo, near->nets, near->count);
 	gpu_count = topo_local_nodes(
 		topo, topo->nodes[TOPO_NET][near->nets[0]], TOPO_GPU, gpus);
 	near->per_gpu = nets_per_gpu(topo, near->count, gpu_count);

@@ -19,6 +19,8 @@ static enum path_type hop_type(const struct topo_node *near, const struct topo_l
 {
 	const struct topo_node *far = link->to;
 
+	if (near->kind == TOPO_PCI && far->kind == TOPO_PCI)
+		return PATH_PXB; /* switches that are tied together are still two */
 	switch (link->type) {
 	case LINK_LOC:
 	case LINK_NET:
@@ -32,8 +34,7 @@ static enum path_type hop_type(const struct topo_node *near, const struct topo_l
 	case LINK_PCI:
 		if (near->kind == TOPO_CPU || far->kind == TOPO_CPU)
 			return PATH_PHB;
-		return near->kind == TOPO_PCI && far->kind == TOPO_PCI ? PATH_PXB
-								       : PATH_PIX;
+		return PATH_PIX;
 	case LINK_SYS:
 		break;
 	}
@@ -64,10 +65,11 @@ static bool is_better(
 	return bw != path->bw ? bw > path->bw : hops < path->hop_count;
 }
 
-static struct topo_link *link_back(struct topo_node *far, const struct topo_node *near)
+static struct topo_link *link_back(
+	struct topo_node *far, const struct topo_node *near, enum link_type type)
 {
 	for (uint32_t i = 0; i < far->link_count; i++)
-		if (far->links[i].to == near)
+		if (far->links[i].to == near && far->links[i].type == type)
 			return &far->links[i];
 	return NULL;
 }
@@ -130,7 +132,7 @@ static enum err spread(struct topo *topo, struct topo_node *base, struct topo_no
 		if (far == base || !may_cross(topo, base, node, link, here) ||
 			!is_better(there, type, bw, here->hop_count + 1))
 			continue;
-		back = link_back(far, node);
+		back = link_back(far, node, link->type);
 		if (!back)
 			continue; /* a file may say so; nobody can send that way */
 		e = path_extend(there, back, here);
@@ -266,6 +268,12 @@ static enum err pairs_settle(struct topo *topo, uint32_t g)
 		enum err e;
 
 		topo_p2p_raw(topo, p, g, &verdict);
+		if (verdict.is_fault)
+			return err_set(ERR_USAGE,
+				"NVML refuses P2P between GPU %d and GPU %d, which "
+				"NVLink joins; NCCL stops there, unless "
+				"NCCL_IGNORE_DISABLED_P2P is set: repair the link",
+				topo_gpu_at(topo, p)->gpu.dev, to->gpu.dev);
 		if (verdict.ok || cpu < 0)
 			continue;
 		e = divert(topo_gpu_at(topo, p), topo->nodes[TOPO_CPU][cpu], to);
@@ -307,8 +315,10 @@ static bool is_relay(const struct topo *topo, const struct topo_node *gpu,
 	const struct topo_path *theirs = topo_path(peer, TOPO_NET, net->index);
 	const struct topo_path *ours = topo_path(gpu, TOPO_NET, net->index);
 	enum path_type most = topo->rules.pxn_c2c ? PATH_P2C : PATH_PXB;
+	struct topo_gdr verdict;
 
-	return theirs->type <= most &&
+	topo_gdr(topo, peer->gpu.rank, net->id, true, &verdict);
+	return verdict.mode != GDR_OFF && theirs->type <= most &&
 	       topo_path(peer, TOPO_GPU, gpu->index)->type <= PATH_NVL &&
 	       topo_system(peer->id) == topo_system(gpu->id) &&
 	       (theirs->bw > ours->bw || ours->type > PATH_PXN);

@@ -101,7 +101,7 @@ enum err topo_rules_read(struct topo_rules *rules)
 	rules->nvb_disable = param_int(PARAM_NVB_DISABLE) != 0;
 	rules->shm_disable = param_int(PARAM_SHM_DISABLE) != 0;
 	rules->net_disable_intra = param_int(PARAM_NET_DISABLE_INTRA) != 0;
-	rules->ignore_disabled_p2p = param_int(PARAM_IGNORE_DISABLED_P2P) != 0;
+	rules->ignore_disabled_p2p = (int)param_int(PARAM_IGNORE_DISABLED_P2P);
 	e = level_read(PARAM_P2P_LEVEL, &rules->p2p_level);
 	if (!e)
 		e = level_read(PARAM_NET_GDR_LEVEL, &rules->gdr_level);

@@ -19,8 +19,8 @@ struct topo_rules {
 	int cross_nic;	   /* 0, 1, 2 */
 	int p2p_pxn_level; /* 0, 1, 2 */
 	bool gdr_c2c, pxn_disable, pxn_c2c, nvb_disable, shm_disable, net_disable_intra;
-	bool nvml_p2p_ok; /* what NVML says of every pair: false on GeForce */
-	bool ignore_disabled_p2p;
+	bool nvml_p2p_ok;	 /* what NVML says of every pair: false on GeForce */
+	int ignore_disabled_p2p; /* 1: no P2P where NVML says so; 2: do not ask NVML */
 	bool merge_nics;
 	int merge_level; /* enum path_type */
 	enum netdevs_policy netdevs;

@@ -58,7 +58,7 @@ enum cpu_arch {
 	CPU_ARCH_MIXED = 4
 };
 enum cpu_vendor { CPU_INTEL = 1, CPU_AMD = 2, CPU_ZHAOXIN = 3, CPU_VENDOR_MIXED = 4 };
-enum { CPU_UNKNOWN = -1 };
+enum { CPU_UNKNOWN = -1, CPU_OTHER = 0 };
 enum cpu_model {
 	CPU_INTEL_BDW = 1,
 	CPU_INTEL_SKL = 2,
@@ -113,7 +113,7 @@ struct topo_net {
 };
 
 struct topo_cpu {
-	int arch, vendor, model; /* CPU_UNKNOWN when not known */
+	int arch, vendor, model; /* CPU_UNKNOWN: not asked; CPU_OTHER: none of those */
 	uint64_t affinity[TOPO_CPUS_MAX / 64];
 };
 
@@ -221,6 +221,7 @@ int topo_local_gpu(const struct topo *topo, uint64_t net_id);
  * none. `why` may be NULL. */
 struct topo_p2p {
 	bool ok, read; /* read: the receiver pulls */
+	bool is_fault; /* NVLink joins them and NVML says no: NCCL stops there */
 	int middle;
 	enum path_type type, level; /* of the pair; the cut-off that was applied */
 	const char *rule;	    /* which rule said so, in a few words; static */

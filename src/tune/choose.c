@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/param.h"
+#include "tune/limits.h"
 
 /* Largest bytes (of the vector or of a block) sent eagerly, for few and for many ranks.
  */
@@ -83,13 +84,34 @@ static const struct sched_kind *find(
 	return kind;
 }
 
+/* The schedule asked for by name; NULL: none, or one that this collective has not. */
+static enum err forced_find(const struct choose_args *args, const char **forced)
+{
+	const struct limits_call call = {.coll = args->coll,
+		.type = args->type,
+		.rank_count = args->rank_count,
+		.bytes = args->bytes};
+	const char *named = param_text(PARAM_SCHEDULE);
+	enum err e = forced_check(named);
+
+	*forced = NULL;
+	if (e)
+		return e;
+	if (named && catalog_find(args->coll, named))
+		*forced = named;
+	return *forced ? OK : limits_schedule(args->limits, &call, forced);
+}
+
 enum err choose(const struct choose_args *args, struct choice *choice)
 {
 	const struct row *row = &rows[args->coll];
-	const char *forced = param_text(PARAM_SCHEDULE);
 	int64_t tile = param_int(PARAM_TILE);
-	bool force = forced && catalog_find(args->coll, forced);
+	const char *forced;
+	enum err e = forced_find(args, &forced);
+	bool force = forced != NULL;
 
+	if (e)
+		return e;
 	*choice = (struct choice){
 		.eager = is_eager(args, row) &&
 			 (force || find(args, row->eager, NULL)->rank_max >=
@@ -97,7 +119,7 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	if (choice->eager) {
 		choice->staged = find(args, force ? forced : row->eager, NULL);
 		choice->depth = force ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
-		return forced_check(forced);
+		return OK;
 	}
 	choice->direct = find(args, force ? forced : row->direct, row->many);
 	choice->staged = find(args, force ? forced : row->staged, row->many);
@@ -106,5 +128,5 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 	/* the schedules of the table need no pipeline: the whole chunk is one tile */
 	if (force || strcmp(choice->direct->name, row->direct))
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
-	return forced_check(forced);
+	return OK;
 }

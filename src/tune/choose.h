@@ -11,17 +11,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
 #include "base/err.h"
 #include "sched/catalog.h"
+
+struct limits;
 
 /* A staged tile should stay in the second-level cache with its neighbours. */
 enum { CHOOSE_STAGED_TILE = 512 << 10, CHOOSE_STAGED_DEPTH = 2 };
 
 struct choose_args {
 	enum coll coll;
+	enum dtype type; /* only a tuner plugin asks */
 	uint32_t rank_count;
-	size_t bytes;	    /* of the vector, or of one rank's block */
-	size_t eager_bytes; /* room for staged data on a card; 0: never eager */
+	size_t bytes;	       /* of the vector, or of one rank's block */
+	size_t eager_bytes;    /* room for staged data on a card; 0: never eager */
+	struct limits *limits; /* borrowed: what NCCL_ALGO and a plugin say; NULL none */
 };
 
 struct choice {
@@ -33,7 +38,8 @@ struct choice {
 	size_t direct_tile, staged_tile; /* bytes; 0: one tile whatever the size */
 };
 
-/* Decide. WEFT_SCHEDULE overrides by name; ERR_USAGE when it names nothing usable. */
+/* Decide. WEFT_SCHEDULE overrides by name, and after it the limits do; ERR_USAGE when
+ * either leaves nothing usable. */
 enum err choose(const struct choose_args *args, struct choice *choice);
 
 #endif

@@ -45,7 +45,9 @@ struct model_constants {
 struct model_rules {
 	bool algo[MODEL_FUNCS][ALGO_COUNT];
 	int proto[MODEL_FUNCS][PROTO_COUNT];
-	bool algo_set, proto_set;    /* by the user */
+	bool algo_set, proto_set; /* by the user */
+	/* its algorithms were named, not excluded: nothing beside them is meant */
+	bool algo_listed[MODEL_FUNCS];
 	int nvls_enable, pat_enable; /* 0, 1, 2 auto */
 	bool ll128_c2c;		     /* LL128 beyond PXB where the GPUs can */
 	int threads, ll128_threads;  /* NCCL_NTHREADS, NCCL_LL128_NTHREADS; -2 auto */

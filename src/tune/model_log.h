@@ -3,7 +3,8 @@
  * allowed, thresholds, and each choice. The line of channels is print_counts() of
  * graph/print.h.
  *
- * Rank 0 alone calls these. The lines are NCCL's, so scripts that read them go on.
+ * Rank 0 alone calls these, but for the thresholds, which every rank prints. The lines
+ * are NCCL's, so scripts that read them go on.
  */
 #ifndef TUNE_MODEL_LOG_H
 #define TUNE_MODEL_LOG_H

@@ -128,15 +128,22 @@ static enum err list_unknown(const struct list *list, const char *kind, struct s
 		list->variable, kind, width, word.start, known);
 }
 
+/* What one part of a list says. */
+struct row {
+	bool on[ALGO_COUNT];
+	bool listed; /* the words name what is on, not what is off */
+};
+
 /* `[^]a,b` into one row of switches. */
-static enum err words_parse(const struct list *list, struct span words, bool *on)
+static enum err words_parse(const struct list *list, struct span words, struct row *row)
 {
 	bool inverse = words.length && words.start[0] == '^';
 
 	words.start += inverse;
 	words.length -= inverse;
+	row->listed = !inverse;
 	for (int i = 0; i < list->count; i++)
-		on[i] = inverse;
+		row->on[i] = inverse;
 	while (words.length) {
 		struct span word = span_cut(words, ',', &words);
 		int at = span_find(word, list->names, list->count);
@@ -146,14 +153,14 @@ static enum err words_parse(const struct list *list, struct span words, bool *on
 		if (at < 0)
 			return list_unknown(
 				list, list->kind, word, list->names, list->count);
-		on[at] = !inverse;
+		row->on[at] = !inverse;
 	}
 	return OK;
 }
 
-/* `[func:]words`; true in `on` for the words and in `func` for the functions meant. */
-static enum err entry_parse(
-	const struct list *list, struct span entry, bool *on, bool func[MODEL_FUNCS])
+/* `[func:]words`: `row` for the words, and true in `func` for the functions meant. */
+static enum err entry_parse(const struct list *list, struct span entry, struct row *row,
+	bool func[MODEL_FUNCS])
 {
 	struct span words;
 	struct span name = span_cut(entry, ':', &words);
@@ -162,23 +169,24 @@ static enum err entry_parse(
 	if (!words.length) { /* no colon, or nothing after it: NCCL takes both so */
 		for (int f = 0; f < MODEL_FUNCS; f++)
 			func[f] = true;
-		return words_parse(list, name, on);
+		return words_parse(list, name, row);
 	}
 	memset(func, 0, MODEL_FUNCS * sizeof(*func));
 	at = span_find(name, func_names, MODEL_FUNCS);
 	if (at < 0)
 		return list_unknown(list, "function", name, func_names, MODEL_FUNCS);
 	func[at] = true;
-	return words_parse(list, words, on);
+	return words_parse(list, words, row);
 }
 
 /* The whole list. `set` stores one row; it is called only for rows the list names. */
 static enum err list_parse(const struct list *list, struct model_rules *rules,
-	void (*set)(struct model_rules *, int, const bool *))
+	void (*set)(struct model_rules *, int, const struct row *))
 {
 	struct span rest = {list->text, strlen(list->text)};
 	struct model_rules next = *rules;
-	bool on[ALGO_COUNT], func[MODEL_FUNCS];
+	bool func[MODEL_FUNCS];
+	struct row row;
 	bool first = true;
 
 	while (rest.length) {
@@ -187,7 +195,7 @@ static enum err list_parse(const struct list *list, struct model_rules *rules,
 
 		if (!entry.length)
 			continue;
-		e = entry_parse(list, entry, on, func);
+		e = entry_parse(list, entry, &row, func);
 		if (e)
 			return e;
 		if (!first && func[0] && func[1])
@@ -197,22 +205,23 @@ static enum err list_parse(const struct list *list, struct model_rules *rules,
 				list->variable, list->text, list->names[0]);
 		for (int f = 0; f < MODEL_FUNCS; f++)
 			if (func[f])
-				set(&next, f, on);
+				set(&next, f, &row);
 		first = false;
 	}
 	*rules = next;
 	return OK;
 }
 
-static void algo_row(struct model_rules *rules, int func, const bool *on)
+static void algo_row(struct model_rules *rules, int func, const struct row *row)
 {
-	memcpy(rules->algo[func], on, sizeof(rules->algo[func]));
+	memcpy(rules->algo[func], row->on, sizeof(rules->algo[func]));
+	rules->algo_listed[func] = row->listed;
 }
 
-static void proto_row(struct model_rules *rules, int func, const bool *on)
+static void proto_row(struct model_rules *rules, int func, const struct row *row)
 {
 	for (int p = 0; p < PROTO_COUNT; p++)
-		rules->proto[func][p] = on[p];
+		rules->proto[func][p] = row->on[p];
 }
 
 enum err model_algo_parse(const char *text, struct model_rules *rules)

@@ -182,7 +182,7 @@ static void *library_open(const char *asked)
 		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	}
 	if (!library)
-		log_warn("no tuner plugin: NCCL_TUNER_PLUGIN is %s, and %s; the model "
+		log_warn("no tuner plugin: NCCL_TUNER_PLUGIN is %s, and %s; the library "
 			 "chooses",
 			asked, dlerror());
 	return library;
@@ -215,7 +215,7 @@ static void name_keep(struct tuner *tuner)
 static void plugin_drop(struct tuner *tuner, const char *what, int result)
 {
 	log_warn("the tuner plugin %s (v%d) %s (result %d) and is not asked again; the "
-		 "model chooses",
+		 "library chooses",
 		tuner->name, tuner->adapter->version, what, result);
 	tuner->failed = true;
 }
@@ -255,7 +255,7 @@ struct tuner *tuner_open(
 		return NULL;
 	tuner = calloc(1, sizeof(*tuner));
 	if (!tuner) {
-		log_warn("no memory for a tuner plugin; the model chooses");
+		log_warn("no memory for a tuner plugin; the library chooses");
 		return NULL;
 	}
 	tuner->library = library_open(asked);
@@ -263,7 +263,7 @@ struct tuner *tuner_open(
 		goto err_free;
 	if (!symbol_find(tuner)) {
 		log_warn("the tuner plugin %s exports no ncclTunerPlugin_v2 to _v6; the "
-			 "model chooses",
+			 "library chooses",
 			asked ? asked : "libnccl-tuner.so");
 		goto err_close;
 	}
@@ -291,24 +291,59 @@ static bool costs_check(model_costs costs, model_costs before)
 	return any;
 }
 
-enum err tuner_choose(struct tuner *tuner, const struct model *model,
-	const struct model_call *call, struct model_choice *choice)
+static bool costs_differ(float (*a)[PROTO_COUNT], float (*b)[PROTO_COUNT])
 {
-	model_costs costs, before;
-	struct question question = {call, costs, 0};
+	for (int i = 0; i < ALGO_COUNT * PROTO_COUNT; i++)
+		if (a[i / PROTO_COUNT][i % PROTO_COUNT] !=
+			b[i / PROTO_COUNT][i % PROTO_COUNT])
+			return true;
+	return false;
+}
+
+/* The plugin's costs and, in `changed`, whether they are still the model's; false when it
+ * has no say. */
+static bool plugin_ask_costs(struct tuner *tuner, const struct model *model,
+	struct question *question, bool *changed)
+{
+	model_costs before;
 	int result;
 
 	if (!tuner || tuner->failed)
-		return model_choose(model, call, choice);
-	model_costs_fill(model, call, costs);
-	memcpy(before, costs, sizeof(before));
-	result = tuner->adapter->ask(tuner, &question);
+		return false;
+	model_costs_fill(model, question->call, question->costs);
+	memcpy(before, question->costs, sizeof(before));
+	result = tuner->adapter->ask(tuner, question);
 	if (result)
 		plugin_drop(tuner, "gave no answer", result);
-	else if (!costs_check(costs, before))
+	else if (!costs_check(question->costs, before))
 		plugin_drop(tuner, "left nothing to choose", 0);
-	if (tuner->failed)
+	*changed = costs_differ(before, question->costs);
+	return !tuner->failed;
+}
+
+enum err tuner_choose(struct tuner *tuner, const struct model *model,
+	const struct model_call *call, struct model_choice *choice)
+{
+	model_costs costs;
+	struct question question = {call, costs, 0};
+	bool changed;
+
+	if (!plugin_ask_costs(tuner, model, &question, &changed))
 		return model_choose(model, call, choice);
+	return model_costs_pick(model, call, costs, question.channels, choice);
+}
+
+enum err tuner_force(struct tuner *tuner, const struct model *model,
+	const struct model_call *call, struct model_choice *choice, bool *forced)
+{
+	model_costs costs;
+	struct question question = {call, costs, 0};
+
+	*forced = false;
+	if (!plugin_ask_costs(tuner, model, &question, forced))
+		*forced = false;
+	if (!*forced)
+		return OK;
 	return model_costs_pick(model, call, costs, question.channels, choice);
 }
 

@@ -25,6 +25,12 @@ struct tuner *tuner_open(
 enum err tuner_choose(struct tuner *tuner, const struct model *model,
 	const struct model_call *call, struct model_choice *choice);
 
+/* For an engine that does not run NCCL's algorithms: the plugin's choice, if it changed a
+ * cost at all; *forced is false, and the choice untouched, when it left the model's as
+ * they were or there is no plugin. */
+enum err tuner_force(struct tuner *tuner, const struct model *model,
+	const struct model_call *call, struct model_choice *choice, bool *forced);
+
 /* Fine with NULL. */
 void tuner_close(struct tuner *tuner);
 

@@ -12,6 +12,15 @@ static size_t eager_room(uint32_t n)
 	return n <= 16 ? 32 << 10 : 16 << 10;
 }
 
+static struct choose_args args_of(enum coll coll, uint32_t n, size_t bytes)
+{
+	return (struct choose_args){.coll = coll,
+		.type = DTYPE_FLOAT32,
+		.rank_count = n,
+		.bytes = bytes,
+		.eager_bytes = eager_room(n)};
+}
+
 /* Beyond the peers a lane can have, these three have no schedule. */
 static bool is_out_of_reach(enum coll coll, uint32_t n)
 {
@@ -123,7 +132,7 @@ static void test_forced(void)
 	EQ(choose(&args, &choice), OK);
 	EQ_STR(choice.staged->name, "direct");
 	set(PARAM_SCHEDULE, "oneshot");
-	args = (struct choose_args){COLL_ALL_REDUCE, 300, 1 << 20, eager_room(300)};
+	args = args_of(COLL_ALL_REDUCE, 300, 1 << 20);
 	EQ(choose(&args, &choice), OK); /* not written for so many */
 	TRUE(choice.direct->rank_max >= 300);
 
@@ -139,7 +148,7 @@ static void test_forced(void)
 
 static bool is_eager(enum coll coll, uint32_t n, size_t bytes)
 {
-	struct choose_args args = {coll, n, bytes, eager_room(n)};
+	struct choose_args args = args_of(coll, n, bytes);
 	struct choice choice;
 
 	EQ(choose(&args, &choice), OK);
@@ -169,7 +178,7 @@ static void test_eager_bytes(void)
 
 static void test_tile(void)
 {
-	struct choose_args args = {COLL_ALL_REDUCE, 4, 1 << 20, eager_room(4)};
+	struct choose_args args = args_of(COLL_ALL_REDUCE, 4, 1 << 20);
 	struct choice choice;
 
 	set(PARAM_TILE, "4096");

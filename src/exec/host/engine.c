@@ -77,7 +77,8 @@ enum err host_engine_create(
 		.rank = args->rank,
 		.inline_bytes = BOARD_INLINE,
 		.eager_bytes = args->board->eager_bytes,
-		.bulk_bytes = args->board->bulk_bytes};
+		.bulk_bytes = args->board->bulk_bytes,
+		.limits = args->limits};
 	enum err e;
 
 	if (!en)

@@ -16,13 +16,15 @@
 #include "link/ref.h"
 
 struct host_engine;
+struct limits;
 
 struct host_engine_args {
 	struct board *board; /* borrowed */
 	uint32_t rank;
 	const atomic_int *abort; /* borrowed: non-zero stops every wait */
 	bool zero_copy;
-	bool foreign; /* the kernel copies between these processes */
+	bool foreign;	       /* the kernel copies between these processes */
+	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 };
 
 enum err host_engine_create(

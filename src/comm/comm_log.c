@@ -1,0 +1,197 @@
+#include "comm/comm_log.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/host_ranks.h"
+#include "comm/wiring.h"
+#include "graph/print.h"
+#include "tune/limits.h"
+#include "tune/model_log.h"
+
+enum { TEXT_BYTES = 160, SCHEDULE_BYTES = 32 };
+
+void comm_log_init(
+	const struct comm *comm, const struct comm_init_args *args, bool is_complete)
+{
+	char born[TEXT_BYTES];
+
+	if (!log_is_on(LOG_INFO, LOG_INIT))
+		return;
+	if (args->parent)
+		snprintf(born, sizeof(born), "parent %p splitCount %u color %d key %d%s",
+			(const void *)args->parent, args->split_count, args->color,
+			args->key, is_complete ? " " : "");
+	else
+		snprintf(born, sizeof(born), "commId 0x%" PRIx64 " ", comm->id_hash);
+	log_info(LOG_INIT,
+		"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %u busId %" PRIx64
+		" %s- Init %s",
+		args->caller, (const void *)comm, comm->rank, comm->rank_count,
+		comm->device, comm->rank, host_rank_busid(comm->rank), born,
+		is_complete ? "COMPLETE" : "START");
+}
+
+static void init_line(void *context, const char *line)
+{
+	(void)context;
+	log_info(LOG_INIT, "%s", line);
+}
+
+static void graph_line(void *context, const char *line)
+{
+	(void)context;
+	log_info(LOG_GRAPH, "%s", line);
+}
+
+/* All ranks are on one host. NCCL may make several nodes of it, and then so do we. */
+static void summary_log(const struct comm *comm, const struct cluster *cluster)
+{
+	int nodes = cluster ? cluster->node_count : 1, local_rank = (int)comm->rank;
+	int locals = (int)comm->rank_count;
+
+	if (nodes > 1) {
+		local_rank = locals = 0;
+		for (int r = 0; r < cluster->rank_count; r++) {
+			bool is_here = cluster->rank_node[r] ==
+				       cluster->rank_node[comm->rank];
+
+			locals += is_here;
+			local_rank += is_here && r < (int)comm->rank;
+		}
+	}
+	log_info(LOG_INIT,
+		"comm %p rank %u nRanks %u nNodes %d localRanks %d localRank %d MNNVL 0",
+		(const void *)comm, comm->rank, comm->rank_count, nodes, locals,
+		local_rank);
+}
+
+/* The model is of GPUs: its table is worth showing where a plugin works on it. */
+static void model_log(const struct comm *comm, const struct cluster *cluster)
+{
+	const struct model *plugged = limits_model(comm->limits);
+	struct model_rules rules;
+	struct model model;
+
+	if (plugged && !comm->rank)
+		model_log_table(plugged);
+	if (plugged)
+		model_log_thresholds(plugged);
+	else if (!model_rules_read(&rules) && !model_make(cluster, &rules, &model))
+		model_log_thresholds(&model);
+}
+
+void comm_log_wiring(const struct comm *comm)
+{
+	const struct cluster *cluster = comm->wiring ? wiring_cluster(comm->wiring)
+						     : NULL;
+	const struct print_sink init = {.line = init_line}, graph = {.line = graph_line};
+	int rank = (int)comm->rank;
+
+	if (!log_is_on(LOG_INFO, LOG_INIT | LOG_GRAPH | LOG_TUNING | LOG_ENV))
+		return;
+	summary_log(comm, cluster);
+	if (cluster && !rank)
+		print_rings(cluster, &init);
+	if (cluster) {
+		print_trees(cluster, rank, &init);
+		print_links(cluster, rank, &graph);
+	}
+	if (comm->limits && !rank)
+		model_log_matrix(limits_rules(comm->limits));
+	if (cluster) {
+		model_log(comm, cluster);
+		print_counts(cluster, &init);
+	}
+}
+
+/* Ranks of one process hand each other pointers; others share the board's memory. */
+static void ring_links_log(const struct comm *comm, const struct cluster *cluster)
+{
+	const struct rank_status *mine = board_status(comm->board, comm->rank);
+
+	for (int c = 0; c < cluster->coll_channels; c++) {
+		uint32_t next = (uint32_t)cluster->channels[c].ring_next[comm->rank];
+		const struct rank_status *peer = board_status(comm->board, next);
+		bool is_near = comm->zero_copy && peer->pid == mine->pid;
+
+		log_info(LOG_INIT | (is_near ? LOG_P2P : LOG_SHM),
+			"Channel %02d/0 : %u[%u] -> %u[%u] via %s", c, comm->rank,
+			comm->rank, next, next,
+			is_near ? "P2P/direct pointer" : "SHM/direct");
+	}
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns * 1e-9;
+}
+
+static void times_log(const struct comm *comm, const struct comm_init_args *args,
+	const struct init_times *times)
+{
+	uint64_t total = clock_ns() - times->start;
+	uint64_t known = times->alloc + times->bootstrap + times->topo + times->graphs +
+			 times->connections;
+
+	log_info(LOG_INIT,
+		"Init timings - %s: rank %u nranks %u total %.2f (kernels 0.00, alloc "
+		"%.2f, "
+		"bootstrap %.2f, allgathers 0.00, topo %.2f, graphs %.2f, connections "
+		"%.2f, rest %.2f)",
+		args->caller, comm->rank, comm->rank_count, seconds(total),
+		seconds(times->alloc), seconds(times->bootstrap), seconds(times->topo),
+		seconds(times->graphs), seconds(times->connections),
+		seconds(total > known ? total - known : 0));
+}
+
+void comm_log_done(const struct comm *comm, const struct comm_init_args *args,
+	const struct init_times *times)
+{
+	const unsigned wanted = LOG_INIT | LOG_P2P | LOG_SHM;
+
+	if (!log_is_on(LOG_INFO, wanted))
+		return;
+	comm_log_init(comm, args, true);
+	times_log(comm, args, times);
+	if (comm->rank_count < 2 || !comm->wiring)
+		return;
+	ring_links_log(comm, wiring_cluster(comm->wiring));
+	log_info(LOG_INIT, "Connected all rings, use ring PXN 0 GDR 0");
+	log_info(LOG_INIT, "Connected all trees");
+}
+
+void comm_log_end(const struct comm_name *name, const char *what)
+{
+	log_info(LOG_INIT | LOG_DESTROY,
+		"comm %p rank %u nranks %u cudaDev %d busId %" PRIx64 " - %s COMPLETE",
+		name->comm, name->rank, name->rank_count, name->device,
+		host_rank_busid(name->rank), what);
+}
+
+enum err comm_log_choice(const struct comm *comm, const struct plan_key *key)
+{
+	char schedule[SCHEDULE_BYTES];
+	enum model_func func;
+	const struct plan *plan;
+	enum err e;
+
+	if (!log_is_on(LOG_INFO, LOG_TUNING) || comm->rank_count == 1 ||
+		!limits_func(key->coll, &func))
+		return OK;
+	e = plan_get(host_engine_planner(comm->engine), key, &plan);
+	if (e)
+		return e;
+	snprintf(schedule, sizeof(schedule), "%s",
+		plan->shapes[plan->eager ? MODE_STAGED : MODE_DIRECT].schedule);
+	for (char *c = schedule; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	log_info(LOG_TUNING,
+		"%s: %zu Bytes -> Algo %s proto SIMPLE channel{Lo..Hi}={0..0}",
+		model_func_name(func), key->count * dtype_size(key->type), schedule);
+	return OK;
+}
