@@ -2,9 +2,10 @@
  * nccl.h - collective communication among ranks, with NCCL's names, values and layouts.
  *
  * The interface is NCCL 2.28's in full, with the additions of 2.29 and 2.30 that are not
- * tied to a GPU. Weft runs it on host memory: a buffer is any address of the process, a
- * stream is NULL or one of weft.h's host streams. With the NULL stream a call has
- * finished when it, or the outermost ncclGroupEnd(), returns.
+ * tied to a GPU. On host memory a buffer is any address of the process, and a stream is
+ * NULL or one of weft.h's host streams; with the NULL stream a call has finished when it,
+ * or the outermost ncclGroupEnd(), returns. Ranks that share a GPU may also pass its
+ * memory, with CUDA's streams.
  *
  * Every function returns ncclSuccess or a code; ncclGetLastError() has the sentence that
  * explains it. One thread at a time may use a communicator, except for
@@ -326,7 +327,8 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank);
 
 /* ---- memory ---- */
 
-/* Memory that the other ranks can map: collectives on it copy nothing twice. */
+/* Memory that the other ranks can map: collectives on it copy nothing twice. It is the
+ * GPU's when this thread has a CUDA context, else the host's. */
 ncclResult_t ncclMemAlloc(void **ptr, size_t size);
 ncclResult_t ncclMemFree(void *ptr);
 

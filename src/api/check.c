@@ -173,8 +173,8 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 	*stream = (struct stream *)given;
 	if (!stream_is_valid(*stream))
 		return err_set(ERR_ARGUMENT,
-			"%s: stream %p was not made by weftStreamCreate, and there is no "
-			"GPU",
+			"%s: stream %p was not made by weftStreamCreate, and the "
+			"buffers are not device memory",
 			function, (void *)given);
 	return OK;
 }

@@ -1,0 +1,145 @@
+#include "gpu.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct cuda_driver *driver;
+
+void gpu_check(cu_result result, const char *text, const char *file, int line)
+{
+	const char *name = "?";
+
+	if (result == CU_OK)
+		return;
+	driver->error_name(result, &name);
+	fprintf(stderr, "%s:%d: %s: the driver says %s (%d)\n", file, line, text, name,
+		result);
+	_exit(1);
+}
+
+/* The driver and a context; false when there is none. */
+static bool begin(void)
+{
+	static _Thread_local bool has_begun;
+	cu_context context;
+	cu_device device;
+
+	if (has_begun)
+		return true;
+	if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) || !cuda_driver())
+		return false;
+	driver = cuda_driver();
+	if (driver->init(0) || driver->device_get(&device, 0))
+		return false;
+	CUDA(driver->primary_retain(&context, device));
+	CUDA(driver->context_set(context));
+	has_begun = true;
+	return true;
+}
+
+static int look(void)
+{
+	void *ptr = NULL;
+
+	if (!begin()) {
+		printf("skipped: no CUDA driver or no GPU\n");
+		return TEST_SKIP;
+	}
+	OK(ncclMemAlloc(&ptr, 4096));
+	if (!gpu_owns(ptr)) {
+		printf("skipped: the library was built without its kernels (no nvcc)\n");
+		return TEST_SKIP;
+	}
+	OK(ncclMemFree(ptr));
+	return 0;
+}
+
+void gpu_need(void)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	TRUE(pid >= 0);
+	if (!pid) {
+		status = look();
+		fflush(NULL);
+		_exit(status);
+	}
+	EQ(waitpid(pid, &status, 0), pid);
+	if (status)
+		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+const struct cuda_driver *gpu_begin(void)
+{
+	HOLDS(begin());
+	return driver;
+}
+
+cu_stream gpu_stream(void)
+{
+	cu_stream stream;
+
+	CUDA(driver->stream_create(&stream, 1));
+	return stream;
+}
+
+void gpu_stream_end(cu_stream stream)
+{
+	gpu_wait(stream);
+	CUDA(driver->stream_destroy(stream));
+}
+
+void *gpu_alloc(size_t bytes)
+{
+	cu_ptr ptr = 0;
+
+	CUDA(driver->mem_alloc(&ptr, bytes));
+	return (void *)(uintptr_t)ptr;
+}
+
+void gpu_free(void *ptr)
+{
+	CUDA(driver->mem_free((cu_ptr)(uintptr_t)ptr));
+}
+
+void gpu_write(void *to, const void *from, size_t bytes, cu_stream stream)
+{
+	if (bytes)
+		CUDA(driver->memcpy_async(
+			(cu_ptr)(uintptr_t)to, (cu_ptr)(uintptr_t)from, bytes, stream));
+}
+
+void gpu_read(void *to, const void *from, size_t bytes, cu_stream stream)
+{
+	gpu_write(to, from, bytes, stream);
+	gpu_wait(stream);
+}
+
+void gpu_wait(cu_stream stream)
+{
+	CUDA(driver->stream_synchronize(stream));
+}
+
+bool gpu_owns(const void *ptr)
+{
+	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
+	unsigned type = 0;
+	void *values[] = {&type};
+
+	CUDA(driver->pointer_attributes(1, wanted, values, (cu_ptr)(uintptr_t)ptr));
+	return type == CU_MEMORY_DEVICE;
+}
+
+void gpu_sentence(const char *part)
+{
+	const char *said = ncclGetLastError(NULL);
+
+	if (strstr(said, part))
+		return;
+	fprintf(stderr, "the sentence is \"%s\" and has no \"%s\"\n", said, part);
+	_exit(1);
+}

@@ -1,0 +1,361 @@
+/*
+ * Every collective on device memory gives, to the bit, what it gives on host memory, and
+ * touches nothing else.
+ *
+ * The product is pruned: all types and operators at one count, all counts, placements,
+ * shifts and roots at a few types. Ranks are threads and processes.
+ */
+#include "gpu.h"
+#include "value.h"
+
+enum kind {
+	ALL_REDUCE,
+	BROADCAST,
+	REDUCE,
+	ALL_GATHER,
+	REDUCE_SCATTER,
+	ALL_TO_ALL,
+	GATHER,
+	SCATTER,
+	KIND_COUNT
+};
+
+static const char *const kind_names[KIND_COUNT] = {"AllReduce", "Broadcast", "Reduce",
+	"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"};
+
+enum { COUNT_MAX = 65537, GUARD = 256, FILLER = 0xa5 };
+
+struct cell {
+	enum kind kind;
+	ncclDataType_t type;
+	int op;
+	size_t count;
+	bool in_place, is_shifted;
+	int root;
+};
+
+/* One rank. Both sides have the same bytes: guard, room for all blocks, guard; for what
+ * is sent and what is received. */
+struct seat {
+	int rank, rank_count;
+	ncclComm_t comm;
+	cu_stream stream;
+	size_t room;		/* of one buffer with its guards */
+	char *host[2], *gpu[2]; /* sent, received */
+	char *back;		/* what came back from the GPU */
+	uint64_t random, cells;
+};
+
+static bool reduces(enum kind kind)
+{
+	return kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
+}
+
+static bool has_root(enum kind kind)
+{
+	return kind == BROADCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
+}
+
+static size_t blocks(const struct seat *seat, const struct cell *cell, bool received)
+{
+	size_t n = (size_t)seat->rank_count;
+	bool is_root = seat->rank == cell->root;
+
+	switch (cell->kind) {
+	case ALL_GATHER:
+		return received ? n : 1;
+	case REDUCE_SCATTER:
+		return received ? 1 : n;
+	case ALL_TO_ALL:
+		return n;
+	case GATHER:
+		return !received ? 1 : is_root ? n : 0;
+	case SCATTER:
+		return received ? 1 : is_root ? n : 0;
+	case BROADCAST:
+		return received || is_root;
+	case REDUCE:
+		return !received || is_root;
+	default:
+		return 1;
+	}
+}
+
+/* xorshift: the same everywhere. */
+static uint64_t random_next(struct seat *seat)
+{
+	seat->random ^= seat->random << 13;
+	seat->random ^= seat->random >> 7;
+	seat->random ^= seat->random << 17;
+	return seat->random;
+}
+
+/* Integers of any bits; floats in -2..2 whose sums and products round and never leave
+ * the type's range. */
+static void fill(struct seat *seat, const struct cell *cell, char *data, size_t count)
+{
+	size_t size = type_size(cell->type);
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t bits = random_next(seat);
+
+		if (type_is_float(cell->type))
+			type_encode(cell->type, (double)(int64_t)bits * 0x1p-62,
+				data + i * size);
+		else
+			memcpy(data + i * size, &bits, size);
+	}
+}
+
+/* Where the call's buffers lie in one side's pair. */
+struct pair {
+	char *in, *out;
+};
+
+static struct pair pair_of(
+	const struct seat *seat, const struct cell *cell, char *const *base)
+{
+	size_t size = type_size(cell->type);
+	size_t shift = GUARD + (cell->is_shifted ? size : 0);
+	size_t sent = blocks(seat, cell, false), received = blocks(seat, cell, true);
+	size_t own = (size_t)(has_root(cell->kind) ? cell->root : seat->rank);
+	size_t offset = own * cell->count * size;
+	struct pair pair = {base[0] + shift, base[1] + shift};
+
+	if (!cell->in_place)
+		return pair;
+	pair.in = pair.out;
+	if (sent < received && received > 1)
+		pair.in += offset;
+	if (received < sent && sent > 1)
+		pair.out += offset;
+	return pair;
+}
+
+/* A rank that is not the root has no say in where the larger buffer is. */
+static bool can_be_in_place(const struct cell *cell)
+{
+	return cell->kind != ALL_TO_ALL;
+}
+
+static ncclResult_t call(const struct seat *s, const struct cell *c, struct pair p,
+	ncclRedOp_t op, cu_stream on)
+{
+	cudaStream_t stream = (cudaStream_t)on;
+
+	switch (c->kind) {
+	case ALL_REDUCE:
+		return ncclAllReduce(p.in, p.out, c->count, c->type, op, s->comm, stream);
+	case BROADCAST:
+		return ncclBroadcast(
+			p.in, p.out, c->count, c->type, c->root, s->comm, stream);
+	case REDUCE:
+		return ncclReduce(
+			p.in, p.out, c->count, c->type, op, c->root, s->comm, stream);
+	case ALL_GATHER:
+		return ncclAllGather(p.in, p.out, c->count, c->type, s->comm, stream);
+	case REDUCE_SCATTER:
+		return ncclReduceScatter(
+			p.in, p.out, c->count, c->type, op, s->comm, stream);
+	case ALL_TO_ALL:
+		return ncclAlltoAll(p.in, p.out, c->count, c->type, s->comm, stream);
+	case GATHER:
+		return ncclGather(
+			p.in, p.out, c->count, c->type, c->root, s->comm, stream);
+	default:
+		return ncclScatter(
+			p.in, p.out, c->count, c->type, c->root, s->comm, stream);
+	}
+}
+
+static ncclRedOp_t op_make(struct seat *seat, const struct cell *cell)
+{
+	ncclRedOp_t op = (ncclRedOp_t)cell->op;
+	char scalar[8];
+	double step;
+
+	if (cell->op < ncclNumOps)
+		return op;
+	step = type_is_float(cell->type) ? 0.25 : 1;
+	type_encode(cell->type, 1 + step * (seat->rank % 3), scalar);
+	OK(ncclRedOpCreatePreMulSum(
+		&op, scalar, cell->type, ncclScalarHostImmediate, seat->comm));
+	return op;
+}
+
+/* The bytes of a buffer that a call can touch, and both guards. */
+static size_t used(const struct seat *seat, const struct cell *cell)
+{
+	size_t bytes = (size_t)seat->rank_count * cell->count * type_size(cell->type);
+
+	return bytes + 2 * GUARD + 8;
+}
+
+static void compare(struct seat *seat, const struct cell *cell, int which)
+{
+	size_t bytes = used(seat, cell);
+
+	gpu_read(seat->back, seat->gpu[which], bytes, seat->stream);
+	for (size_t i = 0; i < bytes; i++)
+		if (seat->back[i] != seat->host[which][i]) {
+			rank_context(
+				"rank %d of %d %s type %d op %d count %zu %s%s root %d: "
+				"byte %td of %s: %02x, not %02x",
+				seat->rank, seat->rank_count, kind_names[cell->kind],
+				cell->type, cell->op, cell->count,
+				cell->in_place ? "in place" : "out of place",
+				cell->is_shifted ? " shifted" : "", cell->root,
+				(ptrdiff_t)i - GUARD, which ? "recvbuff" : "sendbuff",
+				(unsigned char)seat->back[i],
+				(unsigned char)seat->host[which][i]);
+			holds(false, "the same bits as on host memory", __FILE__,
+				__LINE__);
+		}
+}
+
+static void cell_run(struct seat *seat, const struct cell *cell)
+{
+	size_t bytes = used(seat, cell), sent = blocks(seat, cell, false);
+	struct pair host = pair_of(seat, cell, seat->host);
+	struct pair gpu = pair_of(seat, cell, seat->gpu);
+	ncclRedOp_t op;
+
+	rank_context("rank %d of %d %s type %d op %d count %zu place %d shift %d root %d",
+		seat->rank, seat->rank_count, kind_names[cell->kind], cell->type,
+		cell->op, cell->count, cell->in_place, cell->is_shifted, cell->root);
+	HOLDS(bytes <= seat->room);
+	for (int i = 0; i < 2; i++)
+		memset(seat->host[i], FILLER, bytes);
+	fill(seat, cell, host.in, sent * cell->count);
+	for (int i = 0; i < 2; i++)
+		gpu_write(seat->gpu[i], seat->host[i], bytes, seat->stream);
+	gpu_wait(seat->stream); /* the host's call writes what is copied from */
+	op = op_make(seat, cell);
+	OK(call(seat, cell, gpu, op, seat->stream));
+	OK(call(seat, cell, host, op, NULL));
+	if (cell->op >= ncclNumOps)
+		OK(ncclRedOpDestroy(op, seat->comm));
+	compare(seat, cell, 0);
+	compare(seat, cell, 1);
+	seat->cells++;
+}
+
+/* ---- the walks ---- */
+
+static void all_types(struct seat *seat)
+{
+	for (int type = 0; type < ncclNumTypes; type++)
+		for (int kind = 0; kind < KIND_COUNT; kind++)
+			for (int op = 0; op <= OP_PREMUL; op++) {
+				struct cell cell = {.kind = (enum kind)kind,
+					.type = (ncclDataType_t)type,
+					.op = op,
+					.count = 1000,
+					.in_place = (type + op) % 2,
+					.is_shifted = (type + op) % 3 == 0,
+					.root = (type + op) % seat->rank_count};
+
+				cell.in_place = cell.in_place && can_be_in_place(&cell);
+				if (op == 0 || reduces(cell.kind))
+					cell_run(seat, &cell);
+			}
+}
+
+/* Both placements, aligned and not, at one count. */
+static void one_count(struct seat *seat, struct cell cell)
+{
+	for (int way = 0; way < 4; way++) {
+		cell.in_place = way & 1;
+		cell.is_shifted = way & 2;
+		cell.root = (int)(cell.count + (size_t)way) % seat->rank_count;
+		if (!cell.in_place || can_be_in_place(&cell))
+			cell_run(seat, &cell);
+	}
+}
+
+static void all_counts(struct seat *seat)
+{
+	static const size_t counts[] = {0, 1, 7, 1000, COUNT_MAX};
+	static const ncclDataType_t types[] = {ncclFloat32, ncclBfloat16, ncclInt8};
+
+	for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
+		for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++)
+			for (int kind = 0; kind < KIND_COUNT; kind++)
+				one_count(seat, (struct cell){.kind = (enum kind)kind,
+							.type = types[t],
+							.op = ncclSum,
+							.count = counts[c]});
+}
+
+static void all_roots(struct seat *seat)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		for (int root = 0; root < seat->rank_count; root++)
+			if (has_root((enum kind)kind))
+				cell_run(seat, &(struct cell){.kind = (enum kind)kind,
+						       .type = ncclFloat16,
+						       .op = ncclSum,
+						       .count = 333,
+						       .root = root});
+}
+
+static void seat_open(struct seat *seat, struct rank *rank)
+{
+	gpu_begin();
+	*seat = (struct seat){.rank = rank->rank,
+		.rank_count = rank->rank_count,
+		.random = 0x9e3779b97f4a7c15u * (uint64_t)(rank->rank + 1)};
+	seat->room = (size_t)rank->rank_count * COUNT_MAX * 4 + 2 * GUARD + 8;
+	for (int i = 0; i < 2; i++) {
+		seat->host[i] = malloc(seat->room);
+		seat->gpu[i] = gpu_alloc(seat->room);
+	}
+	seat->back = malloc(seat->room);
+	HOLDS(seat->host[0] && seat->host[1] && seat->back);
+	seat->stream = gpu_stream();
+	seat->comm = rank_comm(rank, 0);
+}
+
+static void rank_main(struct rank *rank)
+{
+	struct seat seat;
+
+	seat_open(&seat, rank);
+	all_types(&seat);
+	all_counts(&seat);
+	all_roots(&seat);
+	if (rank->rank == 0)
+		atomic_store(&rank->page->result, seat.cells);
+	rank_meet(rank);
+	OK(ncclCommDestroy(seat.comm));
+	gpu_stream_end(seat.stream);
+	for (int i = 0; i < 2; i++) {
+		free(seat.host[i]);
+		gpu_free(seat.gpu[i]);
+	}
+	free(seat.back);
+}
+
+int main(void)
+{
+	static const struct {
+		int processes, threads;
+	} jobs[] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {4, 1}};
+	/* the schedule the kernels run, so that sums are folded in the same order */
+	static const char *const environment[] = {"WEFT_SCHEDULE", "direct", NULL};
+
+	gpu_need();
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+		uint64_t start = now_us();
+		struct ranks ranks = {.processes = jobs[i].processes,
+			.threads = jobs[i].threads,
+			.function = rank_main,
+			.environment = environment};
+
+		printf("%d x %d ..", jobs[i].processes, jobs[i].threads);
+		ranks_run(&ranks);
+		printf(" %ju calls, %.2f s\n", (uintmax_t)ranks.result,
+			(double)(now_us() - start) * 1e-6);
+	}
+	return 0;
+}

@@ -1,0 +1,531 @@
+/*
+ * The life of communicators whose ranks share a GPU: streams, groups, splits, memory,
+ * wrong calls, aborts. Each part is a job of its own and ends within its limit.
+ */
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "gpu.h"
+
+enum { COUNT = 5000, POLL_US = 200, PATIENCE_US = 20 * 1000 * 1000, COMMS = 4 };
+
+static void fill(int *data, int value)
+{
+	for (int i = 0; i < COUNT; i++)
+		data[i] = value + i % 17;
+}
+
+static void expect(const int *data, int value, int times)
+{
+	for (int i = 0; i < COUNT; i++)
+		HOLDS(data[i] == value + times * (i % 17));
+}
+
+/* One all_reduce on device memory, of `n` ranks, is right. */
+static void check_works(ncclComm_t comm, cu_stream stream)
+{
+	int *host = malloc(COUNT * sizeof(*host)), rank, n;
+	int *data = gpu_alloc(COUNT * sizeof(*data));
+
+	OK(ncclCommUserRank(comm, &rank));
+	OK(ncclCommCount(comm, &n));
+	fill(host, rank);
+	gpu_write(data, host, COUNT * sizeof(*host), stream);
+	OK(ncclAllReduce(
+		data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
+	gpu_read(host, data, COUNT * sizeof(*host), stream);
+	expect(host, n * (n - 1) / 2, n);
+	gpu_free(data);
+	free(host);
+}
+
+/* The same on host memory. */
+static void check_works_host(ncclComm_t comm)
+{
+	int *host = malloc(COUNT * sizeof(*host)), rank, n;
+
+	OK(ncclCommUserRank(comm, &rank));
+	OK(ncclCommCount(comm, &n));
+	fill(host, rank);
+	OK(ncclAllReduce(host, host, COUNT, ncclInt, ncclSum, comm, NULL));
+	expect(host, n * (n - 1) / 2, n);
+	free(host);
+}
+
+/* ---- streams and communicators ---- */
+
+/* Two communicators, three streams; two streams share a communicator. Nobody waits in
+ * between, and each call takes what the one before it left. */
+static void life_streams(struct rank *rank)
+{
+	enum { CHAIN = 6, STREAMS = 3 };
+	size_t bytes = COUNT * sizeof(int);
+	int *host = malloc(bytes), *data[STREAMS], times = 1;
+	cu_stream streams[STREAMS];
+	ncclComm_t a, b;
+
+	gpu_begin();
+	a = rank_comm(rank, 0);
+	b = rank_comm(rank, 1);
+	for (int s = 0; s < STREAMS; s++) {
+		streams[s] = gpu_stream();
+		data[s] = gpu_alloc(bytes);
+		fill(host, s + 1);
+		gpu_write(data[s], host, bytes, streams[s]);
+		gpu_wait(streams[s]);
+	}
+	for (int k = 0; k < CHAIN; k++, times *= rank->rank_count)
+		for (int s = 0; s < STREAMS; s++)
+			OK(ncclAllReduce(data[s], data[s], COUNT, ncclInt, ncclSum,
+				s == 2 ? b : a, (cudaStream_t)streams[s]));
+	for (int s = 0; s < STREAMS; s++) {
+		gpu_read(host, data[s], bytes, streams[s]);
+		expect(host, (s + 1) * times, times);
+	}
+	rank_meet(rank);
+	OK(ncclCommDestroy(a));
+	OK(ncclCommDestroy(b));
+	for (int s = 0; s < STREAMS; s++) {
+		gpu_stream_end(streams[s]);
+		gpu_free(data[s]);
+	}
+	free(host);
+}
+
+static void life_split(struct rank *rank)
+{
+	cu_stream stream;
+	ncclComm_t comm, child;
+	int value;
+
+	gpu_begin();
+	stream = gpu_stream();
+	comm = rank_comm(rank, 0);
+	check_works(comm, stream);
+	OK(ncclCommSplit(comm, rank->rank % 2, -rank->rank, &child, NULL));
+	OK(ncclCommCount(child, &value));
+	EQ(value, rank->rank_count / 2);
+	check_works(child, stream);
+	check_works(comm, stream);
+	check_works_host(child);
+	rank_meet(rank);
+	OK(ncclCommDestroy(child));
+	check_works(comm, stream);
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_stream_end(stream);
+}
+
+/* Again and again: nothing runs out. */
+static void life_again(struct rank *rank)
+{
+	cu_stream stream;
+
+	gpu_begin();
+	stream = gpu_stream();
+	for (int i = 0; i < 10; i++) {
+		ncclComm_t comm = rank_comm(rank, i);
+
+		check_works(comm, stream);
+		rank_meet(rank);
+		OK(ncclCommDestroy(comm));
+	}
+	gpu_stream_end(stream);
+}
+
+/* What is written, reduced and copied back on one stream stays in that order; the values
+ * differ each time, and the host waits once. */
+static void life_order(struct rank *rank)
+{
+	enum { TURNS = 50 };
+	size_t bytes = COUNT * sizeof(int);
+	const struct cuda_driver *driver = gpu_begin();
+	int n = rank->rank_count, *data = gpu_alloc(bytes), *in, *out;
+	cu_stream stream = gpu_stream();
+	ncclComm_t comm = rank_comm(rank, 0);
+	void *pinned;
+
+	CUDA(driver->mem_host_alloc(&pinned, 2 * TURNS * bytes, 0));
+	in = pinned;
+	out = in + TURNS * COUNT;
+	memset(out, 0, TURNS * bytes);
+	for (int t = 0; t < TURNS; t++)
+		fill(in + t * COUNT, rank->rank + t * t);
+	for (int t = 0; t < TURNS; t++) {
+		gpu_write(data, in + t * COUNT, bytes, stream);
+		OK(ncclAllReduce(
+			data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
+		gpu_write(out + t * COUNT, data, bytes, stream);
+	}
+	gpu_wait(stream);
+	for (int t = 0; t < TURNS; t++)
+		expect(out + t * COUNT, n * (n - 1) / 2 + n * t * t, n);
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+	CUDA(driver->mem_host_free(pinned));
+}
+
+/* ---- groups ---- */
+
+/* Several calls per communicator, of all communicators, in one group. */
+static void one_group(ncclComm_t *comms, cu_stream *streams, int *(*data)[3])
+{
+	OK(ncclGroupStart());
+	for (int i = 0; i < COMMS; i++) {
+		cudaStream_t stream = (cudaStream_t)streams[i];
+
+		OK(ncclAllReduce(data[i][0], data[i][0], COUNT, ncclInt, ncclSum,
+			comms[i], stream));
+		OK(ncclBroadcast(
+			data[i][1], data[i][1], COUNT, ncclInt, 2, comms[i], stream));
+		OK(ncclAllReduce(data[i][1], data[i][2], COUNT, ncclInt, ncclMax,
+			comms[i], stream));
+	}
+	OK(ncclGroupEnd());
+}
+
+/* One thread drives all ranks. */
+static void life_init_all(struct rank *rank)
+{
+	static const int devices[COMMS];
+	size_t bytes = COUNT * sizeof(int);
+	int *host = malloc(bytes), *data[COMMS][3];
+	ncclComm_t comms[COMMS];
+	cu_stream streams[COMMS];
+
+	(void)rank;
+	gpu_begin();
+	OK(ncclCommInitAll(comms, COMMS, devices));
+	for (int i = 0; i < COMMS; i++) {
+		streams[i] = gpu_stream();
+		fill(host, i);
+		for (int k = 0; k < 3; k++) {
+			data[i][k] = gpu_alloc(bytes);
+			gpu_write(data[i][k], host, bytes, streams[i]);
+		}
+		gpu_wait(streams[i]);
+	}
+	for (int turn = 0; turn < 5; turn++) {
+		one_group(comms, streams, data);
+		for (int i = 0; i < COMMS; i++) {
+			int sum = COMMS * (COMMS - 1) / 2;
+
+			gpu_read(host, data[i][0], bytes, streams[i]);
+			expect(host, sum, COMMS);
+			fill(host, i);
+			gpu_write(data[i][0], host, bytes, streams[i]);
+			gpu_read(host, data[i][2], bytes, streams[i]);
+			expect(host, 2, 1);
+		}
+	}
+	OK(ncclGroupStart());
+	for (int i = 0; i < COMMS; i++)
+		OK(ncclCommDestroy(comms[i]));
+	OK(ncclGroupEnd());
+	for (int i = 0; i < COMMS; i++) {
+		gpu_stream_end(streams[i]);
+		for (int k = 0; k < 3; k++)
+			gpu_free(data[i][k]);
+	}
+	free(host);
+}
+
+/* ---- memory ---- */
+
+static void life_memory(struct rank *rank)
+{
+	size_t bytes = COUNT * sizeof(int);
+	int *host = malloc(bytes), *out = NULL, n = rank->rank_count;
+	ncclComm_t comm;
+	cu_stream stream;
+
+	gpu_begin();
+	stream = gpu_stream();
+	comm = rank_comm(rank, 0);
+	for (int turn = 0; turn < 8; turn++) {
+		void *in = NULL;
+
+		OK(ncclMemAlloc(&in, bytes));
+		OK(ncclMemAlloc((void **)&out, bytes));
+		HOLDS(gpu_owns(in) && gpu_owns(out) && !gpu_owns(host));
+		fill(host, rank->rank + turn);
+		gpu_write(in, host, bytes, stream);
+		OK(ncclAllReduce(
+			in, out, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
+		gpu_read(host, out, bytes, stream);
+		expect(host, n * (n - 1) / 2 + n * turn, n);
+		check_works_host(comm);
+		OK(ncclMemFree(in));
+		OK(ncclMemFree(out));
+	}
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_stream_end(stream);
+	free(host);
+}
+
+/* ---- calls that are refused ---- */
+
+/* What is not there is said, and the communicator works on. */
+static void life_refused(struct rank *rank)
+{
+	int *data, value = 2, n = rank->rank_count, next = (rank->rank + 1) % n;
+	ncclRedOp_t op;
+	ncclComm_t comm;
+	cu_stream stream;
+
+	gpu_begin();
+	stream = gpu_stream();
+	data = gpu_alloc(COUNT * sizeof(*data));
+	comm = rank_comm(rank, 0);
+	GIVES(ncclSend(data, COUNT, ncclInt, next, comm, (cudaStream_t)stream),
+		ncclInvalidUsage);
+	gpu_sentence("send");
+	GIVES(ncclRecv(data, COUNT, ncclInt, next, comm, (cudaStream_t)stream),
+		ncclInvalidUsage);
+	gpu_sentence("recv");
+	check_works(comm, stream);
+	OK(ncclRedOpCreatePreMulSum(&op, &value, ncclInt, ncclScalarDevice, comm));
+	GIVES(ncclAllReduce(data, data, COUNT, ncclInt, op, comm, (cudaStream_t)stream),
+		ncclInvalidUsage);
+	gpu_sentence("scalar");
+	OK(ncclRedOpDestroy(op, comm));
+	OK(ncclGroupStart());
+	OK(ncclAllReduce(
+		data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
+	OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, NULL));
+	GIVES(ncclGroupEnd(), ncclInvalidUsage);
+	gpu_sentence("two groups");
+	check_works(comm, stream);
+	check_works_host(comm);
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+}
+
+typedef cu_result capture_begin_function(cu_stream stream, int mode);
+typedef cu_result capture_end_function(cu_stream stream, void **graph);
+
+/* A call under capture is refused; the next one outside it works. */
+static void life_capture(struct rank *rank)
+{
+	const struct cuda_driver *driver = gpu_begin();
+	void *symbols[2] = {dlsym(RTLD_DEFAULT, "cuStreamBeginCapture_v2"),
+		dlsym(RTLD_DEFAULT, "cuStreamEndCapture")};
+	int *data = gpu_alloc(COUNT * sizeof(*data)), status = 0;
+	ncclComm_t comm = rank_comm(rank, 0);
+	cu_stream stream = gpu_stream();
+	capture_begin_function *begin;
+	capture_end_function *end;
+	void *graph = NULL;
+
+	HOLDS(symbols[0] && symbols[1]);
+	memcpy(&begin, &symbols[0], sizeof(begin));
+	memcpy(&end, &symbols[1], sizeof(end));
+	check_works(comm, stream);
+	CUDA(begin(stream, 2));
+	GIVES(ncclAllReduce(
+		      data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream),
+		ncclInvalidUsage);
+	gpu_sentence("capture");
+	end(stream, &graph); /* a graph without the call, or none: it was refused */
+	CUDA(driver->stream_is_capturing(stream, &status));
+	EQ(status, 0);
+	rank_meet(rank);
+	check_works(comm, stream);
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+}
+
+/* Threads: the last rank counts differently, and all are told. */
+static void life_mismatch_threads(struct rank *rank)
+{
+	size_t count = rank->rank == rank->rank_count - 1 ? COUNT - 1 : COUNT;
+	ncclComm_t comm;
+	cu_stream stream;
+	int *data;
+
+	gpu_begin();
+	stream = gpu_stream();
+	data = gpu_alloc(COUNT * sizeof(*data));
+	comm = rank_comm(rank, 0);
+	check_works(comm, stream);
+	rank_meet(rank);
+	GIVES(ncclAllReduce(
+		      data, data, count, ncclInt, ncclSum, comm, (cudaStream_t)stream),
+		ncclInvalidUsage);
+	gpu_sentence("called another collective, type, operator, root or count");
+	gpu_wait(stream);
+	rank_meet(rank);
+	OK(ncclCommAbort(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+}
+
+/* Processes: the kernel finds out; who launched it has the error. */
+static void life_mismatch_processes(struct rank *rank)
+{
+	size_t count = rank->rank == rank->rank_count - 1 ? COUNT - 1 : COUNT;
+	uint64_t end = now_us() + PATIENCE_US;
+	ncclResult_t state = ncclSuccess;
+	ncclComm_t comm;
+	cu_stream stream;
+	int *data;
+
+	gpu_begin();
+	stream = gpu_stream();
+	data = gpu_alloc(COUNT * sizeof(*data));
+	comm = rank_comm(rank, 0);
+	check_works(comm, stream);
+	rank_meet(rank);
+	OK(ncclAllReduce(
+		data, data, count, ncclInt, ncclSum, comm, (cudaStream_t)stream));
+	gpu_wait(stream);
+	while (rank->rank == 0 && state == ncclSuccess) {
+		OK(ncclCommGetAsyncError(comm, &state));
+		HOLDS(now_us() < end);
+		usleep(POLL_US);
+	}
+	if (rank->rank == 0) {
+		EQ(state, ncclInvalidUsage);
+		gpu_sentence("called another collective");
+	}
+	rank_meet(rank);
+	OK(ncclCommAbort(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+}
+
+/* ---- aborts ---- */
+
+/* Processes: one rank calls, the others never do; its stream is free after its abort.
+ * The argument is the rank that calls. */
+static void life_abort_processes(struct rank *rank)
+{
+	const struct cuda_driver *driver = gpu_begin();
+	int caller = *(const int *)rank->argument;
+	int *data = gpu_alloc(COUNT * sizeof(*data)), *host = malloc(COUNT * sizeof(int));
+	cu_stream stream = gpu_stream();
+	ncclComm_t comm = rank_comm(rank, 0);
+
+	check_works(comm, stream);
+	rank_meet(rank);
+	if (rank->rank == caller) {
+		OK(ncclAllReduce(
+			data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
+		usleep(100 * POLL_US);
+		EQ(driver->stream_query(stream), CU_NOT_READY);
+	}
+	if (rank->rank == caller)
+		OK(ncclCommAbort(comm));
+	gpu_wait(stream);
+	fill(host, 1); /* and it can be used */
+	gpu_write(data, host, COUNT * sizeof(*host), stream);
+	gpu_read(host, data, COUNT * sizeof(*host), stream);
+	expect(host, 1, 1);
+	rank_meet(rank);
+	if (rank->rank != caller)
+		OK(ncclCommAbort(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+	free(host);
+}
+
+/* Threads: rank 0 waits in a call that rank 1 never makes; rank 1 aborts rank 0's
+ * communicator, and the call returns. */
+static void life_abort_threads(struct rank *rank)
+{
+	static _Atomic(ncclComm_t) waiting;
+	int *data;
+	cu_stream stream;
+	ncclComm_t comm;
+
+	gpu_begin();
+	stream = gpu_stream();
+	data = gpu_alloc(COUNT * sizeof(*data));
+	comm = rank_comm(rank, 0);
+	check_works(comm, stream);
+	if (rank->rank == 0)
+		atomic_store(&waiting, comm);
+	rank_meet(rank);
+	if (rank->rank == 0) {
+		ncclResult_t got = ncclAllReduce(
+			data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream);
+
+		HOLDS(got != ncclSuccess && got != ncclInProgress);
+		HOLDS(ncclGetLastError(NULL)[0]);
+	} else {
+		usleep(200 * POLL_US); /* so that it waits, as likely as not */
+		OK(ncclCommAbort(atomic_load(&waiting)));
+		OK(ncclCommAbort(comm));
+	}
+	rank_meet(rank);
+	gpu_wait(stream);
+	gpu_stream_end(stream);
+	gpu_free(data);
+}
+
+struct test {
+	const char *name;
+	rank_function *function;
+	int processes, threads;
+	int argument;
+};
+
+static const struct test tests[] = {
+	{"streams", life_streams, 2, 1, 0},
+	{"streams, threads", life_streams, 1, 3, 0},
+	{"split", life_split, 4, 1, 0},
+	{"split, threads", life_split, 1, 4, 0},
+	{"again", life_again, 2, 1, 0},
+	{"again, threads", life_again, 1, 2, 0},
+	{"order", life_order, 2, 1, 0},
+	{"order, threads", life_order, 1, 4, 0},
+	{"init all", life_init_all, 1, 1, 0},
+	{"memory", life_memory, 2, 1, 0},
+	{"memory, threads", life_memory, 1, 2, 0},
+	{"refused", life_refused, 2, 1, 0},
+	{"refused, threads", life_refused, 1, 2, 0},
+	{"capture", life_capture, 2, 1, 0},
+	{"capture, threads", life_capture, 1, 2, 0},
+	{"mismatch", life_mismatch_processes, 2, 1, 0},
+	{"mismatch, threads", life_mismatch_threads, 1, 3, 0},
+	{"abort of the first", life_abort_processes, 2, 1, 0},
+	{"abort of the second", life_abort_processes, 2, 1, 1},
+	{"abort, threads", life_abort_threads, 1, 2, 0},
+};
+
+static void test_run(const struct test *test)
+{
+	uint64_t start = now_us();
+	struct ranks ranks = {.processes = test->processes,
+		.threads = test->threads,
+		.function = test->function,
+		.argument = &test->argument};
+
+	printf("%s ..", test->name);
+	ranks_run(&ranks);
+	printf(" %.2f s\n", (double)(now_us() - start) * 1e-6);
+}
+
+/* An argument names the one part to run; `--list` names them all. */
+int main(int argc, char **argv)
+{
+	const char *only = argc > 1 ? argv[1] : NULL;
+
+	if (has_option(argc, argv, "--list")) {
+		for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+			printf("%s\n", tests[i].name);
+		return 0;
+	}
+	gpu_need();
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+		if (!only || !strcmp(only, tests[i].name))
+			test_run(&tests[i]);
+	return 0;
+}
