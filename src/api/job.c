@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/live.h"
+#include "comm/gpu.h"
 
 struct job *job_create(enum job_kind kind, struct comm *parent)
 {
@@ -199,12 +200,14 @@ static enum err chain_free(struct job *head)
 
 static void *waited_main(void *arg)
 {
+	gpu_context_use(((struct job *)arg)->gpu_context);
 	chain_run(arg, OK);
 	return NULL;
 }
 
 static void *background_main(void *arg)
 {
+	gpu_context_use(((struct job *)arg)->gpu_context);
 	chain_run(arg, OK);
 	chain_free(arg);
 	return NULL;
@@ -242,9 +245,11 @@ static bool chain_start(struct job *head)
 {
 	bool background = head->background;
 	pthread_t thread;
-	int error = pthread_create(
-		&thread, NULL, background ? background_main : waited_main, head);
+	int error;
 
+	head->gpu_context = gpu_context();
+	error = pthread_create(
+		&thread, NULL, background ? background_main : waited_main, head);
 	if (error) {
 		chain_run(head, err_set(ERR_SYSTEM, "no thread: %s", strerror(error)));
 		head->background = false;

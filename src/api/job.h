@@ -37,6 +37,7 @@ struct job {
 	bool entered_parent, holds_parent, has_thread;
 	char sentence[ERR_TEXT_BYTES]; /* of its first failure, for whoever waits */
 	pthread_t thread;
+	void *gpu_context; /* of the thread that called; NULL: none */
 
 	struct comm_init_args init; /* JOB_INIT; JOB_GROW: ids, rank_count */
 	struct boot_id *ids;	    /* owned; what init.ids points to */

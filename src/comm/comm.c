@@ -547,6 +547,7 @@ enum err comm_revoke(struct comm *comm)
 	atomic_store(&comm->revoked, 1);
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
+	gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
 	atomic_store(&comm->abort, 0);

@@ -15,6 +15,20 @@ void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", err_last());
 }
 
+void *gpu_context(void)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	cu_context context = NULL;
+
+	return driver && !driver->context_get(&context) ? context : NULL;
+}
+
+void gpu_context_use(void *context)
+{
+	if (context)
+		cuda_driver()->context_set(context);
+}
+
 /* Did it work for all? They must not go different ways. */
 static enum err vote(struct comm *comm, bool *all)
 {
@@ -75,6 +89,7 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 				      "communicator was made");
 }
 
+/* What is wrong with the call itself leaves the communicator as it is. */
 static enum err call_check(const struct comm_call *call)
 {
 	if (call->kind != CALL_COLL)
@@ -85,7 +100,7 @@ static enum err call_check(const struct comm_call *call)
 		return err_set(ERR_USAGE,
 			"a scalar in device memory is not read by this version: create "
 			"the operator with ncclScalarHostImmediate");
-	return OK;
+	return cuda_engine_takes(call->comm->gpu, (cu_stream)call->gpu_stream);
 }
 
 static struct cuda_call call_of(const struct comm_call *call)
@@ -151,12 +166,17 @@ enum err gpu_submit(const struct comm_call *calls, uint32_t count)
 
 	for (uint32_t i = 0; i < count && !e; i++)
 		e = call_check(&calls[i]);
+	/* whoever aborts waits until nobody is inside */
+	for (uint32_t i = 0; i < count; i++)
+		atomic_fetch_add(&calls[i].comm->inside, 1);
 	while (!e && is_left) {
 		e = submit_round(calls, stages, count);
 		is_left = false;
 		for (uint32_t i = 0; i < count; i++)
 			is_left = is_left || stages[i] < 2;
 	}
+	for (uint32_t i = 0; i < count; i++)
+		atomic_fetch_sub(&calls[i].comm->inside, 1);
 	free(stages);
 	return e;
 }

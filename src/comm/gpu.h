@@ -12,6 +12,10 @@
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello);
 enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 
+/* The CUDA context of this thread, for a thread that works on its behalf; NULL: none. */
+void *gpu_context(void);
+void gpu_context_use(void *context);
+
 /* Is this call's memory on the device? ERR_USAGE when it is and these ranks cannot. */
 enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *takes);
 

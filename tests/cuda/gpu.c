@@ -1,4 +1,5 @@
 #include "gpu.h"
+#include "ranks.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>

@@ -5,14 +5,13 @@
  * ordered with. Nothing here waits for the whole context: another thread's collective
  * may be under way.
  */
-#ifndef TEST_CUDA_GPU_H
-#define TEST_CUDA_GPU_H
+#ifndef CUDA_GPU_H
+#define CUDA_GPU_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "exec/cuda/driver.h"
-#include "ranks.h"
 
 /* Ends the process with TEST_SKIP when there is no driver, no GPU, or no kernels in the
  * library. Asks in a child, so that the caller can still fork. */

@@ -8,6 +8,7 @@
  * once; the share is that, divided by the time and by the rate of the copy.
  */
 #include "gpu.h"
+#include "ranks.h"
 
 enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, ALL_TO_ALL, KIND_COUNT };
 

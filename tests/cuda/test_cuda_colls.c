@@ -6,6 +6,7 @@
  * shifts and roots at a few types. Ranks are threads and processes.
  */
 #include "gpu.h"
+#include "ranks.h"
 #include "value.h"
 
 enum kind {

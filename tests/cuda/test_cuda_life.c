@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gpu.h"
+#include "ranks.h"
 
 enum { COUNT = 5000, POLL_US = 200, PATIENCE_US = 20 * 1000 * 1000, COMMS = 4 };
 

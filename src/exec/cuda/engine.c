@@ -442,6 +442,18 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct dev_mail *mi
 	return count;
 }
 
+/* The mail holds one call. On another stream than the last one's, wait until that call
+ * is done before it is overwritten. */
+static uint32_t mail_wait(
+	const struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops)
+{
+	if (engine->call < 2 || engine->sent_on == stream)
+		return 0;
+	ops[0] = wait_32(
+		mail_of(engine, 0, offsetof(struct dev_mail, done)), engine->call - 1);
+	return 1;
+}
+
 static enum err batch(struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops,
 	uint32_t count)
 {
@@ -462,7 +474,8 @@ static enum err follow(
 		e = desk_address(engine->desk, call->out, &mine->out);
 	if (e)
 		return e;
-	count = mail_write(engine, mine, call->stream, ops);
+	count = mail_wait(engine, call->stream, ops);
+	count += mail_write(engine, mine, call->stream, ops + count);
 	ops[count++] = write_32(
 		mail_of(engine, engine->rank, offsetof(struct dev_mail, ready)),
 		engine->call);
@@ -474,10 +487,11 @@ static enum err follow(
 static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
-	struct cu_memop ops[4 + MOVES_RANKS_MAX];
-	uint32_t count = mail_write(engine, mine, call->stream, ops);
+	struct cu_memop ops[5 + MOVES_RANKS_MAX];
+	uint32_t count = mail_wait(engine, call->stream, ops);
 	enum err e;
 
+	count += mail_write(engine, mine, call->stream, ops + count);
 	for (uint32_t r = 1; r < engine->rank_count; r++)
 		ops[count++] = wait_32(
 			mail_of(engine, r, offsetof(struct dev_mail, ready)),
@@ -566,8 +580,7 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 	return e;
 }
 
-/* A captured call would be replayed with the words of the first time. */
-static enum err capture_refuse(struct cuda_engine *engine, cu_stream stream)
+enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 {
 	int status = 0;
 
@@ -581,10 +594,8 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 {
 	struct moves_args args;
 	struct dev_mail mine;
-	enum err e = capture_refuse(engine, call->stream);
+	enum err e = args_fill(engine, call, &args, &mine);
 
-	if (!e)
-		e = args_fill(engine, call, &args, &mine);
 	if (e)
 		return e;
 	args.call = ++engine->call;
@@ -602,18 +613,32 @@ enum err cuda_engine_check(struct cuda_engine *engine)
 	return trouble ? differs(trouble - 1) : OK;
 }
 
+/* This thread, perhaps one without, has the engine's context; returns what it had. */
+static cu_context context_enter(const struct cuda_engine *engine)
+{
+	cu_context had = NULL;
+
+	engine->driver->context_get(&had);
+	if (had != engine->context)
+		engine->driver->context_set(engine->context);
+	return had;
+}
+
+static void context_leave(
+	const struct cuda_driver *driver, cu_context mine, cu_context had)
+{
+	if (had != mine)
+		driver->context_set(had);
+}
+
 /* Let everything that waits on the device go on; the kernels see the abort word. */
-void cuda_engine_abort(struct cuda_engine *engine)
+static void waits_free(struct cuda_engine *engine)
 {
 	struct cu_memop ops[1 + MOVES_RANKS_MAX];
 	cu_stream stream;
 	uint32_t count = 0;
 
-	if (!engine || !engine->words)
-		return;
-	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
-	if (engine->is_threads || !engine->mail ||
-		engine->driver->stream_create(&stream, 1))
+	if (engine->driver->stream_create(&stream, 1))
 		return;
 	ops[count++] = write_32(mail_of(engine, 0, offsetof(struct dev_mail, done)),
 		engine->call + FREE_WAIT);
@@ -626,13 +651,30 @@ void cuda_engine_abort(struct cuda_engine *engine)
 	engine->driver->stream_destroy(stream);
 }
 
+void cuda_engine_abort(struct cuda_engine *engine)
+{
+	cu_context had;
+
+	if (!engine || !engine->words)
+		return;
+	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+	if (engine->is_threads || !engine->mail)
+		return;
+	had = context_enter(engine);
+	waits_free(engine);
+	context_leave(engine->driver, engine->context, had);
+}
+
 void cuda_engine_destroy(struct cuda_engine *engine)
 {
 	const struct cuda_driver *driver;
+	cu_context mine, had;
 
 	if (!engine)
 		return;
 	driver = engine->driver;
+	mine = engine->context;
+	had = context_enter(engine);
 	driver->context_synchronize(); /* kernels may still use what is freed below */
 	desk_close(engine->desk);
 	if (engine->side)
@@ -653,4 +695,5 @@ void cuda_engine_destroy(struct cuda_engine *engine)
 	if (engine->words)
 		driver->mem_host_free(engine->words);
 	free(engine);
+	context_leave(driver, mine, had);
 }

@@ -61,6 +61,10 @@ struct cuda_call {
 	cu_stream stream;
 };
 
+/* ERR_USAGE when the stream is being captured: a captured call would be replayed with
+ * the words of the first time. */
+enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream);
+
 /* Enqueue, in two halves, so that one thread can begin for several ranks before it waits
  * for any. A rank finishes a call before it begins the next. */
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call);
