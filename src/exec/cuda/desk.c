@@ -121,11 +121,11 @@ enum err desk_open(const struct cuda_driver *driver, uint32_t rank_count,
 }
 
 enum err desk_join(const struct cuda_driver *driver, int pid, int fd, uint32_t rank,
-	uint32_t rank_count, struct desk **desk)
+	struct desk **desk)
 {
 	struct desk *d = NULL;
 	void *page = NULL;
-	enum err e = desk_make(driver, rank_count, &d);
+	enum err e = desk_make(driver, 0, &d);
 
 	if (!e)
 		e = region_map_peer(pid, fd, sizeof(struct desk_page), &page);

@@ -19,7 +19,7 @@ enum err desk_open(const struct cuda_driver *driver, uint32_t rank_count,
 
 /* The others: map what process `pid` opened. */
 enum err desk_join(const struct cuda_driver *driver, int pid, int fd, uint32_t rank,
-	uint32_t rank_count, struct desk **desk);
+	struct desk **desk);
 
 /* The address in rank 0's process of `ptr`, which is memory of this process's device.
  * Known memory is found at once. ERR_ARGUMENT when it cannot be shared. */

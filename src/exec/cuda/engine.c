@@ -231,8 +231,7 @@ enum err cuda_engine_connect(
 			"map rank 0's device memory");
 		if (!e)
 			e = desk_join(engine->driver, (int)hellos[0]->pid,
-				(int)hellos[0]->desk_fd, engine->rank, engine->rank_count,
-				&engine->desk);
+				(int)hellos[0]->desk_fd, engine->rank, &engine->desk);
 	}
 	engine->flags = engine->mail + MOVES_RANKS_MAX * sizeof(struct dev_mail);
 	return e;
@@ -366,10 +365,10 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 static unsigned blocks_for(const struct cuda_engine *engine, const struct cuda_call *call)
 {
 	size_t bytes = call->key.count * dtype_size(call->key.type);
-	size_t share = call->key.coll == COLL_ALL_REDUCE ? bytes / engine->rank_count
-							 : bytes;
+	size_t ranks = engine->rank_count ? engine->rank_count : 1;
+	size_t share = call->key.coll == COLL_ALL_REDUCE ? bytes / ranks : bytes;
 	size_t blocks = share / BLOCK_WORK + 1;
-	size_t most = FUSED_BLOCKS / engine->rank_count;
+	size_t most = FUSED_BLOCKS / ranks;
 
 	return (unsigned)(blocks < most ? blocks : most);
 }

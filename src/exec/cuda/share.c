@@ -202,8 +202,7 @@ static bool is_overlapping(const struct entry *entry, const struct cuda_shared *
 	       shared->base < entry->base + entry->bytes;
 }
 
-/* Two allocations of a process never lie over each other: the older one is freed. Must go
- * before the newer is opened, which some drivers refuse else. */
+/* Two allocations of a process never lie over each other: the older one is freed. */
 static void imports_evict(
 	struct cuda_share *share, uint64_t process, const struct cuda_shared *shared)
 {
@@ -246,10 +245,17 @@ static enum err import_open(struct cuda_share *share, uint64_t process,
 
 	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to open a peer's buffer");
-	imports_evict(share, process, shared);
-	e = cuda_check(
-		share->driver->ipc_open(&fresh->here, shared->handle, CU_IPC_LAZY_PEER),
-		"opening a peer's buffer");
+	/* Closing waits for all work of the context, which may itself be waiting for this
+	 * buffer. So what was freed is closed first only where the driver insists; else
+	 * with the rest. */
+	if (share->driver->ipc_open(&fresh->here, shared->handle, CU_IPC_LAZY_PEER)) {
+		imports_evict(share, process, shared);
+		e = cuda_check(share->driver->ipc_open(
+				       &fresh->here, shared->handle, CU_IPC_LAZY_PEER),
+			"opening a peer's buffer");
+	} else {
+		e = OK;
+	}
 	if (e)
 		goto err_free;
 	e = import_check(share, fresh->here, shared);

@@ -7,8 +7,8 @@
  * which is current in every call, and to one thread at a time.
  *
  * Nothing tells an importer that memory was freed. The owner finds out with
- * cuda_share_sweep() and says so, and the importer calls cuda_share_drop(); it also lets
- * go of a mapping by itself when its owner exports something newer at that address.
+ * cuda_share_sweep() and says so, and the importer calls cuda_share_drop() at a time when
+ * it may wait for the device; a mapping nobody drops lasts as long as the share.
  */
 #ifndef EXEC_CUDA_SHARE_H
 #define EXEC_CUDA_SHARE_H
