@@ -359,7 +359,8 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
-	enum err e = gpu_check(comm);
+	/* Before it is ready another thread may be making it. */
+	enum err e = atomic_load(&comm->ready) ? gpu_check(comm) : OK;
 
 	if (e)
 		comm_async_set(comm, e);
@@ -528,7 +529,8 @@ enum err comm_abort(struct comm *comm)
 
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
-	gpu_abort(comm);
+	if (atomic_load(&comm->ready))
+		gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
 	comm_free(comm, RANK_FAILED);
@@ -547,7 +549,8 @@ enum err comm_revoke(struct comm *comm)
 	atomic_store(&comm->revoked, 1);
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, true);
-	gpu_abort(comm);
+	if (atomic_load(&comm->ready))
+		gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
 	atomic_store(&comm->abort, 0);
