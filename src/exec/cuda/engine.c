@@ -16,7 +16,6 @@ enum {
 	FUSED_BLOCKS = 4224,   /* of all ranks */
 	BLOCK_WORK = 32 << 10, /* bytes a block should have to do */
 	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
-	FLAG_BYTES = 2 * MOVES_BLOCKS_MAX * MOVES_RANKS_MAX * 4,
 	POOL_BYTES = 1 << 20,  /* for lists of moves: nothing is allocated later */
 	FREE_WAIT = 0x3fffffff /* so far ahead that every wait is over */
 };
@@ -40,7 +39,7 @@ struct cuda_engine {
 	bool is_threads; /* all ranks are threads of this process */
 	cu_module module;
 	cu_function functions[DTYPE_COUNT][4], copy;
-	cu_ptr mail, flags; /* as this process sees them */
+	cu_ptr mail; /* as this process sees it */
 	bool owns_mail;
 	struct table *table;  /* counted; threads only */
 	cu_event ready, done; /* threads only */
@@ -69,11 +68,11 @@ static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hell
 	return e;
 }
 
-/* Mail and flags in one allocation: the flags are behind. */
+/* What is needed wherever the others turn out to live. */
 static enum err mail_make(struct cuda_engine *engine, struct cuda_hello *hello)
 {
 	const struct cuda_driver *driver = engine->driver;
-	size_t bytes = MOVES_RANKS_MAX * sizeof(struct dev_mail) + FLAG_BYTES;
+	size_t bytes = MOVES_RANKS_MAX * sizeof(struct dev_mail);
 	int fd = -1;
 	enum err e = cuda_check(
 		driver->mem_alloc(&engine->mail, bytes), "allocate device memory");
@@ -233,7 +232,6 @@ enum err cuda_engine_connect(
 			e = desk_join(engine->driver, (int)hellos[0]->pid,
 				(int)hellos[0]->desk_fd, engine->rank, &engine->desk);
 	}
-	engine->flags = engine->mail + MOVES_RANKS_MAX * sizeof(struct dev_mail);
 	return e;
 }
 
@@ -340,7 +338,6 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 	fold_rule(&rule, &call->key, call->op, call->scalar, engine->rank_count);
 	*args = (struct moves_args){.moves = (const void *)(uintptr_t)moves,
 		.mail = (void *)(uintptr_t)engine->mail,
-		.flags = (void *)(uintptr_t)engine->flags,
 		.abort = (void *)(uintptr_t)engine->words_device,
 		.trouble = (void *)(uintptr_t)(engine->words_device + 4),
 		.chunk_bytes = bytes,
