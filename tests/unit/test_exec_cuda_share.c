@@ -32,6 +32,15 @@ static cu_ptr device_alloc(size_t bytes)
 	return ptr;
 }
 
+/* As whoever forgets does. */
+static void close_one(uint64_t process, uint64_t buffer_id)
+{
+	cu_ptr there = cuda_share_forget(user, process, buffer_id);
+
+	TRUE(there);
+	EQ(driver->ipc_close(there), CU_OK);
+}
+
 static void test_once(void)
 {
 	cu_ptr memory = device_alloc(1 << 16), there = 0, again = 0;
@@ -59,45 +68,39 @@ static void test_once(void)
 	EQ(cuda_share_import(user, OTHER, &second, &again),
 		OK); /* an id is its process's */
 	EQ(mappings(), 2);
-	cuda_share_drop(user, PEER, shared.buffer_id + 1);
-	EQ(mappings(), 2);
-	cuda_share_drop(user, PEER, shared.buffer_id);
-	cuda_share_drop(user, PEER, shared.buffer_id);
+	EQ(cuda_share_forget(user, PEER, shared.buffer_id + 1), 0);
+	close_one(PEER, shared.buffer_id);
+	EQ(cuda_share_forget(user, PEER, shared.buffer_id), 0);
 	EQ(mappings(), 1);
-	cuda_share_drop_process(user, PEER);
-	EQ(mappings(), 1);
-	cuda_share_drop_process(user, OTHER);
+	close_one(OTHER, shared.buffer_id);
 	EQ(mappings(), 0);
 	EQ(driver->mem_free(memory), CU_OK);
 }
 
+/* The owner has noticed, and both have forgotten. */
 static void test_freed(void)
 {
-	cu_ptr memory = device_alloc(5000), kept = device_alloc(6000), there = 0;
-	struct cuda_shared shared, other;
-	uint64_t gone[4] = {0};
+	cu_ptr memory = device_alloc(5000), there = 0;
+	struct cuda_shared shared, again;
+	uint32_t before;
 
-	while (cuda_share_sweep(owner, gone, 4)) /* what other tests left */
-		continue;
 	EQ(cuda_share_export(owner, at(memory), 5000, &shared), OK);
-	EQ(cuda_share_export(owner, at(kept), 6000, &other), OK);
 	EQ(cuda_share_import(user, PEER, &shared, &there), OK);
-	EQ(cuda_share_sweep(owner, gone, 4), 0);
 	EQ(driver->mem_free(memory), CU_OK);
 	EQ(device_alloc(5000), memory); /* same address, other memory */
-	EQ(cuda_share_sweep(owner, gone, 0), 0);
-	EQ(cuda_share_sweep(owner, gone, 4), 1);
-	EQ(gone[0], shared.buffer_id);
-	EQ(cuda_share_sweep(owner, gone, 4), 0);
-	cuda_share_drop(user, PEER, gone[0]);
+	cuda_share_unexport(owner, shared.buffer_id);
+	close_one(PEER, shared.buffer_id);
 	EQ(mappings(), 0);
 	EQ(cuda_share_import(user, PEER, &shared, &there), ERR_CUDA); /* too late */
+	before = (uint32_t)handles();
+	EQ(cuda_share_export(owner, at(memory), 5000, &again), OK);
+	EQ(handles(), before + 1);
+	TRUE(again.buffer_id != shared.buffer_id);
 	EQ(driver->mem_free(memory), CU_OK);
-	EQ(driver->mem_free(kept), CU_OK);
 }
 
-/* Nobody said that it was freed: the newer one at its address is opened beside it, since
- * closing would wait for the device. */
+/* Nobody said that it was freed: a driver that does not open the newer one at its address
+ * beside it gets its way. */
 static void test_replaced(void)
 {
 	cu_ptr memory = device_alloc(7000), there = 0;
@@ -112,8 +115,8 @@ static void test_replaced(void)
 	EQ(cuda_share_import(user, PEER, &new, &there), OK);
 	memset(at(memory), 9, 7000);
 	EQ(at(there)[6999], 9);
-	cuda_share_drop(user, PEER, new.buffer_id);
-	cuda_share_drop(user, PEER, old.buffer_id);
+	close_one(PEER, new.buffer_id);
+	EQ(cuda_share_forget(user, PEER, old.buffer_id), 0);
 	EQ(mappings(), 0);
 	EQ(driver->mem_free(memory), CU_OK);
 }
@@ -169,7 +172,7 @@ static void test_hostile(void)
 	bad.offset = 3000;
 	bad.bytes = 1;
 	EQ(cuda_share_import(user, PEER, &bad, &there), ERR_REMOTE);
-	cuda_share_drop_process(user, PEER);
+	close_one(PEER, good.buffer_id);
 	EQ(driver->mem_free(memory), CU_OK);
 }
 

@@ -168,32 +168,12 @@ enum err cuda_share_export(struct cuda_share *share, const void *ptr, size_t byt
 	return OK;
 }
 
-/* A driver that cannot answer is not taken for a freed allocation. */
-static bool is_freed(const struct cuda_share *share, const struct entry *entry)
+void cuda_share_unexport(struct cuda_share *share, uint64_t buffer_id)
 {
-	struct cuda_where where;
+	struct entry **link = entry_find(share->exports, 0, buffer_id);
 
-	return !cuda_where(share->driver, (const void *)(uintptr_t)entry->base, &where) &&
-	       where.buffer_id != entry->buffer_id;
-}
-
-size_t cuda_share_sweep(struct cuda_share *share, uint64_t *buffer_ids, size_t room)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < BUCKET_COUNT; i++) {
-		struct entry **link = &share->exports[i];
-
-		while (*link && count < room) {
-			if (!is_freed(share, *link)) {
-				link = &(*link)->next;
-				continue;
-			}
-			buffer_ids[count++] = (*link)->buffer_id;
-			entry_forget(link);
-		}
-	}
-	return count;
+	if (link)
+		entry_forget(link);
 }
 
 static bool is_overlapping(const struct entry *entry, const struct cuda_shared *shared)
@@ -301,24 +281,12 @@ enum err cuda_share_import(struct cuda_share *share, uint64_t process,
 	return OK;
 }
 
-void cuda_share_drop(struct cuda_share *share, uint64_t process, uint64_t buffer_id)
+cu_ptr cuda_share_forget(struct cuda_share *share, uint64_t process, uint64_t buffer_id)
 {
 	struct entry **link = entry_find(share->imports, process, buffer_id);
+	cu_ptr here = link ? (*link)->here : 0;
 
 	if (link)
-		import_close(share, link);
-}
-
-void cuda_share_drop_process(struct cuda_share *share, uint64_t process)
-{
-	for (size_t i = 0; i < BUCKET_COUNT; i++) {
-		struct entry **link = &share->imports[i];
-
-		while (*link) {
-			if ((*link)->process == process)
-				import_close(share, link);
-			else
-				link = &(*link)->next;
-		}
-	}
+		entry_forget(link);
+	return here;
 }

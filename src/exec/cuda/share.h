@@ -6,9 +6,8 @@
  * buffers in it cost a look in a table. One struct cuda_share belongs to one context,
  * which is current in every call, and to one thread at a time.
  *
- * Nothing tells an importer that memory was freed. The owner finds out with
- * cuda_share_sweep() and says so, and the importer calls cuda_share_drop() at a time when
- * it may wait for the device; a mapping nobody drops lasts as long as the share.
+ * Nothing tells an importer that memory was freed: its owner must notice, unexport and say
+ * so, and the importer forgets and unmaps it.
  */
 #ifndef EXEC_CUDA_SHARE_H
 #define EXEC_CUDA_SHARE_H
@@ -41,8 +40,8 @@ void cuda_share_destroy(struct cuda_share *share);
 enum err cuda_share_export(struct cuda_share *share, const void *ptr, size_t bytes,
 	struct cuda_shared *shared);
 
-/* The allocations exported and freed since, at most `room`; each is told once. */
-size_t cuda_share_sweep(struct cuda_share *share, uint64_t *buffer_ids, size_t room);
+/* The allocation was freed. */
+void cuda_share_unexport(struct cuda_share *share, uint64_t buffer_id);
 
 /* The buffer's address here, good until it is dropped. `process` tells the owners apart:
  * a pid where all ranks see the same pids, else any number of the caller's. The driver
@@ -50,10 +49,8 @@ size_t cuda_share_sweep(struct cuda_share *share, uint64_t *buffer_ids, size_t r
 enum err cuda_share_import(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, cu_ptr *ptr);
 
-/* Its owner has freed it: unmap it if it was imported. No work of ours may use it. */
-void cuda_share_drop(struct cuda_share *share, uint64_t process, uint64_t buffer_id);
-
-/* The owner is gone altogether. */
-void cuda_share_drop_process(struct cuda_share *share, uint64_t process);
+/* Its owner has freed it. The address to be unmapped with the driver's ipc_close(), which
+ * waits for all work of the context; 0 when it was not imported. */
+cu_ptr cuda_share_forget(struct cuda_share *share, uint64_t process, uint64_t buffer_id);
 
 #endif
