@@ -418,8 +418,12 @@ static void attribute_write(const struct area *area, int attribute, void *value)
 		memcpy(value, &is_capable, 1);
 	else if (attribute == 11)
 		memcpy(value, area ? &area->base : &(char *){NULL}, 8);
-	else if (attribute == 12)
+	else if (attribute == 12 || attribute == 18)
 		memcpy(value, area ? &area->bytes : &(size_t){0}, 8);
+	else if (attribute == 19)
+		memcpy(value, area ? &area->base : &(char *){NULL}, 8);
+	else if (attribute == 20)
+		memcpy(value, area ? &area->id : &(unsigned long long){0}, 8);
 }
 
 int cuPointerGetAttributes(

@@ -193,7 +193,10 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *c
 		offsetof(struct dev_mail, out), offsetof(struct dev_mail, sign),
 		offsetof(struct dev_mail, scalar)};
 	uint64_t values[] = {mine->in, mine->out, mine->sign, mine->scalar};
-	uint64_t number = cuda_stream_number(engine->driver, call->stream) + 1;
+	/* to ask for a stream's number ends its capture */
+	uint64_t number = is_constant
+				  ? 0
+				  : cuda_stream_number(engine->driver, call->stream) + 1;
 	const struct dev_mail *sent =
 		!is_constant && engine->sent_on == number ? &engine->sent : NULL;
 	uint32_t facts = call->scalar_at ? 3 : 4, count = 0;

@@ -19,14 +19,14 @@ enum {
 	WATCH_MS = 30,
 	NAP_US = 100000,
 	PATIENCE_S = 20,
-	SWEEP_EVERY = 16,  /* new allocations, between two looks at the old ones */
-	KNOWN_SPREAD = 512 /* places by hash where an allocation can begin to be looked for */
+	SWEEP_EVERY = 16,  /* new blocks, between two looks at the old ones */
+	KNOWN_SPREAD = 512 /* lists of known blocks, by hash */
 };
 
 struct desk_slot {
 	_Atomic uint32_t state;
 	int32_t result;	       /* enum err */
-	uint64_t dropped;      /* an allocation that was freed; 0: none, map this one: */
+	uint64_t dropped;      /* a block that was freed; 0: none, map this one: */
 	struct cuda_shared shared;
 	uint64_t address; /* there */
 };
@@ -37,10 +37,11 @@ struct desk_page {
 	struct desk_slot slots[MOVES_RANKS_MAX];
 };
 
-/* An allocation of ours and where the others see it; 0: they do not. */
+/* A block of ours and where the others see it; 0: they do not. */
 struct known {
 	struct known *next;
-	uint64_t base, bytes, buffer_id;
+	uint64_t block, block_id;
+	const void *seen;     /* the address in it that was used last */
 	uint64_t addresses[]; /* by rank */
 };
 
@@ -56,14 +57,10 @@ struct desk {
 	struct cuda_share *exports, *imports; /* owned; imports: the thread's */
 	struct known *known[KNOWN_SPREAD];
 	uint32_t fresh_count;
-	/* allocations whose owner has freed them, for the janitor; the lock guards them
-	 */
+	/* the janitor's, with a lock that guards them */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct freed {
-		struct freed *next;
-		cu_ptr address;
-	} *freed;
+	bool is_untidy;
 	bool is_over;
 };
 
@@ -76,39 +73,28 @@ static void *janitor_main(void *argument)
 	struct desk *desk = argument;
 
 	desk->args.driver->context_set(desk->context);
+	cuda_capture_relax(desk->args.driver, NULL);
 	pthread_mutex_lock(&desk->lock);
-	while (desk->freed || !desk->is_over) {
-		struct freed *freed = desk->freed;
-
-		if (!freed) {
+	while (!desk->is_over) {
+		if (!desk->is_untidy) {
 			pthread_cond_wait(&desk->changed, &desk->lock);
 			continue;
 		}
-		desk->freed = freed->next;
+		desk->is_untidy = false;
 		pthread_mutex_unlock(&desk->lock);
-		desk->args.driver->ipc_close(freed->address);
-		free(freed);
+		cuda_share_tidy(desk->imports);
 		pthread_mutex_lock(&desk->lock);
 	}
 	pthread_mutex_unlock(&desk->lock);
 	return NULL;
 }
 
-/* What cannot be unmapped now is when the share goes. */
-static void drop(struct desk *desk, uint32_t rank, uint64_t buffer_id)
+/* Without a janitor it is done when the share goes. */
+static void drop(struct desk *desk, uint32_t rank, uint64_t block_id)
 {
-	struct freed *freed = malloc(sizeof(*freed));
-
-	if (!freed)
-		return;
-	freed->address = cuda_share_forget(desk->imports, rank, buffer_id);
-	if (!freed->address) {
-		free(freed);
-		return;
-	}
+	cuda_share_forget(desk->imports, desk->addresses[rank].pid, block_id);
 	pthread_mutex_lock(&desk->lock);
-	freed->next = desk->freed;
-	desk->freed = freed;
+	desk->is_untidy = true;
 	if (!desk->has_janitor)
 		desk->has_janitor = !pthread_create(
 			&desk->janitor, NULL, janitor_main, desk);
@@ -129,7 +115,7 @@ static void slot_serve(struct desk *desk, uint32_t rank)
 		drop(desk, rank, dropped);
 	else
 		slot->result = (int32_t)cuda_share_import(
-			desk->imports, rank, &shared, &address);
+			desk->imports, desk->addresses[rank].pid, &shared, &address);
 	slot->address = address;
 	atomic_store(&slot->state, SLOT_ANSWERED);
 	futex_wake(&slot->state);
@@ -257,18 +243,18 @@ static void known_forget(struct desk *desk, struct known **link)
 
 		if (!known->addresses[peer] || !page)
 			continue;
-		page->slots[desk->args.rank].dropped = known->buffer_id;
+		page->slots[desk->args.rank].dropped = known->block_id;
 		ask(desk, peer, page);
 		page->slots[desk->args.rank].dropped = 0;
 	}
-	cuda_share_unexport(desk->exports, known->buffer_id);
+	cuda_share_unexport(desk->exports, known->block_id);
 	*link = known->next;
 	free(known);
 }
 
-static size_t known_hash(uint64_t base)
+static size_t known_hash(uint64_t block)
 {
-	return (size_t)((base >> 9) * 0x9e3779b97f4a7c15u >> 55) % KNOWN_SPREAD;
+	return (size_t)((block >> 9) * 0x9e3779b97f4a7c15u >> 55) % KNOWN_SPREAD;
 }
 
 /* Look at everything we have shown; forget what was freed. */
@@ -279,10 +265,9 @@ static void known_sweep(struct desk *desk)
 
 		while (*link) {
 			struct cuda_where where;
-			const void *base = (const void *)(uintptr_t)(*link)->base;
 
-			if (!cuda_where(desk->args.driver, base, &where) &&
-				where.buffer_id != (*link)->buffer_id)
+			if (!cuda_where(desk->args.driver, (*link)->seen, &where) &&
+				where.block_id != (*link)->block_id)
 				known_forget(desk, link);
 			else
 				link = &(*link)->next;
@@ -292,12 +277,12 @@ static void known_sweep(struct desk *desk)
 
 static struct known *known_find(struct desk *desk, const struct cuda_where *where)
 {
-	struct known **link = &desk->known[known_hash(where->base)];
+	struct known **link = &desk->known[known_hash(where->block)];
 
 	while (*link) {
-		if ((*link)->base != where->base) {
+		if ((*link)->block != where->block) {
 			link = &(*link)->next;
-		} else if ((*link)->buffer_id == where->buffer_id) {
+		} else if ((*link)->block_id == where->block_id) {
 			return *link;
 		} else {
 			known_forget(desk, link); /* another one lies there now */
@@ -310,16 +295,15 @@ static enum err known_add(
 	struct desk *desk, const struct cuda_where *where, struct known **known)
 {
 	size_t places = desk->args.rank_count * sizeof((*known)->addresses[0]);
-	struct known **head = &desk->known[known_hash(where->base)];
+	struct known **head = &desk->known[known_hash(where->block)];
 
 	if (++desk->fresh_count % SWEEP_EVERY == 0)
 		known_sweep(desk);
 	*known = calloc(1, sizeof(**known) + places);
 	if (!*known)
 		return err_set(ERR_SYSTEM, "no memory to share device memory");
-	(*known)->base = where->base;
-	(*known)->bytes = where->bytes;
-	(*known)->buffer_id = where->buffer_id;
+	(*known)->block = where->block;
+	(*known)->block_id = where->block_id;
 	(*known)->next = *head;
 	*head = *known;
 	return OK;
@@ -359,10 +343,11 @@ enum err desk_show(struct desk *desk, uint32_t peer, const struct cuda_where *wh
 		e = known_add(desk, where, &known);
 	if (!e && !known->addresses[peer])
 		e = known_show(desk, known, peer, ptr);
-	if (!e)
-		*address = known->addresses[peer] +
-			   ((uint64_t)(uintptr_t)ptr - where->base);
-	return e;
+	if (e)
+		return e;
+	known->seen = ptr;
+	*address = known->addresses[peer] + ((uint64_t)(uintptr_t)ptr - where->block);
+	return OK;
 }
 
 void desk_close(struct desk *desk)

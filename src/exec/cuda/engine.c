@@ -15,8 +15,11 @@ enum {
 	HOST_MAPPED = 2 | 1,	/* of cuMemHostAlloc: mapped, portable */
 	NO_TIMING = 2,		/* of events */
 	NON_BLOCKING = 1,	/* of streams */
+	HALL_BYTES = 2 << 20,
 	BLOCKS_TOGETHER = 2	/* on a multiprocessor, of ours, in any case */
 };
+
+_Static_assert(sizeof(struct dev_hall) <= HALL_BYTES, "a hall fits in its block");
 
 static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hello)
 {
@@ -41,7 +44,8 @@ static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hell
 static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 {
 	const struct cuda_driver *driver = engine->driver;
-	size_t bytes = sizeof(struct dev_hall);
+	/* a whole block, which others open and close with the communicator */
+	size_t bytes = HALL_BYTES;
 	enum err e = cuda_check(
 		driver->mem_alloc(&engine->hall, bytes), "allocate device memory");
 
