@@ -7,7 +7,13 @@
 
 #include "parts.h"
 
-enum { WORDS = 5000, POLL_US = 200, SOON_US = 20 * 1000, LIMIT_US = 10 * 1000 * 1000 };
+enum {
+	WORDS = 5000,
+	POLL_US = 200,
+	SOON_US = 20 * 1000,
+	TOLD_US = 500 * 1000, /* an idle rank may hear of a death by itself */
+	LIMIT_US = 10 * 1000 * 1000
+};
 
 /* Words of the page. */
 enum { AT_US, CALLED };
@@ -54,13 +60,29 @@ struct survivor {
 	struct rank *rank;
 	ncclComm_t comm;
 	cu_stream stream;
+	void *data;
+	bool is_idle;	    /* it has made no call that the victim's death stops */
 	ncclResult_t error; /* the first, of a call or of the communicator */
 };
 
 static void survivor_begin(struct survivor *survivor, struct rank *rank)
 {
 	gpu_begin();
-	*survivor = (struct survivor){.rank = rank, .stream = gpu_stream()};
+	*survivor = (struct survivor){.rank = rank,
+		.stream = gpu_stream(),
+		.data = gpu_alloc(WORDS * sizeof(uint32_t))};
+}
+
+static void survivor_end(struct survivor *survivor)
+{
+	gpu_stream_end(survivor->stream);
+	gpu_free(survivor->data);
+}
+
+static ncclResult_t call(const struct survivor *survivor)
+{
+	return ncclAllReduce(survivor->data, survivor->data, WORDS, ncclUint32, ncclSum,
+		survivor->comm, (cudaStream_t)survivor->stream);
 }
 
 static void note(struct survivor *survivor, ncclResult_t got)
@@ -86,7 +108,16 @@ static void latest_raise(struct rank *rank, uint64_t late)
 		;
 }
 
-/* Until there is an error and the stream has finished. `at` 0: since it was noted. */
+/* Who makes no call need not be told by itself, only when it calls. */
+static void call_after_all(struct survivor *survivor, uint64_t at)
+{
+	if (survivor->error || !survivor->is_idle || !at || now_us() < at + TOLD_US)
+		return;
+	survivor->is_idle = false;
+	note(survivor, call(survivor));
+}
+
+/* Until there is an error and the stream has finished. */
 static void survive(struct survivor *survivor)
 {
 	_Atomic uint64_t *at = &survivor->rank->page->words[AT_US];
@@ -95,6 +126,7 @@ static void survive(struct survivor *survivor)
 
 	while (!survivor->error || !is_done || !atomic_load(at)) {
 		note_state(survivor);
+		call_after_all(survivor, atomic_load(at));
 		is_done = gpu_is_done(survivor->stream);
 		rank_context("rank %d has error %d (%s), its stream has %sfinished",
 			survivor->rank->rank, survivor->error,
@@ -120,26 +152,21 @@ static void go_on(struct survivor *survivor, int victim)
 	comm = rank_comm(&rank, 1);
 	comm_check(comm, survivor->stream);
 	OK(ncclCommDestroy(comm));
-	gpu_stream_end(survivor->stream);
+	survivor_end(survivor);
 }
 
 /* ---- deaths ---- */
 
-static ncclResult_t message(const struct survivor *survivor, void *data)
+static ncclResult_t message(const struct survivor *survivor)
 {
 	cudaStream_t stream = (cudaStream_t)survivor->stream;
 	int victim = victim_of(survivor->rank);
 
-	return ncclRecv(data, WORDS, ncclUint32, victim, survivor->comm, stream);
+	return ncclRecv(
+		survivor->data, WORDS, ncclUint32, victim, survivor->comm, stream);
 }
 
-static ncclResult_t call(const struct survivor *survivor, void *data)
-{
-	return ncclAllReduce(data, data, WORDS, ncclUint32, ncclSum, survivor->comm,
-		(cudaStream_t)survivor->stream);
-}
-
-/* Waits for all others to have called, and a little longer. */
+/* Waits for all others to be about to call, and a little longer. */
 static void die_when_called(struct rank *rank)
 {
 	while (atomic_load(&rank->page->words[CALLED]) < (uint64_t)rank->rank_count - 1)
@@ -159,7 +186,7 @@ static void *die_soon(void *argument)
 	return NULL;
 }
 
-static void call_in_loop(struct survivor *survivor, void *data)
+static void call_in_loop(struct survivor *survivor)
 {
 	bool is_victim = survivor->rank->rank == victim_of(survivor->rank);
 	uint64_t end = now_us() + LIMIT_US;
@@ -168,7 +195,7 @@ static void call_in_loop(struct survivor *survivor, void *data)
 	if (is_victim)
 		EQ(pthread_create(&thread, NULL, die_soon, survivor->rank), 0);
 	while (!survivor->error && now_us() < end) {
-		note(survivor, call(survivor, data));
+		note(survivor, call(survivor));
 		note_state(survivor);
 		if (!survivor->error && !is_victim)
 			usleep(50); /* so that the queue does not grow without end */
@@ -181,36 +208,35 @@ static void death(struct rank *rank)
 	bool is_victim = rank->rank == victim_of(rank);
 	struct gpu_graph graph = {0};
 	struct survivor survivor;
-	void *data;
 
 	survivor_begin(&survivor, rank);
-	data = gpu_alloc(WORDS * sizeof(uint32_t));
 	survivor.comm = rank_comm(rank, 0);
 	comm_check(survivor.comm, survivor.stream);
 	if (when == IN_REPLAY) {
 		gpu_capture(survivor.stream, CU_CAPTURE_RELAXED);
-		OK(call(&survivor, data));
+		OK(call(&survivor));
 		graph = gpu_captured(survivor.stream);
 		gpu_replay(&graph, survivor.stream);
 		gpu_wait(survivor.stream);
 	}
 	rank_meet(rank);
+	survivor.is_idle = when == BETWEEN;
+	if (!is_victim) /* before the call, which may wait for the victim's */
+		atomic_fetch_add(&rank->page->words[CALLED], 1);
 	if (when == IN_LOOP)
-		call_in_loop(&survivor, data);
+		call_in_loop(&survivor);
 	else if (is_victim)
 		die_when_called(rank);
 	else if (when == IN_CALL)
-		note(&survivor, call(&survivor, data));
+		note(&survivor, call(&survivor));
 	else if (when == IN_MESSAGE)
-		note(&survivor, message(&survivor, data));
+		note(&survivor, message(&survivor));
 	else if (when == IN_REPLAY)
 		gpu_replay(&graph, survivor.stream);
-	atomic_fetch_add(&rank->page->words[CALLED], 1);
 	survive(&survivor);
 	if (when == IN_REPLAY)
 		gpu_graph_end(&graph);
 	go_on(&survivor, victim_of(rank));
-	gpu_free(data);
 }
 
 /* The victim dies while it starts: the others' start fails, or their communicator. */
@@ -222,6 +248,7 @@ static void death_at_start(struct rank *rank)
 
 	setenv("WEFT_BOOT_TIMEOUT_SEC", "5", 1); /* nothing tells of one who never came */
 	survivor_begin(&survivor, rank);
+	survivor.is_idle = true;
 	id = rank_id(rank, 0);
 	rank_meet(rank);
 	if (rank->rank == victim_of(rank))
@@ -241,11 +268,11 @@ static void death_at_start(struct rank *rank)
 
 enum other { COUNT, TYPE, OPERATOR, COLLECTIVE };
 
-static ncclResult_t call_other(
-	const struct survivor *survivor, void *data, enum other other)
+static ncclResult_t call_other(const struct survivor *survivor, enum other other)
 {
 	cudaStream_t stream = (cudaStream_t)survivor->stream;
 	ncclComm_t comm = survivor->comm;
+	void *data = survivor->data;
 	size_t count = WORDS - (other == COUNT);
 
 	if (other == COLLECTIVE)
@@ -259,21 +286,18 @@ static void mismatch(struct rank *rank)
 {
 	bool is_odd = rank->rank == rank->rank_count - 1;
 	struct survivor survivor;
-	void *data;
 
 	survivor_begin(&survivor, rank);
-	data = gpu_alloc(WORDS * sizeof(uint32_t));
 	survivor.comm = rank_comm(rank, 0);
 	comm_check(survivor.comm, survivor.stream);
 	rank_meet(rank);
 	at_now(rank);
-	note(&survivor, is_odd ? call_other(&survivor, data, (enum other)part_value(rank))
-			       : call(&survivor, data));
+	note(&survivor, is_odd ? call_other(&survivor, (enum other)part_value(rank))
+			       : call(&survivor));
 	survive(&survivor);
 	rank_meet(rank);
 	OK(ncclCommAbort(survivor.comm));
-	gpu_stream_end(survivor.stream);
-	gpu_free(data);
+	survivor_end(&survivor);
 }
 
 /* ---- aborts ---- */
@@ -283,10 +307,8 @@ static void abort_one(struct rank *rank)
 {
 	uint64_t others = (uint64_t)rank->rank_count - 1;
 	struct survivor survivor;
-	void *data;
 
 	survivor_begin(&survivor, rank);
-	data = gpu_alloc(WORDS * sizeof(uint32_t));
 	survivor.comm = rank_comm(rank, 0);
 	comm_check(survivor.comm, survivor.stream);
 	rank_meet(rank);
@@ -298,7 +320,7 @@ static void abort_one(struct rank *rank)
 		OK(ncclCommAbort(survivor.comm));
 	} else {
 		atomic_fetch_add(&rank->page->words[CALLED], 1);
-		note(&survivor, call(&survivor, data));
+		note(&survivor, call(&survivor));
 		survive(&survivor);
 	}
 	rank_meet(rank);
@@ -309,8 +331,7 @@ static void abort_one(struct rank *rank)
 	comm_check(survivor.comm, survivor.stream);
 	rank_meet(rank);
 	OK(ncclCommDestroy(survivor.comm));
-	gpu_stream_end(survivor.stream);
-	gpu_free(data);
+	survivor_end(&survivor);
 }
 
 #define US .unit = "us"
