@@ -138,18 +138,23 @@ static void crew_open_driven(struct crew *crew, int count)
 			.rank = i, .rank_count = count, .comm = comms[i]};
 }
 
-void crew_open_more(struct crew *crew, struct rank *rank, int index)
+void crew_open_as(struct crew *crew, struct rank *rank, int index, int driven)
 {
 	gpu_begin();
 	*crew = (struct crew){.rank = rank, .rank_count = rank->rank_count, .count = 1};
-	if (job_of(rank)->driven)
-		crew_open_driven(crew, job_of(rank)->driven);
+	if (driven)
+		crew_open_driven(crew, driven);
 	else
 		crew->seats[0] = (struct seat){.rank = rank->rank,
 			.rank_count = rank->rank_count,
 			.comm = rank_comm(rank, index)};
 	for (int i = 0; i < crew->count; i++)
 		crew->seats[i].stream = gpu_stream();
+}
+
+void crew_open_more(struct crew *crew, struct rank *rank, int index)
+{
+	crew_open_as(crew, rank, index, job_of(rank)->driven);
 }
 
 void crew_open(struct crew *crew, struct rank *rank)

@@ -47,9 +47,11 @@ struct crew {
 };
 
 /* A context, a stream and a communicator for each seat. The second: another communicator
- * of the same ranks, id `index`, on streams of its own. */
+ * of the same ranks, id `index`, on streams of its own. The third is for programs without
+ * parts: `driven` ranks by one thread, or 0. */
 void crew_open(struct crew *crew, struct rank *rank);
 void crew_open_more(struct crew *crew, struct rank *rank, int index);
+void crew_open_as(struct crew *crew, struct rank *rank, int index, int driven);
 
 /* All ranks are here; then the streams are waited for, and all of it ends. */
 void crew_close(struct crew *crew);
