@@ -9,8 +9,8 @@
 #ifndef CUDA_PARTS_H
 #define CUDA_PARTS_H
 
+#include "../multi/ranks.h"
 #include "gpu.h"
-#include "ranks.h"
 
 struct part {
 	const char *name;
