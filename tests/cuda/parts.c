@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { LIMIT_S = 30 };
+
 /* One way of one part. */
 struct job {
 	const struct part *part;
@@ -53,7 +55,7 @@ static int job_run(const struct job *job)
 		.threads = job->threads,
 		.function = job->part->function,
 		.argument = job,
-		.limit_s = job->part->limit_s};
+		.limit_s = job->part->limit_s ? job->part->limit_s : LIMIT_S};
 	int status = 0;
 	pid_t pid;
 

@@ -17,7 +17,7 @@ struct part {
 	const char *ways; /* with a space between them */
 	rank_function *function;
 	int value;	  /* the function's: part_value() */
-	int limit_s;	  /* 0: 60 */
+	int limit_s;	  /* 0: 30 */
 	const char *unit; /* of what a rank leaves in the page's result, if it is shown */
 	unsigned killed;  /* as for ranks_wait() */
 };
