@@ -74,8 +74,7 @@ static void pair_check(const struct seat *seat, enum kind in, enum kind out, boo
 		gather_checked(seat, from.ptr, to.ptr, turn);
 		broadcast_checked(seat, from.ptr, to.ptr, turn);
 	}
-	rank_meet(seat->own); /* a peer may still read what this rank frees */
-	memory_close(&from);
+	memory_close(&from); /* its stream is done with it, so the others are */
 	memory_close(&to);
 }
 
@@ -85,7 +84,6 @@ static void kind_run(struct rank *rank, bool is_ring)
 	struct crew crew;
 
 	crew_open(&crew, rank);
-	crew.seats[0].own = rank;
 	pair_check(&crew.seats[0], kind, kind, is_ring);
 	pair_check(&crew.seats[0], kind, KIND_DEVICE, is_ring);
 	pair_check(&crew.seats[0], KIND_DEVICE, kind, is_ring);
@@ -114,7 +112,6 @@ static void memory_differs(struct rank *rank)
 
 	crew_open(&crew, rank);
 	seat = &crew.seats[0];
-	seat->own = rank;
 	for (int turn = 0; turn < KIND_COUNT; turn++) {
 		enum kind in = (rank->rank + turn) % 2 ? (enum kind)value : KIND_DEVICE;
 		enum kind out = turn % 3 ? in : KIND_DEVICE;
@@ -130,7 +127,17 @@ static void memory_differs(struct rank *rank)
 
 /* ---- freed and allocated again ---- */
 
-/* The lowest of all ranks' views would be as good: the device is one. */
+/* While nobody allocates. */
+static size_t free_bytes_of_all(struct rank *rank)
+{
+	size_t bytes;
+
+	rank_meet(rank);
+	bytes = gpu_free_bytes();
+	rank_meet(rank);
+	return bytes;
+}
+
 static void again_checked(struct rank *rank, const struct seat *seat, enum kind kind)
 {
 	enum { TURNS = 200, SLACK_MIB = 64 };
@@ -141,18 +148,14 @@ static void again_checked(struct rank *rank, const struct seat *seat, enum kind 
 		struct memory memory = memory_open(kind, bytes, seat->stream);
 
 		sum_checked(seat, memory.ptr, memory.ptr, turn);
-		rank_meet(rank);
 		memory_close(&memory);
-		rank_meet(rank);
 		if (turn == TURNS / 10)
-			before = gpu_free_bytes();
-		rank_meet(rank);
+			before = free_bytes_of_all(rank);
 	}
-	after = gpu_free_bytes();
+	after = free_bytes_of_all(rank);
 	rank_context("rank %d, %s memory: %zu MiB free, then %zu MiB", rank->rank,
 		kind_name(kind), before / MIB, after / MIB);
 	HOLDS(after + (size_t)SLACK_MIB * MIB > before);
-	rank_meet(rank);
 }
 
 static void memory_again(struct rank *rank)
@@ -315,19 +318,15 @@ static void memory_start(struct rank *rank)
 	some = gpu_alloc(WORDS * word);
 	gpu_set(some, 0, WORDS, NULL);
 	gpu_wait(NULL);
-	rank_meet(rank);
-	before = gpu_free_bytes();
-	rank_meet(rank);
+	before = free_bytes_of_all(rank);
 	crew_open(&crew, rank);
 	for (int i = 0; i < 3; i++)
 		sum_checked(&crew.seats[0], some, some, i);
-	rank_meet(rank);
-	after = gpu_free_bytes();
+	after = free_bytes_of_all(rank);
 	if (rank->rank == 0)
 		atomic_store(&rank->page->result, (before - after) / MIB);
 	rank_context("%zu MiB free before, %zu MiB after", before / MIB, after / MIB);
 	HOLDS(after + (size_t)ASKED_MIB * MIB > before);
-	rank_meet(rank);
 	gpu_free(some);
 	crew_close(&crew);
 }
