@@ -2,7 +2,6 @@
  * The life of communicators whose ranks share a GPU: streams, groups, splits, memory,
  * wrong calls, aborts. Each part is a job of its own and ends within its limit.
  */
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include "parts.h"
@@ -266,81 +265,7 @@ static void life_memory(struct rank *rank)
 	free(host);
 }
 
-/* ---- calls that are refused ---- */
-
-/* What is not there is said, and the communicator works on. */
-static void life_refused(struct rank *rank)
-{
-	int *data, value = 2, n = rank->rank_count, next = (rank->rank + 1) % n;
-	ncclRedOp_t op;
-	ncclComm_t comm;
-	cu_stream stream;
-
-	gpu_begin();
-	stream = gpu_stream();
-	data = gpu_alloc(COUNT * sizeof(*data));
-	comm = rank_comm(rank, 0);
-	GIVES(ncclSend(data, COUNT, ncclInt, next, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("send");
-	GIVES(ncclRecv(data, COUNT, ncclInt, next, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("recv");
-	check_works(comm, stream);
-	OK(ncclRedOpCreatePreMulSum(&op, &value, ncclInt, ncclScalarDevice, comm));
-	GIVES(ncclAllReduce(data, data, COUNT, ncclInt, op, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("scalar");
-	OK(ncclRedOpDestroy(op, comm));
-	OK(ncclGroupStart());
-	OK(ncclAllReduce(
-		data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
-	OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, NULL));
-	GIVES(ncclGroupEnd(), ncclInvalidUsage);
-	gpu_sentence("two groups");
-	check_works(comm, stream);
-	check_works_host(comm);
-	rank_meet(rank);
-	OK(ncclCommDestroy(comm));
-	gpu_stream_end(stream);
-	gpu_free(data);
-}
-
-typedef cu_result capture_begin_function(cu_stream stream, int mode);
-typedef cu_result capture_end_function(cu_stream stream, void **graph);
-
-/* A call under capture is refused; the next one outside it works. */
-static void life_capture(struct rank *rank)
-{
-	const struct cuda_driver *driver = gpu_begin();
-	void *symbols[2] = {dlsym(RTLD_DEFAULT, "cuStreamBeginCapture_v2"),
-		dlsym(RTLD_DEFAULT, "cuStreamEndCapture")};
-	int *data = gpu_alloc(COUNT * sizeof(*data)), status = 0;
-	ncclComm_t comm = rank_comm(rank, 0);
-	cu_stream stream = gpu_stream();
-	capture_begin_function *begin;
-	capture_end_function *end;
-	void *graph = NULL;
-
-	HOLDS(symbols[0] && symbols[1]);
-	memcpy(&begin, &symbols[0], sizeof(begin));
-	memcpy(&end, &symbols[1], sizeof(end));
-	check_works(comm, stream);
-	CUDA(begin(stream, 2));
-	GIVES(ncclAllReduce(
-		      data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("capture");
-	end(stream, &graph); /* a graph without the call, or none: it was refused */
-	CUDA(driver->stream_is_capturing(stream, &status));
-	EQ(status, 0);
-	rank_meet(rank);
-	check_works(comm, stream);
-	rank_meet(rank);
-	OK(ncclCommDestroy(comm));
-	gpu_stream_end(stream);
-	gpu_free(data);
-}
+/* ---- calls that do not match ---- */
 
 /* Threads: the last rank counts differently, and all are told. */
 static void life_mismatch_threads(struct rank *rank)
@@ -477,8 +402,6 @@ static const struct part parts[] = {
 	{"order", "2x1 1x4", life_order, .value = 0},
 	{"init all", "1x1", life_init_all, .value = 0},
 	{"memory", "2x1 1x2", life_memory, .value = 0},
-	{"refused", "2x1 1x2", life_refused, .value = 0},
-	{"capture", "2x1 1x2", life_capture, .value = 0},
 	{"mismatch", "2x1", life_mismatch_processes, .value = 0},
 	{"mismatch of threads", "1x3", life_mismatch_threads, .value = 0},
 	{"abort of the first", "2x1", life_abort_processes, .value = 0},
