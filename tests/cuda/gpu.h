@@ -46,7 +46,6 @@ typedef struct CUgraphExec_st *cu_graph_exec;
 typedef struct CUmemPoolHandle_st *cu_pool;
 
 /* Capture modes. */
-enum { CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2 };
 
 /* Where memory is: on device 0. */
 struct cu_location {

@@ -34,7 +34,7 @@ enum {
 	CU_NOT_SUPPORTED = 801
 };
 
-enum { CU_CAPTURE_RELAXED = 2 };
+enum { CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2 };
 
 /* Device attributes. Do contexts of this process go through an MPS server? Drivers before
  * CUDA 12.4 do not know. */
