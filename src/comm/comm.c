@@ -363,7 +363,7 @@ enum err comm_async_get(struct comm *comm)
 	enum err e = atomic_load(&comm->ready) ? gpu_check(comm) : OK;
 
 	if (e)
-		comm_async_set(comm, e);
+		comm_trouble(comm, e);
 	return (enum err)atomic_load(&comm->async);
 }
 

@@ -155,6 +155,11 @@ static struct cuda_pair pair_of(const struct comm_call *call)
 		.bytes = call->count * dtype_size(call->type)};
 }
 
+static bool is_pair(const struct comm_call *call)
+{
+	return call->kind == CALL_SEND || call->kind == CALL_RECV;
+}
+
 /* All sends and receives of this call's communicator, from call `first` on. */
 static enum err pairs_fill(const struct comm_call *calls, uint32_t first, uint32_t count,
 	struct gpu_work *work)
@@ -165,7 +170,7 @@ static enum err pairs_fill(const struct comm_call *calls, uint32_t first, uint32
 	if (!pairs)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = first; i < count; i++)
-		if (calls[i].comm == calls[first].comm && calls[i].kind != CALL_COLL)
+		if (calls[i].comm == calls[first].comm && is_pair(&calls[i]))
 			pairs[used++] = pair_of(&calls[i]);
 	work->comm = calls[first].comm;
 	work->pairs = pairs;
@@ -178,7 +183,7 @@ static enum err pairs_fill(const struct comm_call *calls, uint32_t first, uint32
 static bool has_pairs_before(const struct comm_call *calls, uint32_t at)
 {
 	for (uint32_t i = 0; i < at; i++)
-		if (calls[i].comm == calls[at].comm && calls[i].kind != CALL_COLL)
+		if (calls[i].comm == calls[at].comm && is_pair(&calls[i]))
 			return true;
 	return false;
 }
@@ -198,7 +203,7 @@ static enum err works_make(
 			calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
 		if (calls[i].kind == CALL_COLL)
 			coll_fill(&calls[i], &works->list[works->count++]);
-		else if (!e && !has_pairs_before(calls, i))
+		else if (!e && is_pair(&calls[i]) && !has_pairs_before(calls, i))
 			e = pairs_fill(calls, i, count, &works->list[works->count++]);
 	}
 	return e;
@@ -290,8 +295,8 @@ static enum err streams_join(
 
 	for (uint32_t i = 0; i < count && !e; i++)
 		for (uint32_t j = 0; j < i && !e; j++) {
-			if (calls[j].comm != calls[i].comm ||
-				calls[j].kind == CALL_COLL || calls[i].kind == CALL_COLL)
+			if (calls[j].comm != calls[i].comm || !is_pair(&calls[j]) ||
+				!is_pair(&calls[i]))
 				continue;
 			if (calls[j].gpu_stream != calls[i].gpu_stream)
 				e = cuda_engine_join(calls[i].comm->gpu,
@@ -301,6 +306,30 @@ static enum err streams_join(
 						  : calls[j].gpu_stream);
 			break; /* the first one's stream is where it is done */
 		}
+	return e;
+}
+
+/* Puts do not wait for anybody; what waits for signals comes last. */
+static enum err onesided_submit(
+	const struct comm_call *calls, uint32_t count, enum call_kind kind)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++) {
+		struct cuda_engine *engine = calls[i].comm->gpu;
+		cu_stream stream = (cu_stream)calls[i].gpu_stream;
+		struct cuda_put put = {.peer = calls[i].root,
+			.data = calls[i].in,
+			.bytes = calls[i].count * dtype_size(calls[i].type)};
+
+		if (calls[i].kind != kind)
+			continue;
+		if (put.bytes)
+			put.to = window_address(&calls[i]);
+		e = kind == CALL_PUT ? cuda_engine_put(engine, &put, stream)
+				     : cuda_engine_await(engine, calls[i].root,
+					       calls[i].signals, stream);
+	}
 	return e;
 }
 
@@ -315,17 +344,35 @@ enum err gpu_submit(const struct comm_call *calls, uint32_t count)
 	if (count == 1 && calls->kind == CALL_COLL) {
 		e = submit_one(calls);
 	} else {
-		e = streams_join(calls, count, true);
+		e = onesided_submit(calls, count, CALL_PUT);
+		if (!e)
+			e = streams_join(calls, count, true);
 		if (!e)
 			e = works_make(calls, count, &works);
 		if (!e)
 			e = works_run_all(&works);
 		if (!e)
 			e = streams_join(calls, count, false);
+		if (!e)
+			e = onesided_submit(calls, count, CALL_WAIT);
 		works_free(&works);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		atomic_fetch_sub(&calls[i].comm->inside, 1);
+	return e;
+}
+
+enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses)
+{
+	enum err e = OK;
+
+	if (!cuda_memory_is(ptr))
+		return err_set(ERR_ARGUMENT,
+			"a window of a communicator on GPUs must lie in device memory; "
+			"%p does not",
+			ptr);
+	for (uint32_t r = 0; r < comm->rank_count && !e; r++)
+		e = cuda_engine_show(comm->gpu, r, ptr, &addresses[r]);
 	return e;
 }
 

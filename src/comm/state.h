@@ -99,6 +99,9 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count);
 /* Where the peer's part of a put's window is. */
 void window_target(const struct comm_call *call, struct onesided *onesided);
 
+/* The same on a GPU: in this process. */
+uint64_t window_address(const struct comm_call *call);
+
 /* Forget registrations when a comm goes. */
 void comm_registrations_drop(struct comm *comm);
 

@@ -112,8 +112,10 @@ static enum err functions_load(struct cuda_engine *engine)
 static void engine_look(void *arg)
 {
 	struct cuda_engine *engine = arg;
-	enum err e = cuda_engine_check(engine);
+	enum err e = OK;
 
+	if (!engine->is_lost)
+		e = cuda_engine_check(engine);
 	if (!e && !engine->is_lost)
 		e = engine->watch.look(engine->watch.arg);
 	if (e) {
@@ -183,9 +185,12 @@ enum err cuda_engine_prepare(const struct cuda_engine_args *args,
 
 	*engine = NULL;
 	memset(hello, 0, sizeof(*hello));
-	if (!driver || args->rank_count > MOVES_RANKS_MAX ||
-		driver->context_get(&context) || !context)
+	if (!driver || driver->context_get(&context) || !context)
 		return OK;
+	if (args->rank_count > MOVES_RANKS_MAX)
+		return err_set(ERR_USAGE,
+			"%u ranks: at most %d can work together on device memory",
+			args->rank_count, MOVES_RANKS_MAX);
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
@@ -493,8 +498,7 @@ enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream
 
 enum err cuda_engine_check(struct cuda_engine *engine)
 {
-	uint32_t trouble = __atomic_exchange_n(
-		&engine->words->trouble, 0, __ATOMIC_ACQ_REL);
+	uint32_t trouble = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
 
 	return trouble ? err_set(ERR_USAGE,
 				 "rank %u called another collective, type, operator, "
@@ -529,8 +533,6 @@ void cuda_engine_abort(struct cuda_engine *engine)
 	if (!engine || !engine->words)
 		return;
 	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
-	if (engine->way != CUDA_WAY_LEADER)
-		return;
 	had = context_enter(engine);
 	cuda_capture_relax(engine->driver, &mode);
 	memops_free(engine);

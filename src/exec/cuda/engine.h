@@ -107,6 +107,24 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *call);
 enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call);
 
+/* Copy to device memory of another rank that this process sees at `to`, and signal it; or
+ * only that when bytes is 0. */
+struct cuda_put {
+	uint32_t peer;
+	const void *data;
+	uint64_t to;
+	size_t bytes;
+};
+enum err cuda_engine_put(
+	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream);
+/* The stream waits for as many signals of this rank as were not waited for before. */
+enum err cuda_engine_await(
+	struct cuda_engine *engine, uint32_t peer, uint32_t count, cu_stream stream);
+
+/* Where rank `peer`'s process sees this memory of ours. */
+enum err cuda_engine_show(
+	struct cuda_engine *engine, uint32_t peer, const void *ptr, uint64_t *address);
+
 /* What is enqueued on `first` from now on comes after all that is on `other` now. */
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other);
 

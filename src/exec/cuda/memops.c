@@ -75,7 +75,7 @@ static void mails_free(struct cuda_engine *engine)
 	memops_submit(engine, engine->watcher, ops, count);
 }
 
-/* Sends and receives wait on words of this rank's own hall. */
+/* Sends, receives and signals wait on words of this rank's own hall. */
 static void boxes_free(struct cuda_engine *engine)
 {
 	size_t from = offsetof(struct dev_hall, boxes);
@@ -87,9 +87,8 @@ static void boxes_free(struct cuda_engine *engine)
 
 void memops_free(struct cuda_engine *engine)
 {
-	if (engine->way != CUDA_WAY_LEADER)
-		return;
-	mails_free(engine);
+	if (engine->way == CUDA_WAY_LEADER)
+		mails_free(engine);
 	boxes_free(engine);
 	engine->driver->stream_synchronize(engine->watcher);
 }

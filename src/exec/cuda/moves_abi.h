@@ -82,6 +82,7 @@ struct dev_hall {
 	uint32_t leaving, unused[30];
 	struct dev_slot boxes[MOVES_RANKS_MAX][BOX_SLOTS]; /* from rank r to here */
 	uint32_t taken[MOVES_RANKS_MAX][BOX_SLOTS];	   /* by rank r, of what we sent */
+	uint32_t signals[MOVES_RANKS_MAX]; /* ever given by rank r, see onesided.c */
 	/* resident: the numbers of the last send and receive; this rank's own */
 	uint32_t sent[MOVES_RANKS_MAX], got[MOVES_RANKS_MAX];
 	uint32_t pairs_leaving, unused2[31];

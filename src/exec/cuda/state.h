@@ -72,6 +72,7 @@ struct cuda_engine {
 	uint32_t call;
 	struct order order;
 	struct bounce bounce;
+	uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX]; /* signals */
 };
 
 /* ---- engine.c ---- */
