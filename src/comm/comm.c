@@ -420,6 +420,12 @@ void comm_fail(struct comm *comm, enum err code)
 	comm_take_back(comm);
 }
 
+void comm_trouble(struct comm *comm, enum err code)
+{
+	comm_async_set(comm, code);
+	tell_peers(comm, code, false);
+}
+
 uint64_t comm_busy_add(struct comm *comm)
 {
 	uint64_t turn;

@@ -79,6 +79,9 @@ void comm_finish_work(struct comm *comm);
 /* Remember a failure of a running call and tell the peers. */
 void comm_fail(struct comm *comm, enum err code);
 
+/* The same for what another thread finds wrong with calls that are under way. */
+void comm_trouble(struct comm *comm, enum err code);
+
 /* One job of a batch, with what only this room knows. */
 struct work {
 	struct host_job job;

@@ -121,7 +121,11 @@ struct gpu_graph {
 	gpu_driver_exec exec;
 };
 
+/* Between the two; then gpu_graph_make() makes it ready to run. No thread may make one
+ * while another captures in the global mode. gpu_captured() does the last two. */
 void gpu_capture(cu_stream stream, int mode);
+struct gpu_graph gpu_capture_end(cu_stream stream);
+void gpu_graph_make(struct gpu_graph *graph);
 struct gpu_graph gpu_captured(cu_stream stream);
 void gpu_replay(const struct gpu_graph *graph, cu_stream stream);
 void gpu_graph_end(struct gpu_graph *graph);

@@ -111,7 +111,9 @@ static struct gpu_graph capture(struct stage *stage, int what, int mode)
 	rank_meet(stage->crew.rank); /* no one allocates while others capture globally */
 	gpu_capture(stage->seat->stream, mode);
 	sequence(stage, what);
-	graph = gpu_captured(stage->seat->stream);
+	graph = gpu_capture_end(stage->seat->stream);
+	rank_meet(stage->crew.rank);
+	gpu_graph_make(&graph);
 	rank_meet(stage->crew.rank);
 	return graph;
 }

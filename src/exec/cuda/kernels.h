@@ -12,6 +12,7 @@ extern const unsigned char cuda_kernels[];
 extern const size_t cuda_kernels_bytes;
 
 /* Entry points are `moves_copy` (bytes, nothing is folded) and `moves_<type>_<op>` with
- * dtype_name() and sum, prod, max, min: each takes one struct moves_args by value. */
+ * dtype_name() and sum, prod, max, min: each takes one struct moves_args by value;
+ * and `pairs_copy`, which takes a struct pairs_args. */
 
 #endif

@@ -244,8 +244,8 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 }
 
 /* The parts of a move that both kinds of kernel know. */
-DEVICE struct run run_make(const struct moves_args &args, const struct shared *shared,
-	const struct ready_move &move, uint32_t turn)
+DEVICE struct run run_make(const struct shared *shared, const struct ready_move &move,
+	uint32_t divisor, uint32_t turn)
 {
 	struct run run;
 
@@ -253,8 +253,8 @@ DEVICE struct run run_make(const struct moves_args &args, const struct shared *s
 	run.first = move.first;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
-	run.divisor = move.op & OP_POST ? args.divisor : 0;
-	run.step = gridDim.x * MOVES_THREADS;
+	run.divisor = move.op & OP_POST ? divisor : 0;
+	run.step = shared->threads;
 	run.at = turn;
 	return run;
 }
@@ -292,7 +292,7 @@ template <class T, fold_op OP> struct kind_fold {
 		const struct shared *shared, uint32_t slot, uint32_t turn)
 	{
 		const struct ready_move &move = shared->batch.moves[slot];
-		struct run run = run_make(args, shared, move, turn);
+		struct run run = run_make(shared, move, args.divisor, turn);
 		uint64_t all = move.bytes, head = all;
 
 		if (T::WIDTH > 1 && move.any % T::WIDTH) {
@@ -316,11 +316,16 @@ struct kind_copy {
 
 		return run_parts<Wide, unit_element<type_uint8>, copying>(run, all, head);
 	}
-	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
+	static __device__ __forceinline__ uint64_t run(const struct moves_args &,
+		const struct shared *shared, uint32_t slot, uint32_t turn)
+	{
+		return copy(shared, slot, turn);
+	}
+	static __device__ __forceinline__ uint64_t copy(
 		const struct shared *shared, uint32_t slot, uint32_t turn)
 	{
 		const struct ready_move &move = shared->batch.moves[slot];
-		struct run run = run_make(args, shared, move, turn);
+		struct run run = run_make(shared, move, 0, turn);
 
 		if (move.apart % 16 == 0)
 			return parts<unit_wide<type_uint32>>(run, move.bytes);
