@@ -187,12 +187,24 @@ void gpu_capture(cu_stream stream, int mode)
 	CUDA(gpu_calls()->capture_begin(stream, mode));
 }
 
-struct gpu_graph gpu_captured(cu_stream stream)
+struct gpu_graph gpu_capture_end(cu_stream stream)
 {
 	struct gpu_graph graph = {0};
 
 	CUDA(gpu_calls()->capture_end(stream, &graph.graph));
-	CUDA(gpu_calls()->instantiate(&graph.exec, graph.graph, 0));
+	return graph;
+}
+
+void gpu_graph_make(struct gpu_graph *graph)
+{
+	CUDA(gpu_calls()->instantiate(&graph->exec, graph->graph, 0));
+}
+
+struct gpu_graph gpu_captured(cu_stream stream)
+{
+	struct gpu_graph graph = gpu_capture_end(stream);
+
+	gpu_graph_make(&graph);
 	return graph;
 }
 

@@ -178,10 +178,10 @@ static ncclResult_t graphs_capture(
 {
 	const struct crew *crew = &bench->crew;
 	ncclResult_t got = ncclSuccess;
-	cu_graph unused;
+	gpu_driver_graph unused;
 
 	for (int i = 0; i < crew->count; i++)
-		gpu_capture(crew->seats[i].stream, CU_CAPTURE_RELAXED);
+		gpu_capture(crew->seats[i].stream, GPU_CAPTURE_RELAXED);
 	for (int i = 0; i < graphs->calls && !got; i++)
 		got = call(bench, row);
 	for (int i = 0; i < crew->count; i++)

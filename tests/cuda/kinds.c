@@ -11,15 +11,15 @@ const char *kind_name(enum kind kind)
 	return names[kind];
 }
 
-static const struct cu_location here = {CU_LOCATION_DEVICE, 0};
+static const struct gpu_location here = {GPU_LOCATION_DEVICE, 0};
 
 static cu_ptr vmm_open(struct memory *memory)
 {
-	struct cu_allocation wanted = {.type = CU_ALLOCATION_PINNED,
-		.handle_types = memory->kind == KIND_VMM ? CU_HANDLE_FILE
-							 : CU_HANDLE_NONE,
+	struct gpu_allocation wanted = {.type = GPU_ALLOCATION_PINNED,
+		.handle_types = memory->kind == KIND_VMM ? GPU_HANDLE_FILE
+							 : GPU_HANDLE_NONE,
 		.location = here};
-	struct cu_access access = {here, CU_ACCESS_READ_WRITE};
+	struct gpu_access access = {here, GPU_ACCESS_READ_WRITE};
 	const struct gpu_calls *calls = gpu_calls();
 	size_t unit;
 	cu_ptr ptr;
@@ -45,8 +45,8 @@ static void vmm_close(struct memory *memory)
 
 static cu_ptr pool_open(struct memory *memory)
 {
-	struct cu_pool_properties wanted = {.type = CU_ALLOCATION_PINNED,
-		.handle_types = CU_HANDLE_FILE,
+	struct gpu_pool_properties wanted = {.type = GPU_ALLOCATION_PINNED,
+		.handle_types = GPU_HANDLE_FILE,
 		.location = here};
 	cu_ptr ptr;
 

@@ -27,7 +27,7 @@ struct memory {
 	size_t bytes; /* rounded up where the kind wants that */
 	void *ptr;
 	uint64_t handle;
-	cu_pool pool;
+	gpu_pool pool;
 	cu_stream stream;
 };
 

@@ -213,7 +213,7 @@ static void death(struct rank *rank)
 	survivor.comm = rank_comm(rank, 0);
 	comm_check(survivor.comm, survivor.stream);
 	if (when == IN_REPLAY) {
-		gpu_capture(survivor.stream, CU_CAPTURE_RELAXED);
+		gpu_capture(survivor.stream, GPU_CAPTURE_RELAXED);
 		OK(call(&survivor));
 		graph = gpu_captured(survivor.stream);
 		gpu_replay(&graph, survivor.stream);

@@ -111,7 +111,9 @@ static struct gpu_graph capture(struct stage *stage, int what, int mode)
 	rank_meet(stage->crew.rank); /* no one allocates while others capture globally */
 	gpu_capture(stage->seat->stream, mode);
 	sequence(stage, what);
-	graph = gpu_captured(stage->seat->stream);
+	graph = gpu_capture_end(stage->seat->stream);
+	rank_meet(stage->crew.rank);
+	gpu_graph_make(&graph);
 	rank_meet(stage->crew.rank);
 	return graph;
 }
@@ -157,7 +159,7 @@ static void graph_replay(struct rank *rank)
 	struct stage stage;
 
 	stage_open(&stage, rank);
-	graph = capture(&stage, what, CU_CAPTURE_RELAXED);
+	graph = capture(&stage, what, GPU_CAPTURE_RELAXED);
 	for (int turn = 0; turn < TURNS; turn++)
 		replay_checked(&stage, &graph, what, turn);
 	for (int turn = TURNS; turn < 2 * TURNS; turn++) {
@@ -199,8 +201,8 @@ static void graph_two(struct rank *rank)
 	struct stage stage;
 
 	stage_open(&stage, rank);
-	graphs[0] = capture(&stage, SUM, CU_CAPTURE_RELAXED);
-	graphs[1] = capture(&stage, GATHER, CU_CAPTURE_RELAXED);
+	graphs[0] = capture(&stage, SUM, GPU_CAPTURE_RELAXED);
+	graphs[1] = capture(&stage, GATHER, GPU_CAPTURE_RELAXED);
 	for (int turn = 0; turn < TURNS; turn++) {
 		replay_checked(&stage, &graphs[turn % 2], turn % 2 ? GATHER : SUM, turn);
 		give(&stage, turn);
@@ -227,7 +229,7 @@ static void graph_chain(struct rank *rank)
 	stage_open(&stage, rank);
 	data = stage.device.sum;
 	rank_meet(rank);
-	gpu_capture(stage.seat->stream, CU_CAPTURE_RELAXED);
+	gpu_capture(stage.seat->stream, GPU_CAPTURE_RELAXED);
 	for (int i = 0; i < 3; i++)
 		OK(ncclAllReduce(data, data, WORDS, ncclUint32, ncclSum, stage.seat->comm,
 			(cudaStream_t)stage.seat->stream));
@@ -254,7 +256,7 @@ static void graph_late_end(struct rank *rank)
 	struct stage stage;
 
 	stage_open(&stage, rank);
-	graph = capture(&stage, SUM, CU_CAPTURE_RELAXED);
+	graph = capture(&stage, SUM, GPU_CAPTURE_RELAXED);
 	replay_checked(&stage, &graph, SUM, 1);
 	crew_close(&stage.crew);
 	if (is_ended)
@@ -267,9 +269,9 @@ static const struct part parts[] = {
 	{"gather", "2x1 1x4", graph_replay, .value = GATHER},
 	{"ring", "2x1 4x1 1x2 1x4", graph_replay, .value = RING},
 	{"everything", "2x1 4x1 8x1 1x4", graph_replay, .value = EVERYTHING},
-	{"relaxed", "2x1 1x2", graph_mode, .value = CU_CAPTURE_RELAXED},
-	{"thread-local", "2x1 1x2 1x4", graph_mode, .value = CU_CAPTURE_THREAD_LOCAL},
-	{"global", "2x1 1x2 1x4", graph_mode, .value = CU_CAPTURE_GLOBAL},
+	{"relaxed", "2x1 1x2", graph_mode, .value = GPU_CAPTURE_RELAXED},
+	{"thread-local", "2x1 1x2 1x4", graph_mode, .value = GPU_CAPTURE_THREAD_LOCAL},
+	{"global", "2x1 1x2 1x4", graph_mode, .value = GPU_CAPTURE_GLOBAL},
 	{"two graphs", "2x1 4x1 1x4", graph_two, .value = 0},
 	{"chain", "2x1 4x1 1x4", graph_chain, .value = 0},
 	{"graph after communicator", "2x1 1x2", graph_late_end, .value = 1},
