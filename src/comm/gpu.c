@@ -199,8 +199,7 @@ static enum err works_make(
 	if (!works->list)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count && !e; i++) {
-		e = cuda_engine_takes(
-			calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
+		e = cuda_engine_takes(calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
 		if (calls[i].kind == CALL_COLL)
 			coll_fill(&calls[i], &works->list[works->count++]);
 		else if (!e && is_pair(&calls[i]) && !has_pairs_before(calls, i))

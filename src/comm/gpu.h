@@ -25,8 +25,8 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
  * several. */
 enum err gpu_submit(const struct comm_call *calls, uint32_t count);
 
-/* Where every rank's process sees device memory of ours: addresses[rank]. ERR_ARGUMENT when
- * it is not device memory, or cannot be shared. */
+/* Where every rank's process sees device memory of ours: addresses[rank]. ERR_ARGUMENT
+ * when it is not device memory, or cannot be shared. */
 enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses);
 
 /* What the device found wrong since. */

@@ -136,9 +136,8 @@ static enum err parts_gather(
 /* Everybody tells everybody where in its process the other's part is. */
 static enum err addresses_gather(struct comm *comm, const uint64_t *mine, uint64_t *there)
 {
-	struct host_spec spec = {.key = {.coll = COLL_ALL_TO_ALL,
-					 .type = DTYPE_UINT64,
-					 .count = 1},
+	struct host_spec spec = {
+		.key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_UINT64, .count = 1},
 		.in = mine,
 		.out = there};
 	enum err e;
@@ -159,9 +158,8 @@ static enum err window_on_gpu(struct comm *comm, struct window *window)
 	enum err wrong, e;
 
 	window->there = calloc(1, bytes);
-	wrong = mine && window->there
-			? gpu_show(comm, window->base, mine)
-			: err_set(ERR_SYSTEM, "no memory for a window");
+	wrong = mine && window->there ? gpu_show(comm, window->base, mine)
+				      : err_set(ERR_SYSTEM, "no memory for a window");
 	part.wrong = wrong != OK;
 	e = parts_gather(comm, &part, window);
 	if (!wrong && !e)

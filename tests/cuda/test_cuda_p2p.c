@@ -430,7 +430,7 @@ static void p2p_mixed(struct rank *rank)
 }
 
 static const struct part parts[] = {
-	{"ring", "2x1 4x1 1x2 1x4 2x2 g4", p2p_messages, .value = RING},
+	{"ring", "2x1 4x1 1x2 1x4 g4", p2p_messages, .value = RING},
 	{"all to all", "4x1 1x4 g4", p2p_messages, .value = ALL},
 	{"unequal", "4x1 1x4 g4", p2p_messages, .value = UNEQUAL},
 	{"one way", "4x1 1x4 g4", p2p_messages, .value = ONE_WAY},

@@ -6,8 +6,7 @@
 
 enum { BOUNCE_LEAST = 2 << 20, NO_TIMING = 2 };
 
-bool bounce_is_needed(
-	const struct cuda_engine *engine, const void *ptr, bool is_shown)
+bool bounce_is_needed(const struct cuda_engine *engine, const void *ptr, bool is_shown)
 {
 	struct cuda_where where;
 
@@ -16,7 +15,8 @@ bool bounce_is_needed(
 	return !where.is_device || (is_shown && !where.is_shareable);
 }
 
-static enum err grow(struct bounce *bounce, const struct cuda_driver *driver, size_t bytes)
+static enum err grow(
+	struct bounce *bounce, const struct cuda_driver *driver, size_t bytes)
 {
 	size_t room = bounce->bytes ? 2 * bounce->bytes : (size_t)BOUNCE_LEAST;
 	enum err e;
@@ -25,8 +25,7 @@ static enum err grow(struct bounce *bounce, const struct cuda_driver *driver, si
 		room *= 2;
 	if (bounce->generation_count == BOUNCE_GENERATIONS)
 		return err_set(ERR_USAGE, "no room for a copy of %zu bytes", bytes);
-	e = cuda_check(driver->mem_alloc(
-			       &bounce->memory[bounce->generation_count], room),
+	e = cuda_check(driver->mem_alloc(&bounce->memory[bounce->generation_count], room),
 		"allocate device memory for a buffer that cannot be shared");
 	if (e)
 		return e;
@@ -61,8 +60,8 @@ enum err bounce_in(struct cuda_engine *engine, const void *from, size_t bytes,
 	*here = (void *)(uintptr_t)at;
 	if (!from)
 		return OK;
-	return cuda_check(engine->driver->memcpy_async(
-				  at, (cu_ptr)(uintptr_t)from, bytes, stream),
+	return cuda_check(
+		engine->driver->memcpy_async(at, (cu_ptr)(uintptr_t)from, bytes, stream),
 		"copy a buffer that cannot be shared");
 }
 

@@ -29,14 +29,13 @@ struct bounce {
 		cu_ptr from;
 		void *to;
 		size_t bytes;
-	} *backs; /* owned */
+	} * backs; /* owned */
 	uint32_t back_count, back_room;
 };
 
 /* Can the ranks that must reach it do so where it is? `is_shown`: ranks of other
  * processes must, else only this one. */
-bool bounce_is_needed(
-	const struct cuda_engine *engine, const void *ptr, bool is_shown);
+bool bounce_is_needed(const struct cuda_engine *engine, const void *ptr, bool is_shown);
 
 /* Before a call: room for all that it will put here, in all. */
 enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream);

@@ -121,7 +121,8 @@ static unsigned blocks_for(
 	const struct cuda_engine *engine, const struct cuda_call *call, unsigned most)
 {
 	size_t bytes = call->key.count * dtype_size(call->key.type);
-	size_t share = coll_is_vector(call->key.coll) ? bytes / engine->rank_count : bytes;
+	size_t share = coll_is_vector(call->key.coll) ? bytes / engine->rank_count
+						      : bytes;
 	size_t blocks = share / BLOCK_WORK + 1;
 
 	return (unsigned)(blocks < most ? blocks : most);
@@ -197,16 +198,17 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *c
 	uint64_t number = is_constant
 				  ? 0
 				  : cuda_stream_number(engine->driver, call->stream) + 1;
-	const struct dev_mail *sent =
-		!is_constant && engine->sent_on == number ? &engine->sent : NULL;
+	const struct dev_mail *sent = !is_constant && engine->sent_on == number
+					      ? &engine->sent
+					      : NULL;
 	uint32_t facts = call->scalar_at ? 3 : 4, count = 0;
 
 	for (uint32_t i = 0; i < facts; i++)
 		if (!sent || memcmp((const char *)sent + offsets[i],
 				     (const char *)mine + offsets[i], sizeof(uint64_t)))
-			ops[count++] = memop_write_64(mail_at(engine->halls[0],
-							      is_constant, engine->rank,
-							      offsets[i]),
+			ops[count++] = memop_write_64(
+				mail_at(engine->halls[0], is_constant, engine->rank,
+					offsets[i]),
 				values[i]);
 	if (is_constant)
 		return count;
@@ -217,19 +219,20 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *c
 
 /* The mail holds one call. On another stream than the last one's, wait until that call
  * is done before it is overwritten. */
-static uint32_t mail_wait(
-	const struct cuda_engine *engine, const struct cuda_call *call, struct cu_memop *op)
+static uint32_t mail_wait(const struct cuda_engine *engine, const struct cuda_call *call,
+	struct cu_memop *op)
 {
 	if (engine->call < 2 ||
 		engine->sent_on == cuda_stream_number(engine->driver, call->stream) + 1)
 		return 0;
-	*op = memop_wait(mail_at(engine->halls[0], false, 0, offsetof(struct dev_mail, done)),
+	*op = memop_wait(
+		mail_at(engine->halls[0], false, 0, offsetof(struct dev_mail, done)),
 		engine->call - 1);
 	return 1;
 }
 
-static enum err follow(
-	struct cuda_engine *engine, const struct cuda_call *call, const struct dev_mail *mine)
+static enum err follow(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct dev_mail *mine)
 {
 	cu_ptr hall = engine->halls[0];
 	struct cu_memop ops[8];
@@ -282,11 +285,12 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 
 /* The same for a graph, which repeats the same words: they are 1 while something is
  * there, and whoever has seen that puts them back. */
-static enum err follow_constant(
-	struct cuda_engine *engine, const struct cuda_call *call, const struct dev_mail *mine)
+static enum err follow_constant(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct dev_mail *mine)
 {
 	cu_ptr hall = engine->halls[0];
-	cu_ptr ready = mail_at(hall, true, engine->rank, offsetof(struct dev_mail, ready));
+	cu_ptr ready = mail_at(
+		hall, true, engine->rank, offsetof(struct dev_mail, ready));
 	cu_ptr done = mail_at(hall, true, engine->rank, offsetof(struct dev_mail, done));
 	struct cu_memop ops[8];
 	uint32_t count;
@@ -343,8 +347,7 @@ static enum err leader_begin(struct cuda_engine *engine, const struct cuda_call 
 		return engine->rank ? follow_constant(engine, call, mine)
 				    : lead_constant(engine, call, args, mine);
 	engine->call++;
-	return engine->rank ? follow(engine, call, mine)
-			    : lead(engine, call, args, mine);
+	return engine->rank ? follow(engine, call, mine) : lead(engine, call, args, mine);
 }
 
 /* ---- resident ---- */

@@ -25,8 +25,8 @@ enum {
 
 struct desk_slot {
 	_Atomic uint32_t state;
-	int32_t result;	       /* enum err */
-	uint64_t dropped;      /* a block that was freed; 0: none, map this one: */
+	int32_t result;	  /* enum err */
+	uint64_t dropped; /* a block that was freed; 0: none, map this one: */
 	struct cuda_shared shared;
 	uint64_t address; /* there */
 };

@@ -38,8 +38,9 @@ enum err desk_open(
 /* The others' desks; `addresses` is copied. */
 enum err desk_start(struct desk *desk, const struct desk_address *addresses);
 
-/* The address in rank `peer`'s process of `ptr`, which is memory of this process's device,
- * as `where` says. Known memory is found at once. ERR_ARGUMENT when it cannot be shared.
+/* The address in rank `peer`'s process of `ptr`, which is memory of this process's
+ * device, as `where` says. Known memory is found at once. ERR_ARGUMENT when it cannot be
+ * shared.
  */
 enum err desk_show(struct desk *desk, uint32_t peer, const struct cuda_where *where,
 	const void *ptr, uint64_t *address);

@@ -12,11 +12,11 @@
 #include "exec/cuda/state.h"
 
 enum {
-	HOST_MAPPED = 2 | 1,	/* of cuMemHostAlloc: mapped, portable */
-	NO_TIMING = 2,		/* of events */
-	NON_BLOCKING = 1,	/* of streams */
+	HOST_MAPPED = 2 | 1, /* of cuMemHostAlloc: mapped, portable */
+	NO_TIMING = 2,	     /* of events */
+	NON_BLOCKING = 1,    /* of streams */
 	HALL_BYTES = 2 << 20,
-	BLOCKS_TOGETHER = 2	/* on a multiprocessor, of ours, in any case */
+	BLOCKS_TOGETHER = 2 /* on a multiprocessor, of ours, in any case */
 };
 
 _Static_assert(sizeof(struct dev_hall) <= HALL_BYTES, "a hall fits in its block");
@@ -53,8 +53,8 @@ static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 		e = cuda_check(driver->memset_async(engine->hall, 0, bytes, engine->side),
 			"clear device memory");
 	if (!e)
-		e = cuda_check(driver->stream_synchronize(engine->side),
-			"clear device memory");
+		e = cuda_check(
+			driver->stream_synchronize(engine->side), "clear device memory");
 	if (!e)
 		e = cuda_check(driver->ipc_get(&hello->hall_handle, engine->hall),
 			"share device memory");
@@ -238,7 +238,8 @@ static enum err way_choose(
 		least = hellos[r]->multiprocessors < least ? hellos[r]->multiprocessors
 							   : least;
 	}
-	engine->resident_blocks = least * BLOCKS_TOGETHER / (engine->is_one_device ? n : 1);
+	engine->resident_blocks = least * BLOCKS_TOGETHER /
+				  (engine->is_one_device ? n : 1);
 	if (engine->resident_blocks > RESIDENT_BLOCKS_MAX)
 		engine->resident_blocks = RESIDENT_BLOCKS_MAX;
 	if (engine->is_one_device && here == n)
@@ -426,8 +427,8 @@ enum err order_end(struct cuda_engine *engine, cu_stream stream)
 
 	if (engine_is_capturing(engine, stream))
 		return OK;
-	e = cuda_check(engine->driver->event_record(order->event, stream),
-		"record an event");
+	e = cuda_check(
+		engine->driver->event_record(order->event, stream), "record an event");
 	order->is_recorded = !e;
 	order->stream = cuda_stream_number(engine->driver, stream);
 	return e;

@@ -1,7 +1,8 @@
 /*
  * kernels.cu - the entry points: pairs_copy, moves_copy, and moves_<type>_<op> for each
- * type and operator that folds. kernels.h says how they are called; the work is in moves.cuh (what
- * to do) and units.cuh (doing it), what ranks wait for in meet.cuh.
+ * type and operator that folds. kernels.h says how they are called; the work is in
+ * moves.cuh and pairs.cuh (what to do) and units.cuh (doing it), what ranks wait for in
+ * meet.cuh.
  */
 #include "exec/cuda/float8.cuh"
 #include "exec/cuda/pairs.cuh"

@@ -58,8 +58,8 @@ template <class T> DEVICE void word_write(T *word, T value)
  * not every call sets may be any number of calls old, so those must be equal; others may
  * be ahead when something went wrong. All threads learn whether to go on, and see what
  * the ranks did before. */
-DEVICE bool flags_wait(
-	const struct moves_args &args, const uint32_t *flags, uint32_t call, bool is_exact)
+DEVICE bool flags_wait(const struct moves_args &args, const uint32_t *flags,
+	uint32_t call, bool is_exact)
 {
 	bool is_stopped = false;
 
@@ -96,9 +96,9 @@ DEVICE void mail_post(const struct moves_args &args, uint32_t call)
 
 	word_write(&mail->in, post.in);
 	word_write(&mail->out, post.out);
-	word_write(&mail->scalar, args.scalar_at ? scalar_read(args.scalar_at,
-							  args.scalar_bytes)
-						: post.scalar);
+	word_write(&mail->scalar, args.scalar_at
+					  ? scalar_read(args.scalar_at, args.scalar_bytes)
+					  : post.scalar);
 	word_write(&mail->sign, args.sign);
 	flag_release(&hall->come[args.rank], call, args.is_one_device);
 }
@@ -145,8 +145,8 @@ DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
 
 /* What a launch knows of its call. */
 struct meeting {
-	uint32_t call;	/* resident: its number */
-	bool is_equal;	/* the moves may be done */
+	uint32_t call; /* resident: its number */
+	bool is_equal; /* the moves may be done */
 };
 
 /* Before the moves. False: leave at once. */

@@ -184,8 +184,8 @@ static uint32_t joined_with(const struct dev_moves *all, uint32_t move)
 	return move;
 }
 
-static void places_copy(struct writing *at, const struct dev_place *from, uint32_t count,
-	uint32_t chunk)
+static void places_copy(
+	struct writing *at, const struct dev_place *from, uint32_t count, uint32_t chunk)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		at->places[at->place_count] = from[i];
@@ -207,7 +207,8 @@ static void share_write(struct writing *at, const struct dev_moves *all, uint32_
 		at->move_count++;
 		*to = moves[m];
 		to->input_first = at->place_count;
-		places_copy(at, &places[moves[m].input_first], moves[m].input_count, chunk);
+		places_copy(
+			at, &places[moves[m].input_first], moves[m].input_count, chunk);
 		to->output_first = at->place_count;
 		for (uint32_t other = m; other < all->move_count; other++)
 			if (joined_with(all, other) == m)
@@ -217,9 +218,9 @@ static void share_write(struct writing *at, const struct dev_moves *all, uint32_
 	}
 }
 
-/* A vector that is not cut is moved by one rank, or read by many. Cut it, a chunk for each
- * rank, and let copies of the same bytes be one: everybody has as much to do, and nothing
- * is read twice. */
+/* A vector that is not cut is moved by one rank, or read by many. Cut it, a chunk for
+ * each rank, and let copies of the same bytes be one: everybody has as much to do, and
+ * nothing is read twice. */
 static enum err moves_spread(struct dev_moves **moves, size_t *bytes)
 {
 	struct dev_moves *all = *moves, *head;

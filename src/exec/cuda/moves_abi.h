@@ -81,7 +81,7 @@ struct dev_hall {
 	uint32_t call; /* resident: calls that are complete; this rank's own */
 	uint32_t leaving, unused[30];
 	struct dev_slot boxes[MOVES_RANKS_MAX][BOX_SLOTS]; /* from rank r to here */
-	uint32_t taken[MOVES_RANKS_MAX][BOX_SLOTS];	   /* by rank r, of what we sent */
+	uint32_t taken[MOVES_RANKS_MAX][BOX_SLOTS]; /* by rank r, of what we sent */
 	uint32_t signals[MOVES_RANKS_MAX]; /* ever given by rank r, see onesided.c */
 	/* resident: the numbers of the last send and receive; this rank's own */
 	uint32_t sent[MOVES_RANKS_MAX], got[MOVES_RANKS_MAX];
@@ -149,9 +149,9 @@ struct dev_pair {
  */
 struct pairs_args {
 	const uint32_t *abort;
-	uint32_t *trouble;	       /* set to 1 + the peer whose size differs */
-	struct dev_hall *hall;	       /* ours */
-	uint32_t rank, count;	       /* count: of pairs */
+	uint32_t *trouble;     /* set to 1 + the peer whose size differs */
+	struct dev_hall *hall; /* ours */
+	uint32_t rank, count;  /* count: of pairs */
 	uint32_t is_resident, is_one_device;
 	struct dev_pair pairs[PAIRS_MAX];
 	struct dev_hall *peers[PAIRS_MAX]; /* resident: of each pair's peer, here */

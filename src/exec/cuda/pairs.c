@@ -1,9 +1,9 @@
 /*
  * pairs.c - the sends and receives of one group, the three ways of engine.h.
  *
- * The receiver copies. Sends and receives between the same two ranks match in their order;
- * a pair's `ordinal` is its place in that order. At most BOX_SLOTS of them are under way,
- * so a group is done in levels of that many.
+ * The receiver copies. Sends and receives between the same two ranks match in their
+ * order; a pair's `ordinal` is its place in that order. At most BOX_SLOTS of them are
+ * under way, so a group is done in levels of that many.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static bool is_self(const struct cuda_engine *engine, const struct cuda_pair *pa
 	return pair->peer == engine->rank;
 }
 
-/* Does the pair's memory have to be copied? Who receives only needs to reach it itself. */
+/* Does the pair's memory have to be copied? Who receives only needs to reach it itself.
+ */
 static bool is_bounced(const struct cuda_engine *engine, const struct cuda_pair *pair)
 {
 	bool is_shown = pair->is_send && !is_self(engine, pair) &&
@@ -41,7 +42,8 @@ static enum err data_reach(struct cuda_engine *engine, const struct cuda_pair *p
 	*here = pair->data;
 	if (!is_bounced(engine, pair))
 		return OK;
-	e = bounce_in(engine, pair->is_send ? pair->data : NULL, pair->bytes, stream, here);
+	e = bounce_in(
+		engine, pair->is_send ? pair->data : NULL, pair->bytes, stream, here);
 	if (!e && !pair->is_send)
 		e = bounce_out(engine, *here, pair->data, pair->bytes);
 	return e;
@@ -315,8 +317,8 @@ static enum err level_close(struct cuda_engine *engine, const struct dev_pair *p
 		ops[used++] = memop_write(taken_at(hall, engine->rank, slot), 1);
 	}
 	for (uint32_t i = 0; i < count && !e; i++) {
-		cu_ptr taken = taken_at(engine->hall, pairs[i].peer,
-			pairs[i].ordinal % BOX_SLOTS);
+		cu_ptr taken = taken_at(
+			engine->hall, pairs[i].peer, pairs[i].ordinal % BOX_SLOTS);
 
 		if (!pairs[i].is_send)
 			continue;
@@ -370,8 +372,8 @@ static enum err leader_pairs(
 static enum err letters_put(
 	struct cuda_engine *engine, const struct pair_list *list, cu_stream stream)
 {
-	enum err e = cuda_check(engine->driver->event_record(engine->ready, stream),
-		"record an event");
+	enum err e = cuda_check(
+		engine->driver->event_record(engine->ready, stream), "record an event");
 
 	free(engine->letters);
 	engine->letter_count = 0;
@@ -511,8 +513,8 @@ enum err pairs_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	enum err e = OK;
 
-	for (uint32_t i = 0; i < engine->letter_count && is_by_letters(engine, call->stream);
-		i++) {
+	for (uint32_t i = 0;
+		i < engine->letter_count && is_by_letters(engine, call->stream); i++) {
 		enum err one = letter_wait(
 			engine->table, &engine->letters[i], &engine->words->abort);
 

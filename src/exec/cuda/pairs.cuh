@@ -7,8 +7,7 @@
 #include "exec/cuda/units.cuh"
 
 /* Wait for a word to have a value. False: leave. */
-DEVICE bool word_wait(
-	const struct pairs_args &args, const uint32_t *word, uint32_t value)
+DEVICE bool word_wait(const struct pairs_args &args, const uint32_t *word, uint32_t value)
 {
 	for (uint32_t turn = 1; flag_acquire(word, args.is_one_device) != value; turn++)
 		if (turn % ABORT_TURNS == 0 && word_read(args.abort))
@@ -17,13 +16,12 @@ DEVICE bool word_wait(
 }
 
 /* Is what we last sent in this slot taken? Of the first eight there was none before. */
-DEVICE bool slot_wait(
-	const struct pairs_args &args, uint32_t peer, uint32_t number)
+DEVICE bool slot_wait(const struct pairs_args &args, uint32_t peer, uint32_t number)
 {
 	const uint32_t *word = &args.hall->taken[peer][number % BOX_SLOTS];
 
 	for (uint32_t turn = 1; (int32_t)(flag_acquire(word, args.is_one_device) -
-				(number - BOX_SLOTS)) < 0;
+					  (number - BOX_SLOTS)) < 0;
 		turn++)
 		if (turn % ABORT_TURNS == 0 && word_read(args.abort))
 			return false;
@@ -37,7 +35,8 @@ DEVICE void sends_do(const struct pairs_args &args)
 
 	if (i < args.count && args.pairs[i].is_send) {
 		const struct dev_pair &pair = args.pairs[i];
-		uint32_t number = word_read(&args.hall->sent[pair.peer]) + 1 + pair.ordinal;
+		uint32_t number = word_read(&args.hall->sent[pair.peer]) + 1 +
+				  pair.ordinal;
 		struct dev_slot *slot =
 			&args.peers[i]->boxes[args.rank][number % BOX_SLOTS];
 
@@ -63,9 +62,8 @@ DEVICE bool receive_meet(const struct pairs_args &args, struct shared *shared,
 
 	if (threadIdx.x == 0) {
 		const struct dev_slot *slot =
-			&args.hall->boxes[pair.peer][args.is_resident
-							     ? number % BOX_SLOTS
-							     : pair.ordinal];
+			&args.hall->boxes[pair.peer][args.is_resident ? number % BOX_SLOTS
+								      : pair.ordinal];
 		uint64_t from = pair.from, bytes = pair.bytes;
 		struct ready_move *move = &shared->batch.moves[0];
 
@@ -145,7 +143,8 @@ DEVICE void pairs_run(const struct pairs_args &args)
 		if (pair.is_send)
 			continue;
 		number = args.is_resident && !pair.from
-				 ? word_read(&args.hall->got[pair.peer]) + 1 + pair.ordinal
+				 ? word_read(&args.hall->got[pair.peer]) + 1 +
+					   pair.ordinal
 				 : 0;
 		if (!receive_meet(args, &shared, pair, number))
 			return;

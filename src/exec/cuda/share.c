@@ -11,7 +11,8 @@
 enum { BUCKET_COUNT = 256, CLOSING_NAP_US = 200 };
 
 /* A block we have exported. */
-struct export {
+struct export
+{
 	struct export *next;
 	struct cuda_shared shared; /* of the whole block */
 };
@@ -184,8 +185,7 @@ static enum err mapping_check(
 {
 	struct cuda_where where;
 	cu_ptr here = opened - shared->handle_offset;
-	enum err e = cuda_where(
-		share->driver, (const void *)(uintptr_t)opened, &where);
+	enum err e = cuda_where(share->driver, (const void *)(uintptr_t)opened, &where);
 
 	if (e)
 		return e;
@@ -237,9 +237,9 @@ static struct mapping *mapping_find(
 {
 	struct mapping *mapping = mappings;
 
-	while (mapping && (mapping->context != share->context ||
-				  mapping->process != process ||
-				  mapping->block_id != block_id))
+	while (mapping &&
+		(mapping->context != share->context || mapping->process != process ||
+			mapping->block_id != block_id))
 		mapping = mapping->next;
 	return mapping;
 }

@@ -7,8 +7,8 @@
  * table. One struct cuda_share belongs to one context, which is current in every call,
  * and to one thread at a time.
  *
- * Nothing tells an importer that memory was freed: its owner must notice, unexport and say
- * so, and the importer forgets and unmaps it.
+ * Nothing tells an importer that memory was freed: its owner must notice, unexport and
+ * say so, and the importer forgets and unmaps it.
  */
 #ifndef EXEC_CUDA_SHARE_H
 #define EXEC_CUDA_SHARE_H
@@ -45,9 +45,9 @@ enum err cuda_share_export(struct cuda_share *share, const void *ptr, size_t byt
 /* The block was freed. */
 void cuda_share_unexport(struct cuda_share *share, uint64_t block_id);
 
-/* The buffer's address here, good until it is forgotten. `process` tells the owners apart:
- * its pid. The driver opens no handle of its own process: threads use the address as it
- * is. */
+/* The buffer's address here, good until it is forgotten. `process` tells the owners
+ * apart: its pid. The driver opens no handle of its own process: threads use the address
+ * as it is. */
 enum err cuda_share_import(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, cu_ptr *ptr);
 

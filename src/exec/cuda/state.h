@@ -51,13 +51,13 @@ struct cuda_engine {
 	unsigned resident_blocks;
 	cu_module module;
 	cu_function functions[DTYPE_COUNT][4], copy, pairs;
-	cu_ptr hall;			/* owned */
-	cu_ptr halls[MOVES_RANKS_MAX];	/* as this process sees them; 0: not yet */
+	cu_ptr hall;			 /* owned */
+	cu_ptr halls[MOVES_RANKS_MAX];	 /* as this process sees them; 0: not yet */
 	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
-	struct cuda_hello *hellos;	/* owned */
-	struct table *table;		/* counted */
-	cu_event ready, done;		/* of threads */
-	struct letter *letters;		/* owned: sends of the call under way */
+	struct cuda_hello *hellos;	 /* owned */
+	struct table *table;		 /* counted */
+	cu_event ready, done;		 /* of threads */
+	struct letter *letters;		 /* owned: sends of the call under way */
 	uint32_t letter_count;
 	struct dev_pair *pairs_plan; /* owned: of the same call */
 	uint32_t pairs_count;

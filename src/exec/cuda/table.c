@@ -16,7 +16,7 @@ struct table {
 	uint32_t joined[MOVES_RANKS_MAX]; /* the round each rank laid down for */
 	struct table_entry entries[MOVES_RANKS_MAX];
 	struct letter *letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
-	_Atomic uint32_t letter_count; /* ever put */
+	_Atomic uint32_t letter_count;				  /* ever put */
 };
 
 enum err table_create(uint32_t rank_count, struct table **table)
@@ -129,9 +129,8 @@ enum err letter_take(struct table *table, uint32_t from, uint32_t to,
 			return OK;
 		if (__atomic_load_n(abort, __ATOMIC_RELAXED))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
-		for (uint32_t i = 0; i < SPIN_TURNS &&
-				     atomic_load(&table->letter_count) == seen;
-			i++)
+		for (uint32_t i = 0;
+			i < SPIN_TURNS && atomic_load(&table->letter_count) == seen; i++)
 			cpu_relax();
 		futex_wait(&table->letter_count, seen, NAP_US);
 	}

@@ -53,8 +53,8 @@ enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
 struct letter {
 	struct letter *next;
 	uint64_t from, bytes;
-	cu_stream stream; /* the sender's */
-	cu_event ready;	  /* recorded: what is before the send */
+	cu_stream stream;	/* the sender's */
+	cu_event ready;		/* recorded: what is before the send */
 	_Atomic uint32_t state; /* not 0: done, or failed (enum err + 1) */
 };
 
@@ -64,7 +64,6 @@ enum err letter_take(struct table *table, uint32_t from, uint32_t to,
 	const uint32_t *abort, struct letter **letter);
 void letter_done(struct letter *letter, enum err error);
 /* Wait until it is; whatever comes of it, nobody has the letter any more. */
-enum err letter_wait(
-	struct table *table, struct letter *letter, const uint32_t *abort);
+enum err letter_wait(struct table *table, struct letter *letter, const uint32_t *abort);
 
 #endif

@@ -11,8 +11,8 @@ static bool is_stranger(cu_result result)
 static void block_find(
 	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where)
 {
-	static const int attributes[] = {CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START,
-		CU_POINTER_MAPPING_SIZE};
+	static const int attributes[] = {
+		CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START, CU_POINTER_MAPPING_SIZE};
 	enum { COUNT = sizeof(attributes) / sizeof(*attributes) };
 	uint64_t id = 0;
 	size_t bytes = 0;
@@ -24,8 +24,8 @@ static void block_find(
 	where->block_bytes = where->bytes;
 	if (driver->pointer_attributes(
 		    COUNT, attributes, values, (cu_ptr)(uintptr_t)ptr) ||
-		!id || !bytes || where->base < block ||
-		where->base - block > bytes || where->bytes > bytes - (where->base - block))
+		!id || !bytes || where->base < block || where->base - block > bytes ||
+		where->bytes > bytes - (where->base - block))
 		return;
 	where->block_id = id;
 	where->block = block;
