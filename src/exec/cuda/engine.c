@@ -12,14 +12,14 @@
 #include "exec/cuda/state.h"
 
 enum {
-	HOST_MAPPED = 2 | 1, /* of cuMemHostAlloc: mapped, portable */
-	NO_TIMING = 2,	     /* of events */
-	NON_BLOCKING = 1,    /* of streams */
-	HALL_BYTES = 2 << 20,
-	BLOCKS_TOGETHER = 2 /* on a multiprocessor, of ours, in any case */
+	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
+	NO_TIMING = 2,	       /* of events */
+	NON_BLOCKING = 1,      /* of streams */
+	BLOCK_BYTES = 2 << 20, /* what the driver maps at a time */
+	BLOCKS_TOGETHER = 2    /* on a multiprocessor, of ours, in any case */
 };
 
-_Static_assert(sizeof(struct dev_hall) <= HALL_BYTES, "a hall fits in its block");
+_Static_assert(sizeof(struct dev_hall) <= BLOCK_BYTES, "a hall fits in its block");
 
 static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hello)
 {
@@ -45,7 +45,7 @@ static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 {
 	const struct cuda_driver *driver = engine->driver;
 	/* a whole block, which others open and close with the communicator */
-	size_t bytes = HALL_BYTES;
+	size_t bytes = BLOCK_BYTES;
 	enum err e = cuda_check(
 		driver->mem_alloc(&engine->hall, bytes), "allocate device memory");
 
@@ -379,6 +379,7 @@ bool cuda_memory_is(const void *ptr)
 	       type == CU_MEMORY_DEVICE;
 }
 
+/* Whole blocks: a window begins at a multiple of 4096, and others map a whole one. */
 enum err cuda_memory_alloc(size_t bytes, void **ptr)
 {
 	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
@@ -389,6 +390,9 @@ enum err cuda_memory_alloc(size_t bytes, void **ptr)
 	*ptr = NULL;
 	if (!driver || driver->context_get(&context) || !context)
 		return OK;
+	if (bytes > SIZE_MAX - BLOCK_BYTES)
+		return err_set(ERR_ARGUMENT, "%zu bytes are more than a GPU has", bytes);
+	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 	e = cuda_check(driver->mem_alloc(&address, bytes), "allocate device memory");
 	*ptr = (void *)(uintptr_t)address;
 	return e;
