@@ -98,8 +98,9 @@ DEVICE void mail_post(const struct moves_args &args)
 }
 
 /* Learn where all buffers are; false, with the rank named, when somebody calls something
- * else. */
-DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
+ * else. `own` is what this rank has posted itself, NULL in a launch for all ranks. */
+template <class Args>
+DEVICE bool mail_read(const Args &args, const struct dev_mail *own, struct ranks *ranks)
 {
 	uint32_t rank = threadIdx.x;
 	bool is_other = false;
@@ -115,15 +116,14 @@ DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
 	}
 	if (rank < args.rank_count) {
 		const struct dev_mail *mail = &args.mail[rank];
-		uint64_t ours = args.is_resident ? args.own.sign
-						 : word_read(&args.mail->sign);
+		uint64_t ours = own ? own->sign : word_read(&args.mail->sign);
 
 		ranks->in[rank] = word_read(&mail->in);
 		ranks->out[rank] = word_read(&mail->out);
 		ranks->scalar[rank] = word_read(&mail->scalar);
 		is_other = word_read(&mail->sign) != ours;
 		/* Let go by an abort: nobody has said where its buffers are. */
-		if (!args.is_resident && rank && word_read(&mail->ready) != args.call)
+		if (!own && rank && word_read(&mail->ready) != args.call)
 			is_other = true;
 		else if (is_other) {
 			word_write(args.trouble, 1 + rank);
@@ -142,7 +142,7 @@ DEVICE bool ranks_meet(const struct moves_args &args, struct ranks *ranks, bool 
 		if (!flags_wait(args, 0, 0, false))
 			return false;
 	}
-	*is_equal = mail_read(args, ranks);
+	*is_equal = mail_read(args, args.is_resident ? &args.own : NULL, ranks);
 	return true;
 }
 

@@ -18,18 +18,14 @@ enum {
 /* How many units of a move, where they are, and who does which: unit i begins at byte
  * i * size, and `gap` later from unit `split` on. */
 struct run {
-	const struct shared *shared;
-	uint32_t first, input_count, output_count; /* as in the decoded move */
+	const uint64_t *places;	  /* addresses: the inputs, then the outputs */
+	const uint8_t *scaled_by; /* of each place: which scalar, or NOT_SCALED */
+	const uint64_t *scalars;
+	uint32_t input_count, output_count;
 	uint32_t divisor;
 	uint32_t at, step; /* first unit of this thread, distance to its next */
 	uint64_t count, split, gap;
 };
-
-/* The address of an input, or of an output counted on from the inputs. */
-DEVICE uint64_t run_place(const struct run &run, uint32_t index)
-{
-	return run.shared->batch.places[run.first + index];
-}
 
 /* 16 bytes, if asked: without a branch, so that many loads are under way at once. */
 DEVICE void wide_load(uint64_t address, bool is_there, uint4 *to)
@@ -145,14 +141,12 @@ template <class T, fold_op OP, class Unit> struct folding {
 	static __device__ __forceinline__ void scale(
 		const struct run &run, uint32_t input, Unit *units)
 	{
-		uint32_t rank = OP == FOLD_SUM
-					? run.shared->batch.scaled_by[run.first + input]
-					: NOT_SCALED;
+		uint32_t rank = OP == FOLD_SUM ? run.scaled_by[input] : NOT_SCALED;
 		typename T::word by;
 
 		if (rank == NOT_SCALED)
 			return;
-		by = splat<T>(run.shared->ranks.scalar[rank]);
+		by = splat<T>(run.scalars[rank]);
 #pragma unroll
 		for (int u = 0; u < UNROLL; u++)
 #pragma unroll
@@ -226,11 +220,11 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 			turn.is_there[u] = i < run.count;
 			turn.offset[u] = i * Unit::BYTES + (i < run.split ? 0 : run.gap);
 		}
-		turn_load(turn, run_place(run, 0), sum);
+		turn_load(turn, run.places[0], sum);
 		Work::scale(run, 0, sum);
 #pragma unroll 1
 		for (uint32_t input = 1; input < run.input_count; input++) {
-			turn_load(turn, run_place(run, input), next);
+			turn_load(turn, run.places[input], next);
 			Work::scale(run, input, next);
 #pragma unroll
 			for (int u = 0; u < UNROLL; u++)
@@ -239,7 +233,7 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 		Work::divide(run, sum);
 #pragma unroll 1
 		for (uint32_t output = run.input_count; output < places; output++)
-			turn_store(turn, run_place(run, output), sum);
+			turn_store(turn, run.places[output], sum);
 	}
 }
 
@@ -249,8 +243,9 @@ DEVICE struct run run_make(const struct moves_args &args, const struct shared *s
 {
 	struct run run;
 
-	run.shared = shared;
-	run.first = move.first;
+	run.places = shared->batch.places + move.first;
+	run.scaled_by = shared->batch.scaled_by + move.first;
+	run.scalars = shared->ranks.scalar;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
 	run.divisor = move.op & OP_POST ? args.divisor : 0;
@@ -286,24 +281,33 @@ DEVICE uint64_t run_head(uint64_t address, uint32_t unit, uint64_t all)
 	return head < all ? head : all;
 }
 
+/* What is done with a piece of memory. piece() does this thread's units of it, and says
+ * how many units there are; `any` and `apart` are as in struct ready_move. run() is that
+ * for a decoded move. */
 template <class T, fold_op OP> struct kind_fold {
 	template <class Unit> using work = folding<T, OP, Unit>;
-	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
-		const struct shared *shared, uint32_t slot, uint32_t turn)
+	static __device__ __forceinline__ uint64_t piece(
+		struct run &run, uint64_t all, uint32_t any, uint32_t apart)
 	{
-		const struct ready_move &move = shared->batch.moves[slot];
-		struct run run = run_make(args, shared, move, turn);
-		uint64_t all = move.bytes, head = all;
+		uint64_t head = all;
 
-		if (T::WIDTH > 1 && move.any % T::WIDTH) {
+		if (T::WIDTH > 1 && any % T::WIDTH) {
 			run.count = run.split = all / T::WIDTH;
 			run.gap = 0;
 			run_units<unit_astray<T>, work<unit_astray<T>>>(run);
 			return run.count;
 		}
-		if (move.apart % WIDE_BYTES == 0)
-			head = run_head(run_place(run, 0), WIDE_BYTES, all);
+		if (apart % WIDE_BYTES == 0)
+			head = run_head(run.places[0], WIDE_BYTES, all);
 		return run_parts<unit_wide<T>, unit_element<T>, work>(run, all, head);
+	}
+	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
+		const struct shared *shared, uint32_t slot, uint32_t turn)
+	{
+		const struct ready_move &move = shared->batch.moves[slot];
+		struct run run = run_make(args, shared, move, turn);
+
+		return piece(run, move.bytes, move.any, move.apart);
 	}
 };
 
@@ -312,9 +316,22 @@ struct kind_copy {
 	template <class Wide>
 	static __device__ __forceinline__ uint64_t parts(struct run &run, uint64_t all)
 	{
-		uint64_t head = run_head(run_place(run, 0), Wide::BYTES, all);
+		uint64_t head = run_head(run.places[0], Wide::BYTES, all);
 
 		return run_parts<Wide, unit_element<type_uint8>, copying>(run, all, head);
+	}
+	static __device__ __forceinline__ uint64_t piece(
+		struct run &run, uint64_t all, uint32_t, uint32_t apart)
+	{
+		if (apart % 16 == 0)
+			return parts<unit_wide<type_uint32>>(run, all);
+		if (apart % 8 == 0)
+			return parts<unit_element<type_uint64>>(run, all);
+		if (apart % 4 == 0)
+			return parts<unit_element<type_uint32>>(run, all);
+		if (apart % 2 == 0)
+			return parts<unit_element<type_half>>(run, all);
+		return parts<unit_element<type_uint8>>(run, all);
 	}
 	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
 		const struct shared *shared, uint32_t slot, uint32_t turn)
@@ -322,15 +339,7 @@ struct kind_copy {
 		const struct ready_move &move = shared->batch.moves[slot];
 		struct run run = run_make(args, shared, move, turn);
 
-		if (move.apart % 16 == 0)
-			return parts<unit_wide<type_uint32>>(run, move.bytes);
-		if (move.apart % 8 == 0)
-			return parts<unit_element<type_uint64>>(run, move.bytes);
-		if (move.apart % 4 == 0)
-			return parts<unit_element<type_uint32>>(run, move.bytes);
-		if (move.apart % 2 == 0)
-			return parts<unit_element<type_half>>(run, move.bytes);
-		return parts<unit_element<type_uint8>>(run, move.bytes);
+		return piece(run, move.bytes, move.any, move.apart);
 	}
 };
 
