@@ -50,6 +50,7 @@ DEVICE void wide_store(uint64_t address, bool is_there, const uint4 &from)
 template <class T> struct unit_wide {
 	using word = typename T::word;
 	static constexpr int BYTES = WIDE_BYTES, WORDS = BYTES / sizeof(word);
+	static constexpr int IN_FLIGHT = UNROLL;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -86,7 +87,7 @@ template <> struct bits_of<8> {
 template <class T> struct unit_element {
 	using word = typename T::word;
 	using bits = typename bits_of<T::WIDTH>::type;
-	static constexpr int BYTES = T::WIDTH, WORDS = 1;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -103,7 +104,7 @@ template <class T> struct unit_element {
 /* One element anywhere. */
 template <class T> struct unit_astray {
 	using word = typename T::word;
-	static constexpr int BYTES = T::WIDTH, WORDS = 1;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -148,7 +149,7 @@ template <class T, fold_op OP, class Unit> struct folding {
 			return;
 		by = splat<T>(run.scalars[rank]);
 #pragma unroll
-		for (int u = 0; u < UNROLL; u++)
+		for (int u = 0; u < Unit::IN_FLIGHT; u++)
 #pragma unroll
 			for (int i = 0; i < Unit::WORDS; i++)
 				units[u].words[i] = T::template fold<FOLD_PROD>(
@@ -160,7 +161,7 @@ template <class T, fold_op OP, class Unit> struct folding {
 			if (!run.divisor)
 				return;
 #pragma unroll
-			for (int u = 0; u < UNROLL; u++)
+			for (int u = 0; u < Unit::IN_FLIGHT; u++)
 #pragma unroll
 				for (int i = 0; i < Unit::WORDS; i++)
 					units[u].words[i] = T::divide(
@@ -285,6 +286,7 @@ DEVICE uint64_t run_head(uint64_t address, uint32_t unit, uint64_t all)
  * how many units there are; `any` and `apart` are as in struct ready_move. run() is that
  * for a decoded move. */
 template <class T, fold_op OP> struct kind_fold {
+	using type = T;
 	template <class Unit> using work = folding<T, OP, Unit>;
 	static __device__ __forceinline__ uint64_t piece(
 		struct run &run, uint64_t all, uint32_t any, uint32_t apart)
@@ -313,6 +315,8 @@ template <class T, fold_op OP> struct kind_fold {
 
 /* Bytes, in the largest units in which all addresses can be reached at once. */
 struct kind_copy {
+	using type = type_uint32;
+	template <class Unit> using work = copying<Unit>;
 	template <class Wide>
 	static __device__ __forceinline__ uint64_t parts(struct run &run, uint64_t all)
 	{
