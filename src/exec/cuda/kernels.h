@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* The fat binaries nvcc made (device code for several generations); bytes are 0 in a build
- * without nvcc. */
+/* The fat binaries nvcc made (device code for several generations); bytes are 0 in a
+ * build without nvcc. */
 extern const unsigned char cuda_kernels[];
 extern const size_t cuda_kernels_bytes;
 
