@@ -18,6 +18,11 @@ function(weft_cuda_probe)
   endif()
   string(COMPARE EQUAL "${result}" 0 works)
   set(WEFT_NVCC_WORKS ${works} CACHE INTERNAL "")
+  execute_process(COMMAND ${WEFT_NVCC} -fatbin --compress-mode=size -arch=sm_90
+      -o ${probe}.fatbin ${probe}.cu
+    RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  string(COMPARE EQUAL "${result}" 0 packs)
+  set(WEFT_NVCC_PACKS ${packs} CACHE INTERNAL "")
   set(WEFT_NVCC_PROBED ${WEFT_NVCC} CACHE INTERNAL "")
 endfunction()
 
@@ -39,9 +44,13 @@ function(weft_cuda_targets out)
   set(${out} ${options} PARENT_SCOPE)
 endfunction()
 
-# The fat binary of src/exec/cuda/<file>.cu.
+# The fat binary of src/exec/cuda/<file>.cu. The staged kernels are packed where nvcc can (from
+# 12.8 on): 22 MB become less than one.
 function(weft_cuda_binary binary file targets)
   set(folder ${PROJECT_SOURCE_DIR}/src)
+  if(WEFT_NVCC_PACKS AND file MATCHES "^steps_")
+    list(APPEND targets --compress-mode=size)
+  endif()
   file(GLOB parts CONFIGURE_DEPENDS ${folder}/exec/cuda/*.cuh)
   add_custom_command(OUTPUT ${binary}
     COMMAND ${WEFT_NVCC} -fatbin -O3 -std=c++17 -fmad=false --threads 0 ${targets}

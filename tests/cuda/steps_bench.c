@@ -116,8 +116,8 @@ static void bench_size(struct world *world, size_t bytes)
 
 int steps_bench(void)
 {
-	static const size_t sizes[] = {8, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20,
-		4 << 20, 16 << 20, BYTES_MAX};
+	static const size_t sizes[] = {0, 8, 1 << 10, 8 << 10, 64 << 10, 256 << 10,
+		1 << 20, 4 << 20, 16 << 20, BYTES_MAX};
 	static struct world world;
 
 	for (uint32_t r = 0; r < WORLD_RANKS; r++) {
@@ -127,6 +127,8 @@ int steps_bench(void)
 	for (uint32_t n = 2; n <= WORLD_RANKS; n *= 2)
 		for (int codec = 0; codec < STEPS_CODECS; codec++) {
 			world_begin(&world, n, (enum steps_codec)codec, false, STAGE);
+			bench_size(&world, 8);
+			world.is_loose = true;
 			for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 				if (codec != STEPS_LL || sizes[i] <= 1 << 20)
 					bench_size(&world, sizes[i]);

@@ -63,8 +63,13 @@ void world_need(void)
 	extra_find(library);
 	CUDA(driver->primary_retain(&context, device));
 	CUDA(driver->context_set(context));
-	for (int c = 0; c < STEPS_CODECS; c++)
+	for (int c = 0; c < STEPS_CODECS; c++) {
+		uint64_t begin = clock_ns();
+
 		CUDA(driver->module_load(&modules[c], binaries[c]));
+		printf("%s: loaded in %.1f ms\n", steps_codec_name((enum steps_codec)c),
+			(double)(clock_ns() - begin) / 1e6);
+	}
 }
 
 /* Device memory, or host memory as the device sees it. */
@@ -99,6 +104,9 @@ void world_begin(struct world *world, uint32_t n, enum steps_codec codec, bool i
 		world->ends[r].words = world->ends[r].stage + stage;
 		CUDA(driver->mem_alloc(&world->ends[r].scratch, SCRATCH_BYTES));
 	}
+	CUDA(driver->mem_alloc(&world->ends_device, sizeof(world->ends)));
+	CUDA(driver->memcpy_to_device(
+		world->ends_device, world->ends, sizeof(world->ends)));
 	world_set(world, 0, 0);
 	CUDA(driver->mem_host_alloc(&word, 2 * sizeof(*world->abort), HOST_MAPPED));
 	world->abort = word;
@@ -122,6 +130,7 @@ void world_end(struct world *world)
 		free(world->kept[i].steps);
 		CUDA(driver->mem_free(world->kept[i].address));
 	}
+	CUDA(driver->mem_free(world->ends_device));
 	CUDA(driver->mem_host_free((void *)(uintptr_t)world->abort));
 }
 
@@ -178,6 +187,7 @@ void world_args(
 	bool is_reduced = coll_reduces(call->kind->coll);
 
 	*args = (struct steps_args){.steps = (const char *)(uintptr_t)kept->address,
+		.ends = (const struct dev_end *)(uintptr_t)world->ends_device,
 		.abort = (const uint32_t *)(uintptr_t)world->abort_device,
 		.rank_count = world->n,
 		.is_scaled = is_reduced &&
@@ -190,7 +200,6 @@ void world_args(
 	TRUE(args->scratch_bytes * call->channels <= SCRATCH_BYTES);
 	for (uint32_t r = 0; r < world->n; r++) {
 		args->ranks[r] = (uint8_t)r;
-		args->ends[r] = world->ends[r];
 		args->posts[r] = call->posts[r];
 		if (call->op >= OP_PREMUL)
 			type_encode(
@@ -232,7 +241,7 @@ void world_launch(const struct world *world, const struct world_call *call,
 	void *params[] = {args};
 
 	/* all blocks at once, or an error; launches that wait for each other are small */
-	if (y == world->n)
+	if (y == world->n && !world->is_loose)
 		CUDA(extra.launch_together(
 			function, x, y, 1, call->threads, 1, 1, 0, stream, params));
 	else

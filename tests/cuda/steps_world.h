@@ -45,10 +45,12 @@ struct kept_steps {
 struct world {
 	uint32_t n;
 	enum steps_codec codec;
-	bool is_host; /* stages and words are in host memory */
+	bool is_host;  /* stages and words are in host memory */
+	bool is_loose; /* launches are ordinary: the caller knows that blocks fit */
 	size_t stage_bytes;
 	uint32_t channels_max;
 	struct dev_end ends[WORLD_RANKS];
+	cu_ptr ends_device;
 	void *host[WORLD_RANKS];  /* owned, pinned: stage, then words */
 	volatile uint32_t *abort; /* two words: the second is `trouble` */
 	cu_ptr abort_device;

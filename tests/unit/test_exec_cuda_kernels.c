@@ -4,6 +4,7 @@
 #include "exec/cuda/kernels.h"
 #include "test.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How a fat binary begins, in the host's byte order. */
@@ -13,6 +14,7 @@ struct binary {
 	const char *prefix;
 	const unsigned char *bytes;
 	size_t size;
+	bool is_packed; /* names cannot be read; test_cuda_steps loads every kernel */
 };
 
 static void check_name(const struct binary *binary, const char *name)
@@ -39,6 +41,8 @@ static void check_binary(const struct binary *binary)
 	EQ((uintptr_t)binary->bytes % 8, 0);
 	memcpy(&begin, binary->bytes, sizeof(begin));
 	EQ(begin, magic);
+	if (binary->is_packed)
+		return;
 	check_name(binary, "copy");
 	for (int type = 0; type < DTYPE_COUNT; type++)
 		for (int op = REDOP_SUM; op <= REDOP_MIN; op++) {
@@ -52,10 +56,11 @@ static void check_binary(const struct binary *binary)
 
 int main(void)
 {
-	const struct binary binaries[] = {{"moves", cuda_kernels, cuda_kernels_bytes},
-		{"steps_simple", cuda_steps_simple, cuda_steps_simple_bytes},
-		{"steps_ll", cuda_steps_ll, cuda_steps_ll_bytes},
-		{"steps_ll128", cuda_steps_ll128, cuda_steps_ll128_bytes}};
+	const struct binary binaries[] = {
+		{"moves", cuda_kernels, cuda_kernels_bytes, false},
+		{"steps_simple", cuda_steps_simple, cuda_steps_simple_bytes, true},
+		{"steps_ll", cuda_steps_ll, cuda_steps_ll_bytes, true},
+		{"steps_ll128", cuda_steps_ll128, cuda_steps_ll128_bytes, true}};
 
 	if (!cuda_kernels_bytes) {
 		fprintf(stderr, "skipped: the library was built without nvcc\n");

@@ -19,7 +19,7 @@
 	ENTRY(type##_max, kind_fold<type_##type, FOLD_MAX>)                              \
 	ENTRY(type##_min, kind_fold<type_##type, FOLD_MIN>)
 
-ENTRY(copy, kind_copy)
+ENTRY(copy, kind_copy<>)
 ENTRIES(int8)
 ENTRIES(uint8)
 ENTRIES(int32)

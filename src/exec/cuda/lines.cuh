@@ -52,7 +52,7 @@ DEVICE void slot_load(uint64_t address, bool is_there, uint4 *unit)
 
 /* 8 bytes of data: d0 flag d1 flag. */
 struct codec_ll {
-	static constexpr int FLAG_BITS = 32, BYTES = 8, IN_FLIGHT = 4;
+	static constexpr int FLAG_BITS = 32, BYTES = 8, IN_FLIGHT = 2;
 	static __device__ __forceinline__ uint32_t count(uint32_t bytes)
 	{
 		return (bytes + BYTES - 1) / BYTES;
@@ -181,7 +181,8 @@ DEVICE uint64_t narrow_load(uint64_t address, uint32_t bytes)
 	return all;
 }
 
-DEVICE void narrow_store(uint64_t address, uint32_t bytes, uint64_t all)
+DEVICE void narrow_store(
+	uint64_t address, uint32_t bytes, uint64_t all)
 {
 #pragma unroll 1
 	for (uint32_t i = 0; i < bytes;) {
@@ -325,7 +326,7 @@ template <class Codec, class Kind> struct lines {
 				Codec::encode(data[u], flag, turn.unit));
 	}
 	static __device__ __forceinline__ bool run(
-		const struct work &work, const struct dev_step &step)
+		const struct work &work, const struct ready_step &step)
 	{
 		struct run run = work_run(work, step);
 		uint32_t places = run.input_count + run.output_count;

@@ -10,11 +10,11 @@ template <class Kind> struct plain {
 	static constexpr bool HAS_FLAGS = false;
 	static constexpr int FLAG_BITS = 0;
 	static __device__ __forceinline__ bool run(
-		const struct work &work, const struct dev_step &step)
+		const struct work &work, const struct ready_step &step)
 	{
 		struct run run = work_run(work, step);
 
-		Kind::piece(run, work.bytes, work.ready->any, work.ready->apart);
+		Kind::piece(run, work.bytes, step.any, step.apart);
 		return true;
 	}
 };

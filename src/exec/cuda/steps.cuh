@@ -22,11 +22,19 @@ struct block {
 	uint64_t base;
 };
 
-struct ready_step {
-	uint64_t left;	/* bytes of its chunk that this channel has */
-	uint32_t any;	/* bits that any of its addresses has */
-	uint32_t apart; /* bits in which any two of them differ */
-	struct dev_step step;
+/* A decoded step: three loads of 16 bytes. */
+struct alignas(16) ready_step {
+	uint64_t left;	   /* bytes of its chunk that this channel has */
+	uint32_t position; /* moves of the tile retired after it */
+	uint32_t length;   /* moves of a tile */
+	uint32_t any;	   /* bits that any of its addresses has */
+	uint32_t apart;	   /* bits in which any two of them differ */
+	uint32_t places;   /* first << 16 | inputs << 8 | outputs */
+	uint32_t waits;	   /* first; 0 of them are the usual case */
+	uint32_t counts;   /* of waits: local << 16 | ack << 8 | data */
+	uint32_t back;	   /* of those for acknowledgements */
+	uint32_t op_tell;  /* op << 8 | tell; 0: there is no such step */
+	uint32_t unused;
 };
 
 /* Double: for this tile and the next. */
@@ -41,7 +49,8 @@ struct page {
 };
 
 struct steps_shared {
-	struct ranks ranks; /* of the launch */
+	struct ranks ranks;		      /* of the launch */
+	struct dev_end ends[STEPS_RANKS_MAX]; /* of all */
 	struct page page;
 };
 
@@ -49,23 +58,22 @@ struct steps_shared {
 struct work {
 	const struct steps_args *args;
 	const struct steps_shared *shared;
-	const struct ready_step *ready;
 	const uint64_t *places, *flags;
 	const uint8_t *spaces, *scaled_by;
 	uint64_t bytes;
 };
 
 /* .. as units.cuh takes it, for a block by itself. */
-DEVICE struct run work_run(const struct work &work, const struct dev_step &step)
+DEVICE struct run work_run(const struct work &work, const struct ready_step &step)
 {
 	struct run run;
 
 	run.places = work.places;
 	run.scaled_by = work.scaled_by;
 	run.scalars = work.shared->ranks.scalar;
-	run.input_count = step.input_count;
-	run.output_count = step.output_count;
-	run.divisor = step.op & OP_POST ? work.args->divisor : 0;
+	run.input_count = step.places >> 8 & 0xff;
+	run.output_count = step.places & 0xff;
+	run.divisor = step.op_tell >> 8 & OP_POST ? work.args->divisor : 0;
 	run.at = threadIdx.x;
 	run.step = blockDim.x;
 	return run;
@@ -114,9 +122,9 @@ DEVICE bool position_wait(
 }
 
 DEVICE struct dev_word *word_of(
-	const struct steps_args &args, uint32_t rank, uint32_t channel, uint32_t lane)
+	const struct steps_shared &shared, uint32_t rank, uint32_t channel, uint32_t lane)
 {
-	return (struct dev_word *)args.ends[rank].words + channel * STEPS_LANES + lane;
+	return (struct dev_word *)shared.ends[rank].words + channel * STEPS_LANES + lane;
 }
 
 /* ---- pages ---- */
@@ -140,19 +148,47 @@ DEVICE uint64_t chunk_left(
 	return bytes < args.part_bytes ? bytes : args.part_bytes;
 }
 
-DEVICE void steps_decode(const struct steps_args &args, const struct block &block,
-	uint32_t page, struct page *to)
+/* Which page, and for which tile; its steps are the same in every tile. */
+struct turn_to {
+	uint32_t number, tile;
+	bool has_steps;
+};
+
+DEVICE const struct dev_step *page_steps(
+	const struct steps_args &args, const struct block &block, uint32_t page)
 {
-	const struct dev_step *steps =
-		(const struct dev_step *)(args.steps + args.head.steps_at) +
-		(size_t)page_number(args, block, page) * args.head.step_stride;
+	return (const struct dev_step *)(args.steps + args.head.steps_at) +
+	       (size_t)page_number(args, block, page) * args.head.step_stride;
+}
 
-	for (uint32_t i = threadIdx.x; i < args.head.step_stride; i += blockDim.x) {
-		struct dev_step step = steps[i];
+DEVICE const uint4 *page_places(
+	const struct steps_args &args, const struct block &block, uint32_t page)
+{
+	static_assert(sizeof(uint4) == sizeof(struct dev_step_place), "one load");
+	return (const uint4 *)(args.steps + args.head.places_at) +
+	       (size_t)page_number(args, block, page) * args.head.place_stride;
+}
 
-		to->steps[i].step = step;
-		to->steps[i].left = chunk_left(args, block, step.bound);
-	}
+DEVICE const struct dev_step_wait *page_waits(
+	const struct steps_args &args, const struct block &block, uint32_t page)
+{
+	return (const struct dev_step_wait *)(args.steps + args.head.waits_at) +
+	       (size_t)page_number(args, block, page) * args.head.wait_stride;
+}
+
+DEVICE void step_decode(const struct steps_args &args, const struct block &block,
+	const struct dev_step &step, struct ready_step *to)
+{
+	struct ready_step ready = {
+		chunk_left(args, block, step.bound), step.position, step.length};
+
+	ready.places = (uint32_t)step.place_first << 16 | step.input_count << 8 |
+		       step.output_count;
+	ready.waits = step.wait_first;
+	ready.counts = step.local_count << 16 | step.ack_count << 8 | step.data_count;
+	ready.back = step.back;
+	ready.op_tell = step.op << 8 | step.tell;
+	*to = ready;
 }
 
 DEVICE uint64_t slot_address(const struct steps_args &args, const struct block &block,
@@ -160,67 +196,87 @@ DEVICE uint64_t slot_address(const struct steps_args &args, const struct block &
 {
 	uint32_t message = (tile * place.period + place.chunk) & (args.head.depth - 1);
 
-	return args.ends[place.rank].stage + block.channel * args.stage_bytes +
+	return block.channel * args.stage_bytes +
 	       (place.slot + message) * args.slot_bytes + place.part * args.stride_bytes;
 }
 
-DEVICE uint64_t buffer_address(const struct steps_args &args, const struct block &block,
-	const struct dev_step_place &place, const struct ranks &ranks)
+DEVICE uint64_t place_address(const struct steps_args &args, const struct block &block,
+	const struct dev_step_place &place, const struct steps_shared &shared,
+	uint32_t tile)
 {
+	const struct ranks &ranks = shared.ranks;
 	uint64_t begin = (place.space == SPACE_IN ? ranks.in : ranks.out)[block.index];
 
+	if (place.space == STEPS_SPACE_STAGE)
+		return shared.ends[place.rank].stage +
+		       slot_address(args, block, place, tile);
 	if (place.space == SPACE_TMP)
-		return args.ends[block.rank].scratch +
+		return shared.ends[block.rank].scratch +
 		       block.channel * args.scratch_bytes + place.chunk * args.tile_bytes;
-	return begin + place.chunk * args.chunk_bytes + block.channel * args.part_bytes;
+	return begin + place.chunk * args.chunk_bytes + block.channel * args.part_bytes +
+	       tile * args.tile_bytes;
 }
 
-DEVICE void places_decode(const struct steps_args &args, const struct block &block,
-	uint32_t page, uint32_t tile, struct steps_shared *shared)
+DEVICE void place_decode(const struct steps_args &args, const struct block &block,
+	const struct dev_step_place &place, struct steps_shared *shared, uint2 at)
 {
-	const uint4 *places = (const uint4 *)(args.steps + args.head.places_at) +
-			      (size_t)page_number(args, block, page) *
-				      args.head.place_stride;
 	struct page *to = &shared->page;
+	uint32_t tile = at.x, i = at.y;
 
-	for (uint32_t i = threadIdx.x; i < args.head.place_stride; i += blockDim.x) {
-		uint4 raw = __ldg(&places[i]);
-		struct dev_step_place place;
-		uint64_t address;
-
-		memcpy(&place, &raw, sizeof(place));
-		if (place.space == STEPS_SPACE_STAGE)
-			address = slot_address(args, block, place, tile);
-		else
-			address = buffer_address(args, block, place, shared->ranks) +
-				  (place.space == SPACE_TMP ? 0 : tile * args.tile_bytes);
-		to->places[tile & 1][i] = address;
-		to->flags[tile & 1][i] = block.base + (uint64_t)tile * place.length +
-					 place.position;
-		to->spaces[i] = place.space;
-		to->scaled_by[i] = args.is_scaled && place.space == SPACE_IN
-					   ? (uint8_t)block.index
-					   : (uint8_t)NOT_SCALED;
-	}
+	to->places[tile & 1][i] = place_address(args, block, place, *shared, tile);
+	to->flags[tile & 1][i] = block.base + (uint64_t)tile * place.length +
+				 place.position;
+	to->spaces[i] = place.space;
+	to->scaled_by[i] = args.is_scaled && place.space == SPACE_IN
+				   ? (uint8_t)block.index
+				   : (uint8_t)NOT_SCALED;
 }
 
 /* Where nothing is to be waited for the wanted position is one that all have. */
-DEVICE void waits_decode(const struct steps_args &args, const struct block &block,
-	uint32_t page, uint32_t tile, struct page *to)
+DEVICE void wait_decode(const struct block &block, const struct dev_step_wait &wait,
+	struct steps_shared *shared, uint2 at)
 {
-	const struct dev_step_wait *waits =
-		(const struct dev_step_wait *)(args.steps + args.head.waits_at) +
-		(size_t)page_number(args, block, page) * args.head.wait_stride;
+	uint32_t tile = at.x, i = at.y;
+	uint64_t before = (uint64_t)(tile - wait.back) * wait.length;
 
-	for (uint32_t i = threadIdx.x; i < args.head.wait_stride; i += blockDim.x) {
-		struct dev_step_wait wait = waits[i];
-		uint64_t before = (uint64_t)(tile - wait.back) * wait.length;
+	shared->page.words[i] = (uint64_t)&word_of(
+		*shared, wait.rank, block.channel, wait.lane)
+					->position;
+	shared->page.wants[tile & 1][i] = block.base +
+					  (tile < wait.back ? 0 : before + wait.position);
+}
 
-		to->words[i] = (uint64_t)&word_of(
-			args, wait.rank, block.channel, wait.lane)
-				       ->position;
-		to->wants[tile & 1][i] = block.base +
-					 (tile < wait.back ? 0 : before + wait.position);
+/* A function of its own: it is no part of what a step does, and takes registers. Every
+ * thread loads one of each before it decodes any. */
+static __device__ __noinline__ void page_decode(const struct steps_args &args,
+	struct block block, struct turn_to turn, struct steps_shared *shared)
+{
+	const struct dev_step *steps = page_steps(args, block, turn.number);
+	const uint4 *places = page_places(args, block, turn.number);
+	const struct dev_step_wait *waits = page_waits(args, block, turn.number);
+	uint32_t step_count = turn.has_steps ? args.head.step_stride : 0;
+	uint32_t place_count = args.head.place_stride, wait_count = args.head.wait_stride;
+
+	for (uint32_t i = threadIdx.x;
+		i < step_count || i < place_count || i < wait_count; i += blockDim.x) {
+		struct dev_step step = {};
+		struct dev_step_place place;
+		struct dev_step_wait wait = {};
+		uint4 raw = {};
+
+		if (i < step_count)
+			step = steps[i];
+		if (i < place_count)
+			raw = places[i];
+		if (i < wait_count)
+			wait = waits[i];
+		memcpy(&place, &raw, sizeof(place));
+		if (i < step_count)
+			step_decode(args, block, step, &shared->page.steps[i]);
+		if (i < place_count)
+			place_decode(args, block, place, shared, {turn.tile, i});
+		if (i < wait_count)
+			wait_decode(block, wait, shared, {turn.tile, i});
 	}
 }
 
@@ -229,13 +285,12 @@ DEVICE void steps_align(const struct steps_args &args, uint32_t tile, struct pag
 {
 	for (uint32_t i = threadIdx.x; i < args.head.step_stride; i += blockDim.x) {
 		struct ready_step *ready = &page->steps[i];
-		uint32_t all = ready->step.input_count + ready->step.output_count;
+		uint32_t all = (ready->places & 0xff) + (ready->places >> 8 & 0xff);
 		uint32_t ones = 0, zeros = 0;
 
 		for (uint32_t k = 0; k < all; k++) {
-			uint32_t low =
-				(uint32_t)page
-					->places[tile & 1][ready->step.place_first + k];
+			uint32_t place = (ready->places >> 16) + k;
+			uint32_t low = (uint32_t)page->places[tile & 1][place];
 
 			ones |= low;
 			zeros |= ~low;
@@ -250,16 +305,17 @@ DEVICE void steps_align(const struct steps_args &args, uint32_t tile, struct pag
 /* Until slots are free and, without flags, data is there. False: told to stop. */
 template <class Kind>
 DEVICE bool step_wait(const struct steps_args &args, const struct page &page,
-	const struct dev_step &step, uint32_t tile)
+	const struct ready_step &step, uint32_t tile)
 {
-	uint32_t data = Kind::HAS_FLAGS ? 0 : step.data_count;
-	uint32_t count = step.local_count + step.ack_count + data;
+	uint32_t local = step.counts >> 16, ack = step.counts >> 8 & 0xff;
+	uint32_t data = Kind::HAS_FLAGS ? 0 : step.counts & 0xff;
 	bool is_stopped = false;
 
-	if (!data && !step.local_count && (!step.ack_count || tile < step.back))
+	if (!data && !local && (!ack || tile < step.back))
 		return true;
-	for (uint32_t i = threadIdx.x; i < count && !is_stopped; i += blockDim.x) {
-		uint32_t wait = step.wait_first + i;
+	for (uint32_t i = threadIdx.x; i < local + ack + data && !is_stopped;
+		i += blockDim.x) {
+		uint32_t wait = step.waits + i;
 
 		is_stopped = !position_wait(args, (const uint64_t *)page.words[wait],
 			page.wants[tile & 1][wait]);
@@ -267,27 +323,35 @@ DEVICE bool step_wait(const struct steps_args &args, const struct page &page,
 	return !__syncthreads_or(is_stopped);
 }
 
-/* Does anybody wait for the position after this step? */
+/* Tell who waits for the position after this step. Where data has flags of its own the
+ * position says no more than that slots were read, and they have been when their data has
+ * been used: it need not wait for what this block has stored. */
 template <class Kind>
-DEVICE bool step_tells(
-	const struct steps_args &args, const struct dev_step &step, uint32_t tile)
+DEVICE void step_tell(const struct steps_args &args, const struct block &block,
+	const struct ready_step &step, uint32_t tile, uint64_t *word)
 {
 	uint32_t heard = TELL_ACK | TELL_LOCAL | (Kind::HAS_FLAGS ? 0 : TELL_DATA) |
 			 (tile + 1 < args.tile_count ? TELL_ACK_LATER : 0);
+	uint64_t position = block.base + (uint64_t)tile * step.length + step.position;
 
-	return step.tell & heard;
+	heard &= step.op_tell;
+	if (!heard)
+		return;
+	if (Kind::HAS_FLAGS && !(heard & TELL_LOCAL))
+		word_write(word, position);
+	else
+		position_release(word, position, args.is_one_device);
 }
 
 /* One step; false: told to stop. The last warp announces, the first ones go on to wait.
  */
 template <class Kind>
 DEVICE bool step_run(const struct steps_args &args, const struct block &block,
-	const struct steps_shared &shared, uint32_t index, uint32_t tile)
+	const struct steps_shared &shared, const struct ready_step &step, uint32_t tile)
 {
 	const struct page &page = shared.page;
-	const struct ready_step &ready = page.steps[index];
-	const struct dev_step step = ready.step;
 	uint64_t done = tile * args.tile_bytes;
+	uint32_t first = step.places >> 16;
 	struct work work;
 	bool is_going = true;
 
@@ -295,58 +359,65 @@ DEVICE bool step_run(const struct steps_args &args, const struct block &block,
 		return false;
 	work.args = &args;
 	work.shared = &shared;
-	work.ready = &ready;
-	work.places = page.places[tile & 1] + step.place_first;
-	work.flags = page.flags[tile & 1] + step.place_first;
-	work.spaces = page.spaces + step.place_first;
-	work.scaled_by = page.scaled_by + step.place_first;
-	work.bytes = ready.left > done ? ready.left - done : 0;
+	work.places = page.places[tile & 1] + first;
+	work.flags = page.flags[tile & 1] + first;
+	work.spaces = page.spaces + first;
+	work.scaled_by = page.scaled_by + first;
+	work.bytes = step.left > done ? step.left - done : 0;
 	work.bytes = work.bytes < args.tile_bytes ? work.bytes : args.tile_bytes;
 	if (work.bytes)
 		is_going = Kind::run(work, step);
-	if (!__syncthreads_and(is_going))
+	if (!Kind::HAS_FLAGS)
+		__syncthreads();
+	else if (!__syncthreads_and(is_going))
 		return false;
-	if (threadIdx.x == blockDim.x - LANES && step_tells<Kind>(args, step, tile))
-		position_release(
-			&word_of(args, block.rank, block.channel, block.lane)->position,
-			block.base + (uint64_t)tile * step.length + step.position,
-			args.is_one_device);
+	if (threadIdx.x == blockDim.x - LANES)
+		step_tell<Kind>(args, block, step, tile,
+			&word_of(shared, block.rank, block.channel, block.lane)
+				 ->position);
 	return true;
 }
 
 /* ---- the call ---- */
 
 /* Every rank has ended the call before this, so that all slots of this channel are free.
- * False: told to stop. */
-DEVICE bool ranks_wait(const struct steps_args &args, const struct block &block)
+ * The last threads look, the first ones are busy decoding. False: told to stop. */
+DEVICE bool ranks_wait(const struct steps_args &args, const struct block &block,
+	const struct steps_shared &shared)
 {
-	for (uint32_t i = threadIdx.x; i < args.head.rank_count * STEPS_LANES;
-		i += blockDim.x)
+	for (uint32_t i = blockDim.x - 1 - threadIdx.x;
+		i < args.head.rank_count * STEPS_LANES; i += blockDim.x)
 		if (!position_wait(args,
-			    &word_of(
-				    args, i / STEPS_LANES, block.channel, i % STEPS_LANES)
+			    &word_of(shared, i / STEPS_LANES, block.channel,
+				    i % STEPS_LANES)
 				     ->position,
 			    block.base))
 			return false;
 	return true;
 }
 
-/* Flags of 32 bits have come half way round since this was done last, or will in this
- * call: what older ones are left in the stage must not match again. Lane 0 gives all of
- * them the last value of the call before, the other lane waits. False: told to stop. */
-DEVICE bool flags_clean(const struct steps_args &args, const struct block &block)
+/* Will flags of 32 bits come half way round in this call? */
+DEVICE bool flags_are_old(const struct steps_args &args, const struct block &block)
 {
-	uint64_t *cleaned = &word_of(args, block.rank, block.channel, 0)->cleaned;
-	uint64_t stage = args.ends[block.rank].stage + block.channel * args.stage_bytes;
+	return (block.base + args.span) >> FLAG_WRAP_SHIFT !=
+	       block.base >> FLAG_WRAP_SHIFT;
+}
+
+/* Then what older ones are left in the stage must not match again. Lane 0 gives all of
+ * them the last value of the call before, the other lane waits. False: told to stop. */
+static __device__ __noinline__ bool flags_clean(const struct steps_args &args,
+	struct block block, const struct steps_shared &shared)
+{
+	uint64_t *cleaned = &word_of(shared, block.rank, block.channel, 0)->cleaned;
+	uint64_t stage = shared.ends[block.rank].stage + block.channel * args.stage_bytes;
 	uint32_t flag = (uint32_t)block.base;
 	bool is_stopped = false;
 
-	if ((block.base + args.span) >> FLAG_WRAP_SHIFT == block.base >> FLAG_WRAP_SHIFT)
-		return true;
 	if (block.lane == 0) {
 		for (uint64_t at = threadIdx.x * WIDE_BYTES; at < args.stage_bytes;
 			at += blockDim.x * WIDE_BYTES)
-			wide_store(stage + at, true, make_uint4(flag, flag, flag, flag));
+			wide_store<false>(
+				stage + at, true, make_uint4(flag, flag, flag, flag));
 		__syncthreads();
 		if (threadIdx.x == 0)
 			position_release(cleaned, block.base + 1, args.is_one_device);
@@ -363,25 +434,27 @@ DEVICE bool tiles_run(const struct steps_args &args, const struct block &block,
 	struct steps_shared *shared)
 {
 	uint32_t pages = args.head.page_count;
+	struct turn_to turn = {0, 0, pages > 1};
 
 	for (uint32_t tile = 0; tile < args.tile_count; tile++)
-		for (uint32_t page = 0; page < pages; page++) {
-			if (pages > 1 && (page || tile)) {
+		for (turn.number = 0; turn.number < pages; turn.number++) {
+			if (pages > 1 && (turn.number || tile)) {
+				turn.tile = tile;
 				__syncthreads();
-				steps_decode(args, block, page, &shared->page);
-				places_decode(args, block, page, tile, shared);
-				waits_decode(args, block, page, tile, &shared->page);
+				page_decode(args, block, turn, shared);
 				__syncthreads();
 				steps_align(args, tile, &shared->page);
 				__syncthreads();
 			} else if (pages == 1 && tile + 1 < args.tile_count) {
-				places_decode(args, block, page, tile + 1, shared);
-				waits_decode(args, block, page, tile + 1, &shared->page);
+				turn.tile = tile + 1;
+				page_decode(args, block, turn, shared);
 			}
 			for (uint32_t i = 0; i < args.head.step_stride; i++) {
-				if (!shared->page.steps[i].step.op)
+				const struct ready_step &step = shared->page.steps[i];
+
+				if (!step.op_tell)
 					break;
-				if (!step_run<Kind>(args, block, *shared, i, tile))
+				if (!step_run<Kind>(args, block, *shared, step, tile))
 					return false;
 			}
 		}
@@ -390,15 +463,28 @@ DEVICE bool tiles_run(const struct steps_args &args, const struct block &block,
 
 /* The call is over for this lane. A lane that this call has not is over too: all words of
  * a channel stay alike between calls. */
-DEVICE void position_end(const struct steps_args &args, const struct block &block)
+DEVICE void position_end(const struct steps_args &args, const struct block &block,
+	const struct steps_shared &shared)
 {
 	uint32_t lane = block.lane + threadIdx.x;
 
 	__syncthreads();
 	if (lane < (args.head.lane_count == 1 ? STEPS_LANES : block.lane + 1))
 		position_release(
-			&word_of(args, block.rank, block.channel, lane)->position,
+			&word_of(shared, block.rank, block.channel, lane)->position,
 			block.base + args.span, args.is_one_device);
+}
+
+/* What a block must know before it can find anything. */
+DEVICE void block_begin(
+	const struct steps_args &args, struct block *block, struct steps_shared *shared)
+{
+	block->index = blockIdx.y;
+	block->rank = args.ranks[block->index];
+	block->lane = blockIdx.x % args.head.lane_count;
+	block->channel = blockIdx.x / args.head.lane_count;
+	for (uint32_t i = threadIdx.x; i < args.head.rank_count; i += blockDim.x)
+		shared->ends[i] = args.ends[i];
 }
 
 template <class Kind> DEVICE void steps_run(const struct steps_args &args)
@@ -407,26 +493,24 @@ template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 	struct block block;
 	bool is_going;
 
-	block.index = blockIdx.y;
-	block.rank = args.ranks[block.index];
-	block.lane = blockIdx.x % args.head.lane_count;
-	block.channel = blockIdx.x / args.head.lane_count;
-	block.base = word_read(
-		&word_of(args, block.rank, block.channel, block.lane)->position);
+	block_begin(args, &block, &shared);
 	if (!mail_read(args, (const struct dev_mail *)NULL, &shared.ranks))
 		return;
-	steps_decode(args, block, 0, &shared.page);
-	places_decode(args, block, 0, 0, &shared);
-	waits_decode(args, block, 0, 0, &shared.page);
-	is_going = ranks_wait(args, block);
+	block.base = word_read(
+		&word_of(shared, block.rank, block.channel, block.lane)->position);
+	is_going = ranks_wait(args, block, shared);
+	page_decode(args, block, {0, 0, true}, &shared);
 	if (!__syncthreads_and(is_going))
 		return;
-	steps_align(args, 0, &shared.page);
-	if (Kind::FLAG_BITS == 32 && !flags_clean(args, block))
+	if (Kind::FLAG_BITS == 32 && flags_are_old(args, block) &&
+		!flags_clean(args, block, shared))
 		return;
-	__syncthreads();
+	if (!Kind::HAS_FLAGS) {
+		steps_align(args, 0, &shared.page);
+		__syncthreads();
+	}
 	if (tiles_run<Kind>(args, block, &shared))
-		position_end(args, block);
+		position_end(args, block, shared);
 }
 
 #endif

@@ -16,9 +16,10 @@
  *      Fill both with zeros, before any rank's first launch can look at them. Codecs have
  *      stages and words of their own; LL128 must not be used where a stage is not reached
  *      within a GPU or over NVLink.
- *   3. Learn where this process sees the stages and words of all ranks (struct dev_end).
- *      Ranks that a launch works for need scratch as well where steps have TMP: private
- *      memory, which codecs may share, at least channels * args.scratch_bytes.
+ *   3. Learn where this process sees the stages and words of all ranks, and put that into
+ *      device memory, one struct dev_end per rank. Ranks that a launch works for need
+ *      scratch as well where steps have TMP: private memory, which codecs may share, at
+ *      least channels * args.scratch_bytes.
  * Once per (schedule, collective, root, depth): steps_flatten(), and a copy of the block
  * in device memory. It holds no sizes and no addresses, and is the same on all ranks.
  * For every call:

@@ -107,18 +107,19 @@ struct dev_word {
 	uint64_t unused[14];
 };
 
-/* What a rank lends to the others, as the launcher sees it. Words are
- * [channel * STEPS_LANES + lane]. */
+/* What a rank lends to the others, as the launcher sees it; in device memory, one per
+ * rank. Words are [channel * STEPS_LANES + lane]. */
 struct dev_end {
 	uint64_t stage, words;
 	uint64_t scratch; /* only of ranks of the launch, and only where there is TMP */
 };
 
-/* Sizes are those of steps_shape(). Arrays by rank but for `ranks` and `posts` (and
- * `mail`), which are by number in this launch. */
+/* Sizes are those of steps_shape(). `ends` are by rank; `ranks`, `posts` and `mail` are
+ * by number in this launch. */
 struct steps_args {
 	struct dev_steps head;
-	const char *steps;     /* device memory: the whole block */
+	const char *steps;	    /* device memory: the whole block */
+	const struct dev_end *ends; /* device memory */
 	struct dev_mail *mail; /* device memory: where buffers are, unless is_posted */
 	const uint32_t *abort; /* host memory the device reads: not 0: stop */
 	uint32_t *trouble;     /* as in moves_args */
@@ -139,7 +140,6 @@ struct steps_args {
 	uint32_t is_posted;	/* `posts` stand for the mail */
 	uint32_t unused;
 	uint8_t ranks[STEPS_RANKS_MAX];
-	struct dev_end ends[STEPS_RANKS_MAX];
 	struct dev_post posts[STEPS_RANKS_MAX];
 };
 _Static_assert(sizeof(struct steps_args) <= 4096, "it is passed as kernel parameters");

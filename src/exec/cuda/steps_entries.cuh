@@ -17,12 +17,12 @@
 	}
 
 #define ENTRIES(type)                                                                    \
-	ENTRY(type##_sum, kind_fold<type_##type, FOLD_SUM>)                              \
-	ENTRY(type##_prod, kind_fold<type_##type, FOLD_PROD>)                            \
-	ENTRY(type##_max, kind_fold<type_##type, FOLD_MAX>)                              \
-	ENTRY(type##_min, kind_fold<type_##type, FOLD_MIN>)
+	ENTRY(type##_sum, kind_fold<type_##type, FOLD_SUM, false>)                       \
+	ENTRY(type##_prod, kind_fold<type_##type, FOLD_PROD, false>)                     \
+	ENTRY(type##_max, kind_fold<type_##type, FOLD_MAX, false>)                       \
+	ENTRY(type##_min, kind_fold<type_##type, FOLD_MIN, false>)
 
-ENTRY(copy, kind_copy)
+ENTRY(copy, kind_copy<false>)
 ENTRIES(int8)
 ENTRIES(uint8)
 ENTRIES(int32)

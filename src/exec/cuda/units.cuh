@@ -27,27 +27,45 @@ struct run {
 	uint64_t count, split, gap;
 };
 
-/* 16 bytes, if asked: without a branch, so that many loads are under way at once. */
+/* 16 bytes, if asked: without a branch, so that many loads are under way at once. What is
+ * streamed is not read again soon. */
+template <bool IS_STREAMED>
 DEVICE void wide_load(uint64_t address, bool is_there, uint4 *to)
 {
-	asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-		     "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}"
-		     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
-		     : "l"(address), "r"((uint32_t)is_there)
-		     : "memory");
+	if (!IS_STREAMED)
+		asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			     "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];}"
+			     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
+			     : "l"(address), "r"((uint32_t)is_there)
+			     : "memory");
+	else
+		asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			     "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}"
+			     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
+			     : "l"(address), "r"((uint32_t)is_there)
+			     : "memory");
 }
 
+template <bool IS_STREAMED>
 DEVICE void wide_store(uint64_t address, bool is_there, const uint4 &from)
 {
-	asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-		     "@p st.global.cs.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
-		     "r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
-		     "r"((uint32_t)is_there)
-		     : "memory");
+	if (!IS_STREAMED)
+		asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			     "@p st.global.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
+			     "r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
+			     "r"((uint32_t)is_there)
+			     : "memory");
+	else
+		asm volatile(
+			"{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			"@p st.global.cs.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
+			"r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
+			"r"((uint32_t)is_there)
+			: "memory");
 }
 
 /* 16 bytes of elements at an address that is a multiple of 16. */
-template <class T> struct unit_wide {
+template <class T, bool IS_STREAMED> struct unit_wide {
 	using word = typename T::word;
 	static constexpr int BYTES = WIDE_BYTES, WORDS = BYTES / sizeof(word);
 	static constexpr int IN_FLIGHT = UNROLL;
@@ -57,7 +75,7 @@ template <class T> struct unit_wide {
 		uint4 all;
 
 		memcpy(&all, words, sizeof(all));
-		wide_load(address, is_there, &all);
+		wide_load<IS_STREAMED>(address, is_there, &all);
 		memcpy(words, &all, sizeof(all));
 	}
 	__device__ __forceinline__ void store(uint64_t address, bool is_there) const
@@ -65,7 +83,7 @@ template <class T> struct unit_wide {
 		uint4 all;
 
 		memcpy(&all, words, sizeof(all));
-		wide_store(address, is_there, all);
+		wide_store<IS_STREAMED>(address, is_there, all);
 	}
 };
 
@@ -285,7 +303,7 @@ DEVICE uint64_t run_head(uint64_t address, uint32_t unit, uint64_t all)
 /* What is done with a piece of memory. piece() does this thread's units of it, and says
  * how many units there are; `any` and `apart` are as in struct ready_move. run() is that
  * for a decoded move. */
-template <class T, fold_op OP> struct kind_fold {
+template <class T, fold_op OP, bool IS_STREAMED = true> struct kind_fold {
 	using type = T;
 	template <class Unit> using work = folding<T, OP, Unit>;
 	static __device__ __forceinline__ uint64_t piece(
@@ -301,7 +319,8 @@ template <class T, fold_op OP> struct kind_fold {
 		}
 		if (apart % WIDE_BYTES == 0)
 			head = run_head(run.places[0], WIDE_BYTES, all);
-		return run_parts<unit_wide<T>, unit_element<T>, work>(run, all, head);
+		return run_parts<unit_wide<T, IS_STREAMED>, unit_element<T>, work>(
+			run, all, head);
 	}
 	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
 		const struct shared *shared, uint32_t slot, uint32_t turn)
@@ -314,7 +333,7 @@ template <class T, fold_op OP> struct kind_fold {
 };
 
 /* Bytes, in the largest units in which all addresses can be reached at once. */
-struct kind_copy {
+template <bool IS_STREAMED = true> struct kind_copy {
 	using type = type_uint32;
 	template <class Unit> using work = copying<Unit>;
 	template <class Wide>
@@ -328,7 +347,7 @@ struct kind_copy {
 		struct run &run, uint64_t all, uint32_t, uint32_t apart)
 	{
 		if (apart % 16 == 0)
-			return parts<unit_wide<type_uint32>>(run, all);
+			return parts<unit_wide<type_uint32, IS_STREAMED>>(run, all);
 		if (apart % 8 == 0)
 			return parts<unit_element<type_uint64>>(run, all);
 		if (apart % 4 == 0)
