@@ -73,32 +73,56 @@ static bool is_worth(const struct world *world, const struct world_call *call)
 						   call->channels * world->n * 2 > 128);
 }
 
+static struct world_call call_make(const struct world *world, size_t bytes)
+{
+	struct world_call call = {.kind = catalog_find(COLL_ALL_REDUCE, "ring"),
+		.depth = 8,
+		.channels = 1,
+		.threads = STEPS_THREADS,
+		.type = ncclFloat32,
+		.op = ncclSum,
+		.count = bytes / sizeof(float)};
+
+	for (uint32_t r = 0; r < world->n; r++)
+		call.posts[r] = (struct dev_post){.in = ins[r], .out = outs[r]};
+	return call;
+}
+
+/* With the grid that steps.h proposes. */
+static double time_proposed(struct world *world, size_t bytes, struct world_call *call)
+{
+	struct steps_args args;
+
+	*call = call_make(world, bytes);
+	call->tile_bytes = bytes < 4 << 20 ? 16 << 10 : 64 << 10;
+	world_args(world, call, &args);
+	call->channels = steps_channels(
+		&args.head, world->codec, bytes, BLOCKS_MAX / world->n);
+	world_args(world, call, &args);
+	call->threads = steps_threads(&args, world->codec);
+	return time_graph(world, call, &args);
+}
+
 static void bench_size(struct world *world, size_t bytes)
 {
 	static const uint32_t channels[] = {1, 2, 4, 8, 16, 32, 33, 66, 132};
 	static const uint32_t threads[] = {64, 128, 256, 512};
 	static const size_t tiles[] = {16 << 10, 64 << 10};
-	double graph = 1e30, plain = 1e30;
-	struct world_call best = {0};
+	double graph = 1e30, plain = 1e30, proposed;
+	struct world_call best = {0}, own;
 
 	for (uint32_t i = 0; i < 9 * 4 * 2; i++) {
-		struct world_call call = {.kind = catalog_find(COLL_ALL_REDUCE, "ring"),
-			.depth = 8,
-			.channels = channels[i / 8],
-			.threads = threads[i / 2 % 4],
-			.tile_bytes = tiles[i % 2],
-			.type = ncclFloat32,
-			.op = ncclSum,
-			.count = bytes / sizeof(float)};
+		struct world_call call = call_make(world, bytes);
 		struct steps_args args;
 		double us;
 
+		call.channels = channels[i / 8];
+		call.threads = threads[i / 2 % 4];
+		call.tile_bytes = tiles[i % 2];
 		if (!is_worth(world, &call) || (call.threads < 512 && bytes > 1 << 20) ||
 			(call.threads == 512 && bytes <= 128) ||
 			(i % 2 && bytes < 4 << 20))
 			continue;
-		for (uint32_t r = 0; r < world->n; r++)
-			call.posts[r] = (struct dev_post){.in = ins[r], .out = outs[r]};
 		world_args(world, &call, &args);
 		us = time_graph(world, &call, &args);
 		if (us >= graph)
@@ -107,10 +131,12 @@ static void bench_size(struct world *world, size_t bytes)
 		best = call;
 		plain = time_it(world, &call, &args, NULL);
 	}
-	printf("%u %-6s %9zu B  graph %8.2f us  launches %8.2f us  %3u x %3u, tile "
-	       "%zu\n",
-		world->n, steps_codec_name(world->codec), bytes, graph, plain,
-		best.channels, best.threads, best.tile_bytes);
+	proposed = time_proposed(world, bytes, &own);
+	printf("%u %-6s %9zu B %s  graph %8.2f us (%3u x %3u, tile %zu)  launches "
+	       "%8.2f us  proposed %8.2f us (%3u x %3u)\n",
+		world->n, steps_codec_name(world->codec), bytes,
+		world->is_loose ? "loose" : "coop ", graph, best.channels, best.threads,
+		best.tile_bytes, plain, proposed, own.channels, own.threads);
 	fflush(stdout);
 }
 

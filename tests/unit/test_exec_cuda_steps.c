@@ -606,6 +606,18 @@ static void test_shape(void)
 			EQ(args.chunk_bytes, 1 << 22);
 		}
 	EQ_STR(steps_codec_name(STEPS_LL128), "ll128");
+	for (size_t all = 0; all < 1 << 28; all = 3 * all + 1) {
+		struct steps_room room = {.codec = STEPS_LL, .stage_bytes = 1 << 16};
+		struct steps_args args;
+		uint32_t threads;
+
+		room.channels = steps_channels(steps, room.codec, all, 32);
+		TRUE(room.channels >= 1 && room.channels <= 32);
+		EQ(steps_shape(steps, &room, all, &args), OK);
+		threads = steps_threads(&args, room.codec);
+		TRUE(threads >= STEPS_THREADS_MIN && threads <= STEPS_THREADS);
+		EQ(threads % 32, 0);
+	}
 	free(steps);
 }
 

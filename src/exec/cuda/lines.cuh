@@ -181,8 +181,7 @@ DEVICE uint64_t narrow_load(uint64_t address, uint32_t bytes)
 	return all;
 }
 
-DEVICE void narrow_store(
-	uint64_t address, uint32_t bytes, uint64_t all)
+DEVICE void narrow_store(uint64_t address, uint32_t bytes, uint64_t all)
 {
 #pragma unroll 1
 	for (uint32_t i = 0; i < bytes;) {

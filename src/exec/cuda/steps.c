@@ -13,7 +13,13 @@
 
 #include "sched/lower.h"
 
-enum { CHUNK_ALIGN = 64, LL128_BYTES = 120, SPAN_MAX = 1 << 30, TILE_MAX = 1 << 30 };
+enum {
+	CHUNK_ALIGN = 64,
+	LL128_BYTES = 120,
+	WARP_THREADS = 32,
+	SPAN_MAX = 1 << 30,
+	TILE_MAX = 1 << 30
+};
 
 /* What is known of a move beside the program. */
 struct note {
@@ -487,10 +493,42 @@ static size_t tile_find(const struct dev_steps *steps, const struct steps_room *
 	return fits < asked ? fits : asked;
 }
 
+/* As plan/plan.c cuts a vector: the order of a sum depends on it. */
+static size_t chunk_bytes(const struct dev_steps *steps, size_t bytes)
+{
+	size_t chunks = steps->is_vector ? steps->chunk_count : 1;
+
+	if (chunks < 2)
+		return bytes;
+	return round_up((bytes + chunks - 1) / chunks, CHUNK_ALIGN);
+}
+
+uint32_t steps_channels(const struct dev_steps *steps, enum steps_codec codec,
+	size_t bytes, uint32_t most)
+{
+	/* as many bytes of a chunk are as quickly done by one block as by two */
+	static const size_t enough[STEPS_CODECS] = {
+		[STEPS_SIMPLE] = 4096, [STEPS_LL] = 1024, [STEPS_LL128] = 1920};
+	size_t wanted = chunk_bytes(steps, bytes) / enough[codec];
+
+	return wanted < 1 ? 1 : wanted < most ? (uint32_t)wanted : most;
+}
+
+uint32_t steps_threads(const struct steps_args *args, enum steps_codec codec)
+{
+	/* what a thread has in flight */
+	static const size_t each[STEPS_CODECS] = {
+		[STEPS_SIMPLE] = 32, [STEPS_LL] = 16, [STEPS_LL128] = 30};
+	size_t threads = round_up(args->tile_bytes / each[codec], WARP_THREADS);
+
+	return threads < STEPS_THREADS_MIN ? STEPS_THREADS_MIN
+	       : threads < STEPS_THREADS   ? (uint32_t)threads
+					   : STEPS_THREADS;
+}
+
 enum err steps_shape(const struct dev_steps *steps, const struct steps_room *room,
 	size_t bytes, struct steps_args *args)
 {
-	size_t chunks = steps->is_vector ? steps->chunk_count : 1;
 	size_t tile = tile_find(steps, room), count;
 
 	if (!tile)
@@ -499,10 +537,7 @@ enum err steps_shape(const struct dev_steps *steps, const struct steps_room *roo
 			"use fewer ranks or another algorithm",
 			room->stage_bytes, steps->slot_count);
 	args->head = *steps;
-	args->chunk_bytes = bytes;
-	/* as plan/plan.c cuts a vector: the order of a sum depends on it */
-	if (chunks > 1)
-		args->chunk_bytes = round_up((bytes + chunks - 1) / chunks, CHUNK_ALIGN);
+	args->chunk_bytes = chunk_bytes(steps, bytes);
 	args->total_bytes = bytes;
 	args->part_bytes = round_up(
 		(args->chunk_bytes + room->channels - 1) / room->channels, STEPS_LINE);

@@ -24,14 +24,15 @@
  * in device memory. It holds no sizes and no addresses, and is the same on all ranks.
  * For every call:
  *   4. steps_shape() with a number of channels that follows from the call and is the same
- *      on all ranks. So are the schedule, depth, codec, type and count.
+ *      on all ranks (steps_channels() proposes one). So are the schedule, depth, codec,
+ *      type and count.
  *   5. Fill in what is left of the arguments: steps, abort, ends, ranks, rank_count,
  *      posts (or mail, call, trouble), divisor, is_scaled, is_one_device.
  *   6. Launch steps_<codec>_<type>_<op> with a grid of (channels * lane_count,
- *      rank_count) and 64 to STEPS_THREADS threads, a multiple of 32. The number of
- *      threads need not be equal on all ranks. Blocks wait for each other: all of a
- *      launch, and those of other ranks' launches on the same device, must be resident
- *      together (a cooperative launch, or few enough blocks).
+ *      rank_count). Blocks have STEPS_THREADS_MIN to STEPS_THREADS threads, a multiple of
+ *      32, which need not be as many on all ranks. They wait for each other: those of a
+ *      launch, and of other ranks' launches on the same device, must be resident together
+ *      (a cooperative launch, or few enough blocks: two of the largest fit on an SM).
  * A rank's calls are ordered: one begins on the device when the one before has ended
  * there. Arguments do not depend on how many calls there were, so that a captured launch
  * can be replayed, in any order that is the same on all ranks.
@@ -83,5 +84,11 @@ struct steps_room {
  * ERR_USAGE when the stage is too small for a tile, or when there are too many tiles. */
 enum err steps_shape(const struct dev_steps *steps, const struct steps_room *room,
 	size_t bytes, struct steps_args *args);
+
+/* What does well on an H200: how many of at most `most` channels a call should use, and
+ * how many threads its blocks. Of the first all ranks must make the same use. */
+uint32_t steps_channels(const struct dev_steps *steps, enum steps_codec codec,
+	size_t bytes, uint32_t most);
+uint32_t steps_threads(const struct steps_args *args, enum steps_codec codec);
 
 #endif

@@ -20,7 +20,8 @@ enum {
 	STEPS_RANKS_MAX = MOVES_RANKS_MAX,
 	STEPS_LANES = 2,
 	STEPS_THREADS = 512, /* of a block, at most */
-	STEPS_LINE = 128,    /* what tiles, slots and stages are multiples of */
+	STEPS_THREADS_MIN = 64,
+	STEPS_LINE = 128, /* what tiles, slots and stages are multiples of */
 	/* of a page, at most */
 	STEPS_PAGE = 128,
 	STEPS_PAGE_PLACES = 256,
