@@ -1,5 +1,5 @@
-# src/exec/cuda/kernels.cu as an array in one C file. CUDA is no language of this project:
-# nvcc makes one fat binary, for the library to load when the process has a driver.
+# src/exec/cuda/*.cu as arrays in one C file. CUDA is no language of this project: nvcc
+# makes a fat binary of each, for the library to load when the process has a driver.
 find_program(WEFT_NVCC nvcc PATHS /usr/local/cuda/bin /opt/cuda/bin DOC "CUDA's compiler")
 
 # Can this nvcc compile, with a host compiler that it likes, what the kernels need? Asked
@@ -18,6 +18,11 @@ function(weft_cuda_probe)
   endif()
   string(COMPARE EQUAL "${result}" 0 works)
   set(WEFT_NVCC_WORKS ${works} CACHE INTERNAL "")
+  execute_process(COMMAND ${WEFT_NVCC} -fatbin --compress-mode=size -arch=sm_90
+      -o ${probe}.fatbin ${probe}.cu
+    RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  string(COMPARE EQUAL "${result}" 0 packs)
+  set(WEFT_NVCC_PACKS ${packs} CACHE INTERNAL "")
   set(WEFT_NVCC_PROBED ${WEFT_NVCC} CACHE INTERNAL "")
 endfunction()
 
@@ -39,11 +44,49 @@ function(weft_cuda_targets out)
   set(${out} ${options} PARENT_SCOPE)
 endfunction()
 
-function(weft_cuda_kernels out)
+# The fat binary of src/exec/cuda/<file>.cu. The staged kernels are packed where nvcc can (from
+# 12.8 on): 22 MB become less than one.
+function(weft_cuda_binary binary file targets)
   set(folder ${PROJECT_SOURCE_DIR}/src)
-  set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.fatbin)
+  if(WEFT_NVCC_PACKS AND file MATCHES "^steps_")
+    list(APPEND targets --compress-mode=size)
+  endif()
+  file(GLOB parts CONFIGURE_DEPENDS ${folder}/exec/cuda/*.cuh)
+  add_custom_command(OUTPUT ${binary}
+    COMMAND ${WEFT_NVCC} -fatbin -O3 -std=c++17 -fmad=false --threads 0 ${targets}
+      -Werror all-warnings -D_Static_assert=static_assert -I${folder}
+      -o ${binary} ${folder}/exec/cuda/${file}.cu
+    DEPENDS ${folder}/exec/cuda/${file}.cu ${parts} ${folder}/exec/cuda/moves_abi.h
+      ${folder}/exec/cuda/steps_abi.h ${folder}/sched/insn.h
+    COMMENT "Compiling the CUDA kernels of ${file}.cu" VERBATIM)
+endfunction()
+
+# An array `name` with the bytes of a file, and `name`_bytes, as C source. The driver wants 8
+# bytes of alignment; one cannot say in C how many bytes a file has.
+function(weft_cuda_array out name binary)
+  string(CONFIGURE "
+__asm__(\".section .rodata\\n\"
+	\".balign 64\\n\"
+	\".global @name@\\n.hidden @name@\\n\"
+	\".type @name@, %object\\n\"
+	\"@name@: .incbin \\\"@binary@\\\"\\n\"
+	\".L@name@_end:\\n\"
+	\".size @name@, .L@name@_end - @name@\\n\"
+	\".balign 8\\n\"
+	\".global @name@_bytes\\n.hidden @name@_bytes\\n\"
+	\".type @name@_bytes, %object\\n\"
+	\"@name@_bytes: .quad .L@name@_end - @name@\\n\"
+	\".size @name@_bytes, 8\\n\"
+	\".previous\\n\");\n" text @ONLY)
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(weft_cuda_kernels out)
+  set(files kernels steps_simple steps_ll steps_ll128)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.c)
   set(targets "")
+  set(binaries "")
+  set(arrays "")
   if(WEFT_NVCC)
     weft_cuda_probe()
   endif()
@@ -52,40 +95,24 @@ function(weft_cuda_kernels out)
   endif()
   if(NOT targets)
     message(STATUS "no nvcc: the library is built without its CUDA engine")
-    file(CONFIGURE OUTPUT ${source} CONTENT "/* Made by cmake/cuda_kernels.cmake: no nvcc. */
-#include \"exec/cuda/kernels.h\"\n
-const unsigned char cuda_kernels[1] = {0};
-const size_t cuda_kernels_bytes = 0;\n" @ONLY)
-    set(${out} ${source} PARENT_SCOPE)
-    return()
   endif()
-  file(GLOB parts CONFIGURE_DEPENDS ${folder}/exec/cuda/*.cuh)
-  add_custom_command(OUTPUT ${binary}
-    COMMAND ${WEFT_NVCC} -fatbin -O3 -std=c++17 -fmad=false --threads 0 ${targets}
-      -Werror all-warnings -D_Static_assert=static_assert -I${folder}
-      -o ${binary} ${folder}/exec/cuda/kernels.cu
-    DEPENDS ${folder}/exec/cuda/kernels.cu ${parts} ${folder}/exec/cuda/moves_abi.h
-      ${folder}/sched/insn.h
-    COMMENT "Compiling the CUDA kernels" VERBATIM)
-  # The driver wants 8 bytes of alignment; one cannot say in C how many bytes a file has.
+  foreach(file ${files})
+    set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_${file}.fatbin)
+    if(targets)
+      weft_cuda_binary(${binary} ${file} "${targets}")
+      weft_cuda_array(array cuda_${file} ${binary})
+      list(APPEND binaries ${binary})
+    else()
+      set(array "\nconst unsigned char cuda_${file}[1] = {0};
+const size_t cuda_${file}_bytes = 0;\n")
+    endif()
+    string(APPEND arrays "${array}")
+  endforeach()
   file(CONFIGURE OUTPUT ${source} CONTENT "/* Made by cmake/cuda_kernels.cmake. */
-#include \"exec/cuda/kernels.h\"\n
-__asm__(\".section .rodata\\n\"
-	\".balign 64\\n\"
-	\".global cuda_kernels\\n.hidden cuda_kernels\\n\"
-	\".type cuda_kernels, %object\\n\"
-	\"cuda_kernels: .incbin \\\"@binary@\\\"\\n\"
-	\".Lcuda_kernels_end:\\n\"
-	\".size cuda_kernels, .Lcuda_kernels_end - cuda_kernels\\n\"
-	\".balign 8\\n\"
-	\".global cuda_kernels_bytes\\n.hidden cuda_kernels_bytes\\n\"
-	\".type cuda_kernels_bytes, %object\\n\"
-	\"cuda_kernels_bytes: .quad .Lcuda_kernels_end - cuda_kernels\\n\"
-	\".size cuda_kernels_bytes, 8\\n\"
-	\".previous\\n\");\n" @ONLY)
+#include \"exec/cuda/kernels.h\"\n@arrays@" @ONLY)
   # Link-time optimisation would put the assembly in a unit of its own, where others do not
   # see its symbols.
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${binary}
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${binaries}"
     COMPILE_OPTIONS -fno-lto)
   set(${out} ${source} PARENT_SCOPE)
 endfunction()

@@ -1,49 +1,72 @@
-/* The embedded device code is a fat binary and has every kernel the engine asks for. */
+/* The embedded device code are fat binaries that have every kernel the engine asks for.
+ */
 #include "base/dtype.h"
 #include "exec/cuda/kernels.h"
 #include "test.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How a fat binary begins, in the host's byte order. */
 static const uint32_t magic = 0xba55ed50;
 
-static void check_name(const char *name)
+struct binary {
+	const char *prefix;
+	const unsigned char *bytes;
+	size_t size;
+	bool is_packed; /* names cannot be read; test_cuda_steps loads every kernel */
+};
+
+static void check_name(const struct binary *binary, const char *name)
 {
 	/* with its end, or moves_int8_sum would be found in moves_uint8_sum's tail */
 	char text[64];
-	int bytes = snprintf(text, sizeof(text), "%cmoves_%s", 0, name) + 1;
+	int bytes = snprintf(text, sizeof(text), "%c%s_%s", 0, binary->prefix, name) + 1;
 
-	if (memmem(cuda_kernels, cuda_kernels_bytes, text, (size_t)bytes))
+	if (memmem(binary->bytes, binary->size, text, (size_t)bytes))
 		return;
 	/* a section of its own: .text.moves_.. */
 	text[0] = '.';
-	if (memmem(cuda_kernels, cuda_kernels_bytes, text, (size_t)bytes))
+	if (memmem(binary->bytes, binary->size, text, (size_t)bytes))
 		return;
-	fprintf(stderr, "no kernel moves_%s\n", name);
+	fprintf(stderr, "no kernel %s_%s\n", binary->prefix, name);
 	exit(1);
 }
 
-int main(void)
+static void check_binary(const struct binary *binary)
 {
 	uint32_t begin;
 
-	if (!cuda_kernels_bytes) {
-		fprintf(stderr, "skipped: the library was built without nvcc\n");
-		return TEST_SKIP;
-	}
-	TRUE(cuda_kernels_bytes > sizeof(begin));
-	EQ((uintptr_t)cuda_kernels % 8, 0);
-	memcpy(&begin, cuda_kernels, sizeof(begin));
+	TRUE(binary->size > sizeof(begin));
+	EQ((uintptr_t)binary->bytes % 8, 0);
+	memcpy(&begin, binary->bytes, sizeof(begin));
 	EQ(begin, magic);
-	check_name("copy");
+	if (binary->is_packed)
+		return;
+	check_name(binary, "copy");
 	for (int type = 0; type < DTYPE_COUNT; type++)
 		for (int op = REDOP_SUM; op <= REDOP_MIN; op++) {
 			char name[48];
 
 			snprintf(name, sizeof(name), "%s_%s",
 				dtype_name((enum dtype)type), redop_name((enum redop)op));
-			check_name(name);
+			check_name(binary, name);
 		}
+}
+
+int main(void)
+{
+	const struct binary binaries[] = {
+		{"moves", cuda_kernels, cuda_kernels_bytes, false},
+		{"steps_simple", cuda_steps_simple, cuda_steps_simple_bytes, true},
+		{"steps_ll", cuda_steps_ll, cuda_steps_ll_bytes, true},
+		{"steps_ll128", cuda_steps_ll128, cuda_steps_ll128_bytes, true}};
+
+	if (!cuda_kernels_bytes) {
+		fprintf(stderr, "skipped: the library was built without nvcc\n");
+		return TEST_SKIP;
+	}
+	for (size_t i = 0; i < sizeof(binaries) / sizeof(*binaries); i++)
+		check_binary(&binaries[i]);
 	return 0;
 }

@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(MOVES_THREADS, 2)
 	pairs_run(args);
 }
 
-ENTRY(copy, kind_copy)
+ENTRY(copy, kind_copy<>)
 ENTRIES(int8)
 ENTRIES(uint8)
 ENTRIES(int32)

@@ -104,8 +104,9 @@ DEVICE void mail_post(const struct moves_args &args, uint32_t call)
 }
 
 /* Learn where all buffers are; false, with the rank named, when somebody calls something
- * else. */
-DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
+ * else. `sign` is that of this rank's own call, NULL in a launch for all ranks. */
+template <class Args>
+DEVICE bool mail_read(const Args &args, const uint64_t *sign, struct ranks *ranks)
 {
 	uint32_t rank = threadIdx.x;
 	bool is_other = false;
@@ -125,15 +126,14 @@ DEVICE bool mail_read(const struct moves_args &args, struct ranks *ranks)
 	}
 	if (rank < args.rank_count) {
 		const struct dev_mail *mail = &args.mail[rank];
-		uint64_t ours = args.is_resident ? args.sign
-						 : word_read(&args.mail->sign);
+		uint64_t ours = sign ? *sign : word_read(&args.mail->sign);
 
 		ranks->in[rank] = word_read(&mail->in);
 		ranks->out[rank] = word_read(&mail->out);
 		ranks->scalar[rank] = word_read(&mail->scalar);
 		is_other = word_read(&mail->sign) != ours;
 		/* Let go by an abort: nobody has said where its buffers are. */
-		if (!args.is_resident && rank && word_read(&mail->ready) != args.call)
+		if (!sign && rank && word_read(&mail->ready) != args.call)
 			is_other = true;
 		else if (is_other) {
 			word_write(args.trouble, 1 + rank);
@@ -163,7 +163,7 @@ DEVICE bool ranks_meet(
 		if (!flags_wait(args, own->come, meeting->call, false))
 			return false;
 	}
-	meeting->is_equal = mail_read(args, ranks);
+	meeting->is_equal = mail_read(args, args.is_resident ? &args.sign : NULL, ranks);
 	return true;
 }
 

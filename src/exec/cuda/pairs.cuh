@@ -148,7 +148,7 @@ DEVICE void pairs_run(const struct pairs_args &args)
 				 : 0;
 		if (!receive_meet(args, &shared, pair, number))
 			return;
-		kind_copy::copy(&shared, 0, turn);
+		kind_copy<>::copy(&shared, 0, turn);
 		if (args.is_resident)
 			receive_end(args, i, number, blocks);
 		else

@@ -18,49 +18,64 @@ enum {
 /* How many units of a move, where they are, and who does which: unit i begins at byte
  * i * size, and `gap` later from unit `split` on. */
 struct run {
-	const struct shared *shared;
-	uint32_t first, input_count, output_count; /* as in the decoded move */
+	const uint64_t *places;	  /* addresses: the inputs, then the outputs */
+	const uint8_t *scaled_by; /* of each place: which scalar, or NOT_SCALED */
+	const uint64_t *scalars;
+	uint32_t input_count, output_count;
 	uint32_t divisor;
 	uint32_t at, step; /* first unit of this thread, distance to its next */
 	uint64_t count, split, gap;
 };
 
-/* The address of an input, or of an output counted on from the inputs. */
-DEVICE uint64_t run_place(const struct run &run, uint32_t index)
-{
-	return run.shared->batch.places[run.first + index];
-}
-
-/* 16 bytes, if asked: without a branch, so that many loads are under way at once. */
+/* 16 bytes, if asked: without a branch, so that many loads are under way at once. What is
+ * streamed is not read again soon. */
+template <bool IS_STREAMED>
 DEVICE void wide_load(uint64_t address, bool is_there, uint4 *to)
 {
-	asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-		     "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}"
-		     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
-		     : "l"(address), "r"((uint32_t)is_there)
-		     : "memory");
+	if (!IS_STREAMED)
+		asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			     "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];}"
+			     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
+			     : "l"(address), "r"((uint32_t)is_there)
+			     : "memory");
+	else
+		asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			     "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];}"
+			     : "+r"(to->x), "+r"(to->y), "+r"(to->z), "+r"(to->w)
+			     : "l"(address), "r"((uint32_t)is_there)
+			     : "memory");
 }
 
+template <bool IS_STREAMED>
 DEVICE void wide_store(uint64_t address, bool is_there, const uint4 &from)
 {
-	asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-		     "@p st.global.cs.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
-		     "r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
-		     "r"((uint32_t)is_there)
-		     : "memory");
+	if (!IS_STREAMED)
+		asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			     "@p st.global.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
+			     "r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
+			     "r"((uint32_t)is_there)
+			     : "memory");
+	else
+		asm volatile(
+			"{.reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+			"@p st.global.cs.v4.u32 [%4], {%0, %1, %2, %3};}" ::"r"(from.x),
+			"r"(from.y), "r"(from.z), "r"(from.w), "l"(address),
+			"r"((uint32_t)is_there)
+			: "memory");
 }
 
 /* 16 bytes of elements at an address that is a multiple of 16. */
-template <class T> struct unit_wide {
+template <class T, bool IS_STREAMED> struct unit_wide {
 	using word = typename T::word;
 	static constexpr int BYTES = WIDE_BYTES, WORDS = BYTES / sizeof(word);
+	static constexpr int IN_FLIGHT = UNROLL;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
 		uint4 all;
 
 		memcpy(&all, words, sizeof(all));
-		wide_load(address, is_there, &all);
+		wide_load<IS_STREAMED>(address, is_there, &all);
 		memcpy(words, &all, sizeof(all));
 	}
 	__device__ __forceinline__ void store(uint64_t address, bool is_there) const
@@ -68,7 +83,7 @@ template <class T> struct unit_wide {
 		uint4 all;
 
 		memcpy(&all, words, sizeof(all));
-		wide_store(address, is_there, all);
+		wide_store<IS_STREAMED>(address, is_there, all);
 	}
 };
 
@@ -90,7 +105,7 @@ template <> struct bits_of<8> {
 template <class T> struct unit_element {
 	using word = typename T::word;
 	using bits = typename bits_of<T::WIDTH>::type;
-	static constexpr int BYTES = T::WIDTH, WORDS = 1;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -107,7 +122,7 @@ template <class T> struct unit_element {
 /* One element anywhere. */
 template <class T> struct unit_astray {
 	using word = typename T::word;
-	static constexpr int BYTES = T::WIDTH, WORDS = 1;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -145,16 +160,14 @@ template <class T, fold_op OP, class Unit> struct folding {
 	static __device__ __forceinline__ void scale(
 		const struct run &run, uint32_t input, Unit *units)
 	{
-		uint32_t rank = OP == FOLD_SUM
-					? run.shared->batch.scaled_by[run.first + input]
-					: NOT_SCALED;
+		uint32_t rank = OP == FOLD_SUM ? run.scaled_by[input] : NOT_SCALED;
 		typename T::word by;
 
 		if (rank == NOT_SCALED)
 			return;
-		by = splat<T>(run.shared->ranks.scalar[rank]);
+		by = splat<T>(run.scalars[rank]);
 #pragma unroll
-		for (int u = 0; u < UNROLL; u++)
+		for (int u = 0; u < Unit::IN_FLIGHT; u++)
 #pragma unroll
 			for (int i = 0; i < Unit::WORDS; i++)
 				units[u].words[i] = T::template fold<FOLD_PROD>(
@@ -166,7 +179,7 @@ template <class T, fold_op OP, class Unit> struct folding {
 			if (!run.divisor)
 				return;
 #pragma unroll
-			for (int u = 0; u < UNROLL; u++)
+			for (int u = 0; u < Unit::IN_FLIGHT; u++)
 #pragma unroll
 				for (int i = 0; i < Unit::WORDS; i++)
 					units[u].words[i] = T::divide(
@@ -226,11 +239,11 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 			turn.is_there[u] = i < run.count;
 			turn.offset[u] = i * Unit::BYTES + (i < run.split ? 0 : run.gap);
 		}
-		turn_load(turn, run_place(run, 0), sum);
+		turn_load(turn, run.places[0], sum);
 		Work::scale(run, 0, sum);
 #pragma unroll 1
 		for (uint32_t input = 1; input < run.input_count; input++) {
-			turn_load(turn, run_place(run, input), next);
+			turn_load(turn, run.places[input], next);
 			Work::scale(run, input, next);
 #pragma unroll
 			for (int u = 0; u < UNROLL; u++)
@@ -239,7 +252,7 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 		Work::divide(run, sum);
 #pragma unroll 1
 		for (uint32_t output = run.input_count; output < places; output++)
-			turn_store(turn, run_place(run, output), sum);
+			turn_store(turn, run.places[output], sum);
 	}
 }
 
@@ -249,8 +262,9 @@ DEVICE struct run run_make(const struct shared *shared, const struct ready_move 
 {
 	struct run run;
 
-	run.shared = shared;
-	run.first = move.first;
+	run.places = shared->batch.places + move.first;
+	run.scaled_by = shared->batch.scaled_by + move.first;
+	run.scalars = shared->ranks.scalar;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
 	run.divisor = move.op & OP_POST ? divisor : 0;
@@ -286,35 +300,61 @@ DEVICE uint64_t run_head(uint64_t address, uint32_t unit, uint64_t all)
 	return head < all ? head : all;
 }
 
-template <class T, fold_op OP> struct kind_fold {
+/* What is done with a piece of memory. piece() does this thread's units of it, and says
+ * how many units there are; `any` and `apart` are as in struct ready_move. run() is that
+ * for a decoded move. */
+template <class T, fold_op OP, bool IS_STREAMED = true> struct kind_fold {
+	using type = T;
 	template <class Unit> using work = folding<T, OP, Unit>;
-	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
-		const struct shared *shared, uint32_t slot, uint32_t turn)
+	static __device__ __forceinline__ uint64_t piece(
+		struct run &run, uint64_t all, uint32_t any, uint32_t apart)
 	{
-		const struct ready_move &move = shared->batch.moves[slot];
-		struct run run = run_make(shared, move, args.divisor, turn);
-		uint64_t all = move.bytes, head = all;
+		uint64_t head = all;
 
-		if (T::WIDTH > 1 && move.any % T::WIDTH) {
+		if (T::WIDTH > 1 && any % T::WIDTH) {
 			run.count = run.split = all / T::WIDTH;
 			run.gap = 0;
 			run_units<unit_astray<T>, work<unit_astray<T>>>(run);
 			return run.count;
 		}
-		if (move.apart % WIDE_BYTES == 0)
-			head = run_head(run_place(run, 0), WIDE_BYTES, all);
-		return run_parts<unit_wide<T>, unit_element<T>, work>(run, all, head);
+		if (apart % WIDE_BYTES == 0)
+			head = run_head(run.places[0], WIDE_BYTES, all);
+		return run_parts<unit_wide<T, IS_STREAMED>, unit_element<T>, work>(
+			run, all, head);
+	}
+	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
+		const struct shared *shared, uint32_t slot, uint32_t turn)
+	{
+		const struct ready_move &move = shared->batch.moves[slot];
+		struct run run = run_make(shared, move, args.divisor, turn);
+
+		return piece(run, move.bytes, move.any, move.apart);
 	}
 };
 
 /* Bytes, in the largest units in which all addresses can be reached at once. */
-struct kind_copy {
+template <bool IS_STREAMED = true> struct kind_copy {
+	using type = type_uint32;
+	template <class Unit> using work = copying<Unit>;
 	template <class Wide>
 	static __device__ __forceinline__ uint64_t parts(struct run &run, uint64_t all)
 	{
-		uint64_t head = run_head(run_place(run, 0), Wide::BYTES, all);
+		uint64_t head = run_head(run.places[0], Wide::BYTES, all);
 
 		return run_parts<Wide, unit_element<type_uint8>, copying>(run, all, head);
+	}
+	static __device__ __forceinline__ uint64_t piece(
+		struct run &run, uint64_t all, uint32_t, uint32_t apart)
+	{
+		if (apart % 16 == 0)
+			return parts<unit_wide<type_uint32, IS_STREAMED>>(run, all);
+		if (apart % 8 == 0)
+			return parts<unit_element<type_uint64>>(run, all);
+		if (apart % 4 == 0)
+			return parts<unit_element<type_uint32>>(run, all);
+		if (apart % 2 == 0)
+			return parts<unit_element<type_half>>(run, all);
+		return parts<unit_element<type_uint8>>(run, all);
 	}
 	static __device__ __forceinline__ uint64_t run(const struct moves_args &,
 		const struct shared *shared, uint32_t slot, uint32_t turn)
@@ -327,15 +367,7 @@ struct kind_copy {
 		const struct ready_move &move = shared->batch.moves[slot];
 		struct run run = run_make(shared, move, 0, turn);
 
-		if (move.apart % 16 == 0)
-			return parts<unit_wide<type_uint32>>(run, move.bytes);
-		if (move.apart % 8 == 0)
-			return parts<unit_element<type_uint64>>(run, move.bytes);
-		if (move.apart % 4 == 0)
-			return parts<unit_element<type_uint32>>(run, move.bytes);
-		if (move.apart % 2 == 0)
-			return parts<unit_element<type_half>>(run, move.bytes);
-		return parts<unit_element<type_uint8>>(run, move.bytes);
+		return piece(run, move.bytes, move.any, move.apart);
 	}
 };
 
