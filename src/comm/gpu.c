@@ -5,7 +5,9 @@
 
 #include "base/log.h"
 #include "comm/state.h"
+#include "exec/cuda/steps.h"
 #include "exec/host/peers.h"
+#include "tune/limits.h"
 
 /* The engine's thread asks whether everybody is well. A rank that left has made all its
  * calls. */
@@ -78,6 +80,53 @@ static void give_up(struct comm *comm, const char *reason)
 	comm->gpu = NULL;
 }
 
+/* Does anybody want slots, or need them? Then everybody makes some. */
+static enum err slots_agree(struct comm *comm)
+{
+	const int32_t mine[2] = {comm->limits != NULL, cuda_engine_is_apart(comm->gpu)};
+	int32_t most[2] = {0, 0};
+	struct host_spec spec = {
+		.key = {.coll = COLL_ALL_REDUCE, .type = DTYPE_INT32, .count = 2},
+		.op = REDOP_MAX,
+		.in = mine,
+		.out = most};
+	enum err e = host_run_one(comm->engine, &spec);
+
+	comm->gpu_apart = most[1];
+	comm->gpu_staged = most[0] || most[1];
+	return e;
+}
+
+static enum err slots_connect(struct comm *comm)
+{
+	struct cuda_offer mine, *offers = NULL;
+	struct host_spec spec = {.key = {.coll = COLL_ALL_GATHER,
+					 .type = DTYPE_UINT8,
+					 .count = sizeof(mine)},
+		.in = &mine};
+	bool works = true;
+	enum err e = slots_agree(comm), own = OK;
+
+	if (e || !comm->gpu_staged)
+		return e;
+	offers = calloc(comm->rank_count, sizeof(*offers));
+	if (!offers)
+		return err_set(ERR_SYSTEM, "no memory for %u ranks", comm->rank_count);
+	spec.out = offers;
+	own = cuda_engine_offer(comm->gpu, comm->gpu_apart, &mine);
+	e = host_run_one(comm->engine, &spec);
+	if (!e && !own)
+		own = cuda_engine_accept(comm->gpu, offers);
+	free(offers);
+	works = !own;
+	if (!e)
+		e = vote(comm, &works);
+	if (!e && !works)
+		e = own ? own
+			: err_set(ERR_REMOTE, "another rank has no memory for slots");
+	return e;
+}
+
 enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 {
 	bool any = false, works;
@@ -97,6 +146,9 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 		give_up(comm, "another rank cannot");
 		return OK;
 	}
+	e = slots_connect(comm);
+	if (e)
+		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
 		cuda_engine_way(comm->gpu));
 	return cuda_engine_start(comm->gpu);
@@ -129,7 +181,67 @@ struct gpu_works {
 	uint32_t count;
 };
 
-static void coll_fill(const struct comm_call *call, struct gpu_work *work)
+/* May this protocol be used? For collectives the model does not know, any. */
+static bool is_allowed(const struct comm *comm, enum coll coll, enum proto proto)
+{
+	enum model_func func;
+
+	return !comm->limits || !limits_func(coll, &func) ||
+	       limits_rules(comm->limits)->proto[func][proto];
+}
+
+/* The codec for a call of that size among those that are allowed. */
+static enum steps_codec codec_choose(
+	const struct comm *comm, enum coll coll, size_t bytes)
+{
+	enum { SMALL = 64 << 10, MIDDLE = 4 << 20 };
+	static const enum proto protos[STEPS_CODECS] = {[STEPS_SIMPLE] = PROTO_SIMPLE,
+		[STEPS_LL] = PROTO_LL,
+		[STEPS_LL128] = PROTO_LL128};
+	static const enum steps_codec orders[3][STEPS_CODECS] = {
+		{STEPS_LL, STEPS_LL128, STEPS_SIMPLE},
+		{STEPS_LL128, STEPS_SIMPLE, STEPS_LL},
+		{STEPS_SIMPLE, STEPS_LL128, STEPS_LL}};
+	const enum steps_codec *order = orders[bytes <= SMALL	 ? 0
+					       : bytes <= MIDDLE ? 1
+								 : 2];
+
+	for (uint32_t i = 0; i < STEPS_CODECS; i++)
+		/* lines of 128 bytes do not arrive whole in host memory */
+		if (is_allowed(comm, coll, protos[order[i]]) &&
+			(order[i] != STEPS_LL128 || !comm->gpu_apart))
+			return order[i];
+	return STEPS_SIMPLE;
+}
+
+/* Directly, unless the user wants an algorithm or a protocol, or memory is out of reach.
+ */
+static enum err coll_choose(const struct comm_call *call, struct cuda_call *to)
+{
+	struct comm *comm = call->comm;
+	size_t bytes = call->count * dtype_size(call->type);
+	const struct limits_call limited = {.coll = call->coll,
+		.type = call->type,
+		.rank_count = comm->rank_count,
+		.bytes = bytes};
+	const char *name = NULL;
+	enum err e;
+
+	if (!comm->gpu_staged || comm->rank_count == 1)
+		return OK;
+	e = limits_schedule(comm->limits, &limited, &name);
+	if (e)
+		return e;
+	if (!name && !comm->gpu_apart && is_allowed(comm, call->coll, PROTO_SIMPLE))
+		return OK;
+	to->kind = catalog_find(call->coll, name ? name : "ring");
+	if (!to->kind)
+		to->kind = catalog_find(call->coll, "direct");
+	to->codec = codec_choose(comm, call->coll, bytes);
+	return OK;
+}
+
+static enum err coll_fill(const struct comm_call *call, struct gpu_work *work)
 {
 	work->comm = call->comm;
 	work->call = (struct cuda_call){
@@ -143,6 +255,7 @@ static void coll_fill(const struct comm_call *call, struct gpu_work *work)
 		.in = call->in,
 		.out = call->out,
 		.stream = (cu_stream)call->gpu_stream};
+	return coll_choose(call, &work->call);
 }
 
 static struct cuda_pair pair_of(const struct comm_call *call)
@@ -200,8 +313,8 @@ static enum err works_make(
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count && !e; i++) {
 		e = cuda_engine_takes(calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
-		if (calls[i].kind == CALL_COLL)
-			coll_fill(&calls[i], &works->list[works->count++]);
+		if (!e && calls[i].kind == CALL_COLL)
+			e = coll_fill(&calls[i], &works->list[works->count++]);
 		else if (!e && is_pair(&calls[i]) && !has_pairs_before(calls, i))
 			e = pairs_fill(calls, i, count, &works->list[works->count++]);
 	}
@@ -280,7 +393,8 @@ static enum err submit_one(const struct comm_call *call)
 	struct gpu_work work;
 	enum err e = cuda_engine_takes(call->comm->gpu, (cu_stream)call->gpu_stream);
 
-	coll_fill(call, &work);
+	if (!e)
+		e = coll_fill(call, &work);
 	if (!e)
 		e = work_step(&work, cuda_engine_begin);
 	return e ? e : work_step(&work, cuda_engine_finish);

@@ -44,6 +44,8 @@ struct comm {
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
 	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
+	bool gpu_staged;	    /* there are slots for calls that go through some */
+	bool gpu_apart; /* GPUs cannot reach each other's memory: all calls do */
 	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */

@@ -76,7 +76,8 @@ static uint64_t call_sign(const struct cuda_call *call)
 {
 	uint64_t sign = 0xcbf29ce484222325u;
 	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
-		call->key.count, coll_reduces(call->key.coll) ? call->op : 0};
+		call->key.count, coll_reduces(call->key.coll) ? call->op : 0,
+		call->kind ? 1 + call->codec : 0};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		sign = (sign ^ parts[i]) * 0x100000001b3u;
@@ -91,7 +92,9 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 	uint32_t chunks = is_vector ? engine->rank_count : 1;
 	struct fold_rule rule;
 	cu_ptr moves = 0;
-	enum err e = moves_get(engine, call->key.coll, call->key.root, &moves);
+	enum err e = call->kind
+			     ? OK
+			     : moves_get(engine, call->key.coll, call->key.root, &moves);
 
 	fold_rule(&rule, &call->key, call->op, call->scalar, engine->rank_count);
 	*args = (struct moves_args){.moves = (const void *)(uintptr_t)moves,
@@ -140,6 +143,8 @@ static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
 				       : engine->copy;
 	void *params[] = {args};
 
+	if (call->kind)
+		return staged_launch(engine, call, args);
 	return cuda_check(
 		engine->driver->launch(function, blocks_for(engine, call, most), ranks, 1,
 			MOVES_THREADS, 1, 1, 0, call->stream, params, NULL),
@@ -357,9 +362,17 @@ static enum err resident_begin(struct cuda_engine *engine, const struct cuda_cal
 {
 	enum err e = order_begin(engine, call->stream);
 
-	if (!e)
+	/* through slots a rank reaches only its own buffers */
+	if (call->kind) {
+		args->posts[0] = (struct dev_post){mine->in, mine->out, mine->scalar};
+		args->is_posted = 1;
+		args->scalars_at = call->scalar_at != NULL;
+		if (call->scalar_at)
+			args->posts[0].scalar = (uint64_t)(uintptr_t)call->scalar_at;
+	} else if (!e) {
 		e = buffers_show(engine, call, 0, engine->rank_count, args->posts);
-	for (uint32_t r = 0; r < engine->rank_count; r++) {
+	}
+	for (uint32_t r = 0; r < engine->rank_count && !call->kind; r++) {
 		args->posts[r].scalar = mine->scalar;
 		args->halls[r] = (struct dev_hall *)(uintptr_t)engine->halls[r];
 	}
@@ -456,7 +469,8 @@ static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call
 	size_t bytes = call->key.count * dtype_size(call->key.type);
 	size_t in_bytes = bytes * sched_chunks(&shape, SPACE_IN);
 	size_t out_bytes = bytes * sched_chunks(&shape, SPACE_OUT);
-	bool is_shown = engine->way != CUDA_WAY_THREADS;
+	bool is_shown = engine->way == CUDA_WAY_LEADER ||
+			(engine->way == CUDA_WAY_RESIDENT && !call->kind);
 	bool is_in = in_bytes && bounce_is_needed(engine, call->in, is_shown);
 	bool is_out = out_bytes && bounce_is_needed(engine, call->out, is_shown);
 	void *here;

@@ -238,7 +238,8 @@ static enum err way_choose(
 		least = hellos[r]->multiprocessors < least ? hellos[r]->multiprocessors
 							   : least;
 	}
-	engine->resident_blocks = least * BLOCKS_TOGETHER /
+	engine->resident_blocks_all = least * BLOCKS_TOGETHER;
+	engine->resident_blocks = engine->resident_blocks_all /
 				  (engine->is_one_device ? n : 1);
 	if (engine->resident_blocks > RESIDENT_BLOCKS_MAX)
 		engine->resident_blocks = RESIDENT_BLOCKS_MAX;
@@ -338,7 +339,18 @@ enum err cuda_engine_connect(
 		engine->table = (struct table *)(uintptr_t)hellos[0]->table;
 		table_hold(engine->table);
 	}
-	return halls_connect(engine);
+	e = halls_connect(engine);
+	/* no peer access is no failure: there is another way */
+	if (e && engine->way == CUDA_WAY_RESIDENT && !engine->is_one_device) {
+		engine->is_apart = true;
+		e = OK;
+	}
+	return e;
+}
+
+bool cuda_engine_is_apart(const struct cuda_engine *engine)
+{
+	return engine->is_apart;
 }
 
 enum err cuda_engine_start(struct cuda_engine *engine)
@@ -363,6 +375,9 @@ const char *cuda_engine_way(const struct cuda_engine *engine)
 		return "processes share a GPU without MPS: rank 0 launches for all; an "
 		       "MPS server (nvidia-cuda-mps-control -d) would save about 145 us "
 		       "a rank whenever ranks run kernels of their own in between";
+	if (engine->staged.is_host)
+		return "a GPU each, without peer access: a kernel each, through slots in "
+		       "host memory";
 	return engine->is_one_device ? "processes share a GPU under MPS: a kernel each"
 				     : "a GPU each, with peer access: a kernel each";
 }
@@ -563,6 +578,7 @@ static void device_free(struct cuda_engine *engine)
 	if (engine->order.event)
 		driver->event_destroy(engine->order.event);
 	bounce_free(engine);
+	staged_free(engine);
 	for (uint32_t r = 0; r < engine->rank_count; r++)
 		if (engine->is_mapped[r])
 			driver->ipc_close(engine->halls[r]);

@@ -63,6 +63,18 @@ enum err cuda_engine_prepare(const struct cuda_engine_args *args,
 enum err cuda_engine_connect(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos);
 
+/* Slots, for calls with a schedule of their own and where memory cannot be reached: every
+ * rank makes an offer, and after they were exchanged accepts those of all. */
+struct cuda_offer {
+	uint32_t pid, fd;
+	uint64_t address;
+	struct cu_ipc_handle handle;
+};
+bool cuda_engine_is_apart(const struct cuda_engine *engine);
+enum err cuda_engine_offer(
+	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer);
+enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers);
+
 /* Everybody is connected: the watch begins. */
 enum err cuda_engine_start(struct cuda_engine *engine);
 
@@ -96,6 +108,10 @@ struct cuda_call {
 	const void *scalar_at;	    /* .. or where it will be then; NULL: not so */
 	const void *in;
 	void *out;
+	/* run this schedule through slots, laid out by this codec (enum steps_codec);
+	 * NULL: directly */
+	const struct sched_kind *kind;
+	uint32_t codec;
 };
 
 /* ERR_USAGE when the stream is being captured and these ranks cannot do that. */

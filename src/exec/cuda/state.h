@@ -8,6 +8,7 @@
 #include "exec/cuda/desk.h"
 #include "exec/cuda/engine.h"
 #include "exec/cuda/moves.h"
+#include "exec/cuda/staged.h"
 #include "exec/cuda/table.h"
 #include "exec/cuda/where.h"
 
@@ -47,8 +48,10 @@ struct cuda_engine {
 	uint32_t rank, rank_count;
 	enum cuda_way way;
 	bool is_one_device;
-	bool is_lost; /* somebody is: the desk's thread frees what waits */
-	unsigned resident_blocks;
+	bool is_lost;		  /* somebody is: the desk's thread frees what waits */
+	bool is_apart;		  /* on GPUs that cannot reach each other's memory */
+	unsigned resident_blocks; /* of one rank */
+	unsigned resident_blocks_all; /* of all that share a GPU */
 	cu_module module;
 	cu_function functions[DTYPE_COUNT][4], copy, pairs;
 	cu_ptr hall;			 /* owned */
@@ -72,6 +75,7 @@ struct cuda_engine {
 	uint32_t call;
 	struct order order;
 	struct bounce bounce;
+	struct staged staged;
 	uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX]; /* signals */
 };
 
