@@ -124,14 +124,14 @@ static unsigned blocks_for(
 	const struct cuda_engine *engine, const struct cuda_call *call, unsigned most)
 {
 	size_t bytes = call->key.count * dtype_size(call->key.type);
-	size_t share = coll_is_vector(call->key.coll) ? bytes / engine->rank_count
-						      : bytes;
-	size_t blocks = share / BLOCK_WORK + 1;
+	size_t work = (size_t)BLOCK_WORK *
+		      (coll_is_vector(call->key.coll) ? engine->rank_count : 1);
+	size_t blocks = work ? bytes / work + 1 : 1;
 
 	return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* For `ranks` ranks, on this many blocks each at most. */
+/* For `ranks` ranks, on this many blocks at most. */
 static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, unsigned ranks, unsigned most)
 {
@@ -146,7 +146,8 @@ static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
 	if (call->kind)
 		return staged_launch(engine, call, args);
 	return cuda_check(
-		engine->driver->launch(function, blocks_for(engine, call, most), ranks, 1,
+		engine->driver->launch(function,
+			blocks_for(engine, call, most / (ranks ? ranks : 1)), ranks, 1,
 			MOVES_THREADS, 1, 1, 0, call->stream, params, NULL),
 		"launch a kernel");
 }
@@ -281,8 +282,7 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 	if (!e)
 		e = memops_submit(engine, call->stream, ops, count);
 	if (!e)
-		e = launch(engine, call, args, engine->rank_count,
-			FUSED_BLOCKS / engine->rank_count);
+		e = launch(engine, call, args, engine->rank_count, FUSED_BLOCKS);
 	ops[0] = memop_write(
 		mail_at(hall, false, 0, offsetof(struct dev_mail, done)), engine->call);
 	return e ? e : memops_submit(engine, call->stream, ops, 1);
@@ -325,8 +325,7 @@ static enum err lead_constant(struct cuda_engine *engine, const struct cuda_call
 	if (!e)
 		e = memops_submit(engine, call->stream, ops, count);
 	if (!e)
-		e = launch(engine, call, args, engine->rank_count,
-			FUSED_BLOCKS / engine->rank_count);
+		e = launch(engine, call, args, engine->rank_count, FUSED_BLOCKS);
 	count = 0;
 	for (uint32_t r = 1; r < engine->rank_count; r++) {
 		ops[count++] = memop_write(
@@ -405,8 +404,7 @@ static enum err table_launch(struct cuda_engine *engine, const struct cuda_call 
 				"wait for another rank's stream");
 	}
 	if (!e)
-		e = launch(engine, call, args, engine->rank_count,
-			FUSED_BLOCKS / engine->rank_count);
+		e = launch(engine, call, args, engine->rank_count, FUSED_BLOCKS);
 	if (!e)
 		e = cuda_check(driver->event_record(engine->done, call->stream),
 			"record an event");

@@ -222,7 +222,7 @@ static enum err way_choose(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
 {
 	const struct cuda_hello *mine = hellos[engine->rank];
-	uint32_t n = engine->rank_count, beside = 0, here = 0, least = UINT32_MAX;
+	uint32_t n = engine->rank_count, beside = 0, here = 0;
 	bool is_mps = true;
 
 	engine->is_one_device = true;
@@ -235,14 +235,7 @@ static enum err way_choose(
 		beside += is_same_gpu(hellos[r], mine);
 		here += is_same_gpu(hellos[r], mine) && hellos[r]->pid == mine->pid;
 		is_mps &= hellos[r]->is_mps;
-		least = hellos[r]->multiprocessors < least ? hellos[r]->multiprocessors
-							   : least;
 	}
-	engine->resident_blocks_all = least * BLOCKS_TOGETHER;
-	engine->resident_blocks = engine->resident_blocks_all /
-				  (engine->is_one_device ? n : 1);
-	if (engine->resident_blocks > RESIDENT_BLOCKS_MAX)
-		engine->resident_blocks = RESIDENT_BLOCKS_MAX;
 	if (engine->is_one_device && here == n)
 		engine->way = CUDA_WAY_THREADS;
 	else if (here > 1)
@@ -263,19 +256,23 @@ static enum err way_choose(
 	return OK;
 }
 
-/* Other ranks on one GPU count as much on the GPUs of the others: grids must be equal. */
+/* How many blocks run together, of one rank and of all on a GPU: as the fewest anywhere,
+ * because the ranks' grids must be equal. */
 static void blocks_agree(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
 {
-	for (uint32_t r = 0; r < engine->rank_count && !engine->is_one_device; r++) {
-		uint32_t beside = 0;
-		unsigned blocks;
+	engine->resident_blocks = RESIDENT_BLOCKS_MAX;
+	engine->resident_blocks_all = UINT32_MAX;
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		unsigned all = hellos[r]->multiprocessors * BLOCKS_TOGETHER;
+		uint32_t others = 0;
 
 		for (uint32_t s = 0; s < engine->rank_count; s++)
-			beside += is_same_gpu(hellos[r], hellos[s]);
-		blocks = hellos[r]->multiprocessors * BLOCKS_TOGETHER / beside;
-		if (blocks < engine->resident_blocks)
-			engine->resident_blocks = blocks;
+			others += s != r && is_same_gpu(hellos[r], hellos[s]);
+		if (all < engine->resident_blocks_all)
+			engine->resident_blocks_all = all;
+		if (all / (others + 1) < engine->resident_blocks)
+			engine->resident_blocks = all / (others + 1);
 	}
 	if (!engine->resident_blocks)
 		engine->resident_blocks = 1;

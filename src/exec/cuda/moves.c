@@ -255,7 +255,7 @@ enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
 		.depth = 1};
 	enum err e = OK;
 
-	if (!args.kind || rank_count > MOVES_RANKS_MAX)
+	if (!args.kind || !rank_count || rank_count > MOVES_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%s of %u ranks on one GPU; at most %d can share it",
 			coll_name(coll), rank_count, MOVES_RANKS_MAX);
