@@ -6,11 +6,11 @@
 
 enum { BOUNCE_LEAST = 2 << 20, NO_TIMING = 2 };
 
-bool bounce_is_needed(const struct cuda_engine *engine, const void *ptr, bool is_shown)
+bool bounce_is_needed(struct cuda_engine *engine, const void *ptr, bool is_shown)
 {
 	struct cuda_where where;
 
-	if (cuda_where(engine->driver, ptr, &where))
+	if (engine_where(engine, ptr, &where))
 		return false; /* whoever uses it will say what is wrong */
 	return !where.is_device || (is_shown && !where.is_shareable);
 }
@@ -43,8 +43,8 @@ enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream
 	bounce->back_count = 0;
 	if (bytes > bounce->bytes)
 		e = grow(bounce, engine->driver, bytes);
-	if (e || !bytes || !bounce->is_recorded || engine_is_capturing(engine, stream) ||
-		bounce->stream == cuda_stream_number(engine->driver, stream))
+	if (e || !bytes || !bounce->is_recorded || engine->is_capturing ||
+		bounce->stream == engine->stream_number)
 		return e;
 	return cuda_check(engine->driver->stream_wait_event(stream, bounce->event, 0),
 		"wait for an earlier copy");
@@ -98,7 +98,7 @@ enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
 				bounce->backs[i].from, bounce->backs[i].bytes, stream),
 			"copy a result back");
 	bounce->back_count = 0;
-	if (e || engine_is_capturing(engine, stream))
+	if (e || engine->is_capturing)
 		return e;
 	if (!bounce->event)
 		e = cuda_check(
@@ -107,7 +107,7 @@ enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
 		e = cuda_check(
 			driver->event_record(bounce->event, stream), "record an event");
 	bounce->is_recorded = !e;
-	bounce->stream = cuda_stream_number(driver, stream);
+	bounce->stream = engine->stream_number;
 	return e;
 }
 

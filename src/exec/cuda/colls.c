@@ -37,36 +37,42 @@ static enum err kept_reserve(struct cuda_engine *engine, size_t bytes)
 	return e;
 }
 
-static enum err moves_get(
-	struct cuda_engine *engine, enum coll coll, uint32_t root, cu_ptr *address)
+static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t root,
+	const struct kept_moves **found)
 {
 	const struct cuda_driver *driver = engine->driver;
 	struct kept *kept = &engine->kept;
 	struct dev_moves *moves;
 	size_t bytes;
+	cu_ptr address;
 	enum err e;
 
 	for (uint32_t i = 0; i < kept->count; i++)
 		if (kept->list[i].coll == coll && kept->list[i].root == root) {
-			*address = kept->list[i].address;
+			*found = &kept->list[i];
 			return OK;
 		}
 	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
 	if (e)
 		return e;
 	e = kept_reserve(engine, bytes);
-	*address = e ? 0 : kept->pools[kept->pool_count - 1] + kept->used;
+	address = e ? 0 : kept->pools[kept->pool_count - 1] + kept->used;
 	if (!e)
-		e = cuda_check(driver->memcpy_async(*address, (cu_ptr)(uintptr_t)moves,
+		e = cuda_check(driver->memcpy_async(address, (cu_ptr)(uintptr_t)moves,
 				       bytes, engine->side),
 			"copy to the device");
 	if (!e)
 		e = cuda_check(driver->stream_synchronize(engine->side),
 			"wait for a copy to the device");
-	free(moves);
+	if (e || bytes > LIST_MAX) {
+		free(moves);
+		moves = NULL;
+	}
 	if (e)
 		return e;
-	kept->list[kept->count++] = (struct kept_moves){coll, root, *address};
+	*found = &kept->list[kept->count];
+	kept->list[kept->count++] = (struct kept_moves){
+		coll, root, address, moves, bytes};
 	kept->used += (bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
 	return OK;
 }
@@ -84,6 +90,23 @@ static uint64_t call_sign(const struct cuda_call *call)
 	return sign;
 }
 
+/* A short list goes along with the launch, which is quicker than to read it there. */
+static enum err moves_fill(
+	struct cuda_engine *engine, const struct cuda_call *call, struct moves_args *args)
+{
+	const struct kept_moves *kept = NULL;
+	enum err e = moves_get(engine, call->key.coll, call->key.root, &kept);
+
+	if (e)
+		return e;
+	if (kept->here)
+		memcpy(args->list, kept->here, kept->bytes);
+	else
+		args->moves = (const void *)(uintptr_t)kept->address;
+	return OK;
+}
+
+/* All but the list, the posts and the halls, which would be many bytes to clear. */
 static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, struct dev_mail *mine)
 {
@@ -91,32 +114,26 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 	bool is_vector = coll_is_vector(call->key.coll);
 	uint32_t chunks = is_vector ? engine->rank_count : 1;
 	struct fold_rule rule;
-	cu_ptr moves = 0;
-	enum err e = call->kind
-			     ? OK
-			     : moves_get(engine, call->key.coll, call->key.root, &moves);
 
 	fold_rule(&rule, &call->key, call->op, call->scalar, engine->rank_count);
-	*args = (struct moves_args){.moves = (const void *)(uintptr_t)moves,
-		.abort = (void *)(uintptr_t)engine->words_device,
-		.trouble = (void *)(uintptr_t)(engine->words_device + 4),
-		.chunk_bytes = bytes,
-		.total_bytes = bytes,
-		.in_bytes = is_vector ? bytes : UINT64_MAX,
-		.out_bytes = is_vector ? bytes : UINT64_MAX,
-		.scalar_bytes = (uint32_t)dtype_size(call->key.type),
-		.rank = engine->rank,
-		.rank_count = engine->rank_count,
-		.divisor = rule.divisor,
-		.is_scaled = rule.scaled,
-		.is_one_device = engine->is_one_device};
-	if (is_vector && chunks > 1)
+	memset(args, 0, offsetof(struct moves_args, posts));
+	args->abort = (void *)(uintptr_t)engine->words_device;
+	args->trouble = (void *)(uintptr_t)(engine->words_device + 4);
+	args->chunk_bytes = args->total_bytes = bytes;
+	args->in_bytes = args->out_bytes = is_vector ? bytes : UINT64_MAX;
+	args->scalar_bytes = (uint32_t)dtype_size(call->key.type);
+	args->rank = engine->rank;
+	args->rank_count = engine->rank_count;
+	args->divisor = rule.divisor;
+	args->is_scaled = rule.scaled;
+	args->is_one_device = engine->is_one_device;
+	if (chunks > 1)
 		args->chunk_bytes = ((bytes + chunks - 1) / chunks + 127) / 128 * 128;
 	*mine = (struct dev_mail){.in = (uint64_t)(uintptr_t)call->in,
 		.out = (uint64_t)(uintptr_t)call->out,
 		.scalar = rule.scalar.bits,
 		.sign = call_sign(call)};
-	return e;
+	return call->kind ? OK : moves_fill(engine, call, args);
 }
 
 /* Cut fine, so that no multiprocessor is left alone with the end of it. */
@@ -157,10 +174,10 @@ static enum err buffers_show(struct cuda_engine *engine, const struct cuda_call 
 	uint32_t first, uint32_t end, struct dev_post *posts)
 {
 	struct cuda_where in, out;
-	enum err e = call->in ? cuda_where(engine->driver, call->in, &in) : OK;
+	enum err e = call->in ? engine_where(engine, call->in, &in) : OK;
 
 	if (!e && call->out)
-		e = cuda_where(engine->driver, call->out, &out);
+		e = engine_where(engine, call->out, &out);
 	for (uint32_t r = first; r < end && !e; r++) {
 		struct dev_post *post = &posts[r - first];
 
@@ -201,9 +218,7 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *c
 		offsetof(struct dev_mail, scalar)};
 	uint64_t values[] = {mine->in, mine->out, mine->sign, mine->scalar};
 	/* to ask for a stream's number ends its capture */
-	uint64_t number = is_constant
-				  ? 0
-				  : cuda_stream_number(engine->driver, call->stream) + 1;
+	uint64_t number = is_constant ? 0 : engine->stream_number + 1;
 	const struct dev_mail *sent = !is_constant && engine->sent_on == number
 					      ? &engine->sent
 					      : NULL;
@@ -225,11 +240,9 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *c
 
 /* The mail holds one call. On another stream than the last one's, wait until that call
  * is done before it is overwritten. */
-static uint32_t mail_wait(const struct cuda_engine *engine, const struct cuda_call *call,
-	struct cu_memop *op)
+static uint32_t mail_wait(const struct cuda_engine *engine, struct cu_memop *op)
 {
-	if (engine->call < 2 ||
-		engine->sent_on == cuda_stream_number(engine->driver, call->stream) + 1)
+	if (engine->call < 2 || engine->sent_on == engine->stream_number + 1)
 		return 0;
 	*op = memop_wait(
 		mail_at(engine->halls[0], false, 0, offsetof(struct dev_mail, done)),
@@ -242,7 +255,7 @@ static enum err follow(struct cuda_engine *engine, const struct cuda_call *call,
 {
 	cu_ptr hall = engine->halls[0];
 	struct cu_memop ops[8];
-	uint32_t count = mail_wait(engine, call, ops);
+	uint32_t count = mail_wait(engine, ops);
 	enum err e = count ? memops_submit(engine, call->stream, ops, count) : OK;
 
 	if (!e)
@@ -263,7 +276,7 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 {
 	cu_ptr hall = engine->halls[0];
 	struct cu_memop ops[6 + MOVES_RANKS_MAX];
-	uint32_t count = mail_wait(engine, call, ops);
+	uint32_t count = mail_wait(engine, ops);
 	enum err e = OK;
 
 	if (call->scalar_at) {
@@ -347,7 +360,7 @@ static enum err leader_begin(struct cuda_engine *engine, const struct cuda_call 
 		mine->in = args->posts[0].in;
 		mine->out = args->posts[0].out;
 	}
-	if (engine_is_capturing(engine, call->stream))
+	if (engine->is_capturing)
 		return engine->rank ? follow_constant(engine, call, mine)
 				    : lead_constant(engine, call, args, mine);
 	engine->call++;
@@ -356,10 +369,33 @@ static enum err leader_begin(struct cuda_engine *engine, const struct cuda_call 
 
 /* ---- resident ---- */
 
+/* On another stream than the call before: wait until that one is done. As long as no
+ * graph has made calls we know the number of each, and the hall's word tells. */
+static enum err resident_order(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	struct cu_memop op = memop_wait(
+		engine->hall + offsetof(struct dev_hall, call), engine->call);
+
+	if (engine->was_captured || call->kind || engine->order.is_recorded)
+		return order_begin(engine, call->stream);
+	if (!engine->call || engine->sent_on == engine->stream_number + 1)
+		return OK;
+	return memops_submit(engine, call->stream, &op, 1);
+}
+
+/* What the next call needs to know for that. */
+static enum err resident_note(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	engine->sent_on = engine->is_capturing ? 0 : engine->stream_number + 1;
+	if (engine->was_captured || call->kind || engine->order.is_recorded)
+		return order_end(engine, call->stream);
+	return OK;
+}
+
 static enum err resident_begin(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
-	enum err e = order_begin(engine, call->stream);
+	enum err e = resident_order(engine, call);
 
 	/* through slots a rank reaches only its own buffers */
 	if (call->kind) {
@@ -379,26 +415,33 @@ static enum err resident_begin(struct cuda_engine *engine, const struct cuda_cal
 	args->sign = mine->sign;
 	args->scalar_at = call->scalar_at;
 	args->is_resident = 1;
+	if (!e && !call->kind)
+		args->call = engine->was_captured ? 0 : ++engine->call;
 	if (!e)
 		e = launch(engine, call, args, 1, engine->resident_blocks);
-	return e ? e : order_end(engine, call->stream);
+	return e ? e : resident_note(engine, call);
 }
 
 /* ---- threads ---- */
 
-/* Streams of all ranks around one launch, on the caller's. */
-static enum err table_launch(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, const struct table_entry *entries)
+/* The last thread of a round does the work of all, on its own stream. */
+static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct table_answer *answer)
 {
+	const struct table_entry *entries = table_entries(engine->table);
 	const struct cuda_driver *driver = engine->driver;
 	enum err e = OK;
 
+	args->is_posted = 1;
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
-		if (entries[r].stream == call->stream)
-			continue;
-		e = cuda_check(driver->event_record(entries[r].ready, entries[r].stream),
-			"record an event");
-		if (!e)
+		args->posts[r] = entries[r].post;
+		if (entries[r].is_scalar_at)
+			args->scalars_at |= (uint64_t)1 << r;
+		if (entries[r].sign != entries[engine->rank].sign) {
+			answer->culprit = r;
+			return ERR_USAGE;
+		}
+		if (entries[r].stream != call->stream)
 			e = cuda_check(driver->stream_wait_event(
 					       call->stream, entries[r].ready, 0),
 				"wait for another rank's stream");
@@ -408,35 +451,10 @@ static enum err table_launch(struct cuda_engine *engine, const struct cuda_call 
 	if (!e)
 		e = cuda_check(driver->event_record(engine->done, call->stream),
 			"record an event");
-	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
-		if (entries[r].stream != call->stream)
-			e = cuda_check(driver->stream_wait_event(
-					       entries[r].stream, engine->done, 0),
-				"wait for the launch");
 	return e;
 }
 
-/* The last thread of a round does the work of all: alone, because driver calls of several
- * threads are in each other's way. */
-static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, struct table_answer *answer)
-{
-	const struct table_entry *entries = table_entries(engine->table);
-
-	args->is_posted = 1;
-	for (uint32_t r = 0; r < engine->rank_count; r++) {
-		args->posts[r] = entries[r].post;
-		if (entries[r].is_scalar_at)
-			args->scalars_at |= (uint64_t)1 << r;
-		if (entries[r].sign != entries[engine->rank].sign) {
-			answer->culprit = r;
-			return ERR_USAGE;
-		}
-	}
-	return table_launch(engine, call, args, entries);
-}
-
-static void table_begin(struct cuda_engine *engine, const struct cuda_call *call,
+static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
 	struct table_entry entry = {.post = {mine->in, mine->out, mine->scalar},
@@ -444,14 +462,19 @@ static void table_begin(struct cuda_engine *engine, const struct cuda_call *call
 		.sign = mine->sign,
 		.stream = call->stream,
 		.ready = engine->ready};
-	struct table_answer answer = {0};
+	struct table_answer answer = {.stream = call->stream, .done = engine->done};
+	enum err e = cuda_check(engine->driver->event_record(engine->ready, call->stream),
+		"record an event");
 
+	if (e)
+		return e;
 	if (call->scalar_at)
 		entry.post.scalar = (uint64_t)(uintptr_t)call->scalar_at;
 	if (!table_put(engine->table, engine->rank, &entry))
-		return;
+		return OK;
 	answer.error = table_serve(engine, call, args, &answer);
 	table_served(engine->table, &answer);
+	return OK;
 }
 
 /* ---- all ways ---- */
@@ -508,10 +531,9 @@ enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *asked)
 	if (engine->way == CUDA_WAY_LEADER)
 		return leader_begin(engine, &call, &args, &mine);
 	/* other ranks' streams cannot be waited for from within a graph */
-	if (engine->way == CUDA_WAY_RESIDENT || engine_is_capturing(engine, call.stream))
+	if (engine->way == CUDA_WAY_RESIDENT || engine->is_capturing)
 		return resident_begin(engine, &call, &args, &mine);
-	table_begin(engine, &call, &args, &mine);
-	return OK;
+	return table_begin(engine, &call, &args, &mine);
 }
 
 enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)
@@ -519,7 +541,7 @@ enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)
 	struct table_answer answer;
 	enum err e;
 
-	if (engine->way != CUDA_WAY_THREADS || engine_is_capturing(engine, call->stream))
+	if (engine->way != CUDA_WAY_THREADS || engine->is_capturing)
 		return OK;
 	e = table_wait(engine->table, engine->rank, &engine->words->abort, &answer);
 	if (!e && answer.error == ERR_USAGE)
@@ -529,5 +551,9 @@ enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)
 			answer.culprit);
 	if (!e && answer.error)
 		return err_set(answer.error, "the rank that launches for all could not");
+	if (!e && answer.stream != call->stream)
+		e = cuda_check(
+			engine->driver->stream_wait_event(call->stream, answer.done, 0),
+			"wait for the launch");
 	return e;
 }

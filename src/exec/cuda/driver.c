@@ -1,6 +1,7 @@
 #include "exec/cuda/driver.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -108,12 +109,24 @@ static bool symbols_load(void *library, struct cuda_driver *driver)
 	return true;
 }
 
-/* With the lock held. The handle of a good library is kept for ever, so that it stays. */
+static int is_library(struct dl_phdr_info *info, size_t bytes, void *unused)
+{
+	const char *slash = strrchr(info->dlpi_name, '/');
+	const char *name = slash ? slash + 1 : info->dlpi_name;
+
+	(void)bytes;
+	(void)unused;
+	return !strncmp(name, library_name, strlen("libcuda.so"));
+}
+
+/* With the lock held. A dlopen() that finds nothing leaves memory with its thread, so the
+ * list of what is loaded is looked at first. The handle of a good library is kept for
+ * ever, so that it stays. */
 static const struct cuda_driver *driver_find(void)
 {
 	void *library;
 
-	if (is_refused)
+	if (is_refused || !dl_iterate_phdr(is_library, NULL))
 		return NULL;
 	library = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
 	if (!library)

@@ -418,19 +418,39 @@ enum err cuda_memory_free(void *ptr)
 
 /* ---- calls ---- */
 
-bool engine_is_capturing(const struct cuda_engine *engine, cu_stream stream)
+static bool is_capturing(const struct cuda_engine *engine, cu_stream stream)
 {
 	int status = 0;
 
 	return !engine->driver->stream_is_capturing(stream, &status) && status;
 }
 
+enum err engine_where(
+	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
+{
+	struct seen *seen = engine->seen;
+	enum err e;
+
+	while (seen < engine->seen + SEEN_MAX && seen->ptr != ptr)
+		seen++;
+	if (seen < engine->seen + SEEN_MAX &&
+		cuda_where_is_same(engine->driver, ptr, &seen->where)) {
+		*where = seen->where;
+		return OK;
+	}
+	e = cuda_where(engine->driver, ptr, where);
+	if (seen == engine->seen + SEEN_MAX)
+		seen = &engine->seen[engine->seen_next++ % SEEN_MAX];
+	*seen = (struct seen){e ? NULL : ptr, *where};
+	return e;
+}
+
 enum err order_begin(struct cuda_engine *engine, cu_stream stream)
 {
 	struct order *order = &engine->order;
 
-	if (!order->is_recorded || engine_is_capturing(engine, stream) ||
-		order->stream == cuda_stream_number(engine->driver, stream))
+	if (!order->is_recorded || engine->is_capturing ||
+		order->stream == engine->stream_number)
 		return OK;
 	return cuda_check(engine->driver->stream_wait_event(stream, order->event, 0),
 		"wait for the call before");
@@ -441,12 +461,12 @@ enum err order_end(struct cuda_engine *engine, cu_stream stream)
 	struct order *order = &engine->order;
 	enum err e;
 
-	if (engine_is_capturing(engine, stream))
+	if (engine->is_capturing)
 		return OK;
 	e = cuda_check(
 		engine->driver->event_record(order->event, stream), "record an event");
 	order->is_recorded = !e;
-	order->stream = cuda_stream_number(engine->driver, stream);
+	order->stream = engine->stream_number;
 	return e;
 }
 
@@ -455,7 +475,7 @@ enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 	int64_t channels = param_int(PARAM_CUDA_CONNECTIONS);
 
 	if (engine->way != CUDA_WAY_THREADS || engine->rank_count <= channels ||
-		!engine_is_capturing(engine, stream))
+		!is_capturing(engine, stream))
 		return OK;
 	return err_set(ERR_USAGE,
 		"graphs of %u threads that share a GPU need as many of its channels, and "
@@ -478,6 +498,10 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 
 	if (e)
 		return e;
+	engine->is_capturing = is_capturing(engine, call->stream);
+	engine->was_captured |= engine->is_capturing;
+	if (!engine->is_capturing)
+		engine->stream_number = cuda_stream_number(engine->driver, call->stream);
 	cuda_capture_relax(engine->driver, &mode);
 	e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
 	cuda_capture_restore(engine->driver, mode);
@@ -491,7 +515,7 @@ enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *ca
 
 enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	enum err e = call->pairs ? pairs_finish(engine, call) : coll_finish(engine, call);
+	enum err e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
 
 	return e ? e : bounce_end(engine, call->stream);
 }
@@ -604,6 +628,8 @@ void cuda_engine_destroy(struct cuda_engine *engine)
 	table_release(engine->table);
 	device_free(engine);
 	cuda_capture_restore(driver, mode);
+	for (uint32_t i = 0; i < engine->kept.count; i++)
+		free(engine->kept.list[i].here);
 	free(engine->kept.list);
 	free(engine->letters);
 	free(engine->pairs_plan);

@@ -157,7 +157,7 @@ DEVICE bool ranks_meet(
 	if (args.is_resident) {
 		const struct dev_hall *own = args.halls[args.rank];
 
-		meeting->call = word_read(&own->call) + 1;
+		meeting->call = args.call ? args.call : word_read(&own->call) + 1;
 		if (blockIdx.x == 0 && threadIdx.x < args.rank_count)
 			mail_post(args, meeting->call);
 		if (!flags_wait(args, own->come, meeting->call, false))

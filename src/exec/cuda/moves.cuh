@@ -73,13 +73,15 @@ DEVICE void list_load(struct list *list)
 
 DEVICE void list_open(const struct moves_args &args, struct list *list)
 {
-	const char *begin = (const char *)args.moves;
+	const struct dev_moves *head = args.moves ? args.moves
+						  : (const struct dev_moves *)args.list;
+	const char *begin = (const char *)head;
 	uint32_t rank = args.is_resident ? args.rank : blockIdx.y;
 
-	list->moves = (const struct dev_move *)(begin + args.moves->moves_at);
-	list->places = (const struct dev_place *)(begin + args.moves->places_at);
-	list->next = args.moves->first[rank];
-	list->end = args.moves->first[rank + 1];
+	list->moves = (const struct dev_move *)(begin + head->moves_at);
+	list->places = (const struct dev_place *)(begin + head->places_at);
+	list->next = head->first[rank];
+	list->end = head->first[rank + 1];
 	list_load(list);
 }
 

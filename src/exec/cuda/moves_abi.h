@@ -15,7 +15,8 @@ enum {
 	MOVES_THREADS = 512,
 	RESIDENT_BLOCKS_MAX = 256, /* of one rank whose launch waits for others' */
 	BOX_SLOTS = 8,		   /* sends to one peer that can be under way */
-	PAIRS_MAX = 48		   /* sends and receives of one launch */
+	PAIRS_MAX = 48,		   /* sends and receives of one launch */
+	LIST_MAX = 1440 /* bytes of a list of moves that a launch takes along */
 };
 
 /* The first `count` chunks of a space of a rank, from `chunk` on. */
@@ -92,7 +93,7 @@ struct dev_hall {
 
 /* Types and operators as in base/dtype.h. */
 struct moves_args {
-	const struct dev_moves *moves; /* device memory */
+	const struct dev_moves *moves; /* device memory; NULL: `list` is it */
 	const struct dev_mail *mail;   /* device memory: one per rank */
 	const uint32_t *abort;	       /* host memory the device reads: not 0: stop */
 	uint32_t *trouble;    /* host memory: set to 1 + the rank whose sign differs */
@@ -102,10 +103,11 @@ struct moves_args {
 	/* of the longest IN and OUT any rank has; no move goes beyond, which is what
 	 * makes chunks at the end of a vector short or empty */
 	uint64_t in_bytes, out_bytes;
-	uint64_t sign;		   /* resident: of this rank's call */
-	const void *scalar_at;	   /* resident: where this rank's scalar is, or NULL */
-	uint32_t scalar_bytes;	   /* .. and its length */
-	uint32_t call;		   /* fused: what `ready` must be */
+	uint64_t sign;	       /* resident: of this rank's call */
+	const void *scalar_at; /* resident: where this rank's scalar is, or NULL */
+	uint32_t scalar_bytes; /* .. and its length */
+	uint32_t
+		call; /* fused: what `ready` must be; resident: its number, 0: see hall */
 	uint32_t rank, rank_count; /* rank: of a resident launch */
 	uint32_t divisor;	   /* POST divides integers by it; 0: it does nothing */
 	uint32_t is_scaled;	   /* IN is multiplied by its rank's scalar when read */
@@ -118,7 +120,9 @@ struct moves_args {
 	/* posted: every rank's; resident: this rank's, in the addresses of rank r */
 	struct dev_post posts[MOVES_RANKS_MAX];
 	struct dev_hall *halls[MOVES_RANKS_MAX]; /* resident: in our addresses */
+	uint32_t list[LIST_MAX / sizeof(uint32_t)];
 };
+_Static_assert(sizeof(struct moves_args) <= 4096, "it is passed as kernel parameters");
 
 /*
  * Fused: gridDim.y is the rank count, block (x, y) works on rank y's moves.

@@ -14,7 +14,9 @@ static cu_ptr signal_at(cu_ptr hall, uint32_t from)
 
 static enum err check_stream(const struct cuda_engine *engine, cu_stream stream)
 {
-	if (!engine_is_capturing(engine, stream))
+	int status = 0;
+
+	if (engine->driver->stream_is_capturing(stream, &status) || !status)
 		return OK;
 	return err_set(ERR_USAGE,
 		"puts and signals cannot be part of a CUDA graph: call outside the "

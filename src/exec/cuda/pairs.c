@@ -25,7 +25,7 @@ static bool is_self(const struct cuda_engine *engine, const struct cuda_pair *pa
 
 /* Does the pair's memory have to be copied? Who receives only needs to reach it itself.
  */
-static bool is_bounced(const struct cuda_engine *engine, const struct cuda_pair *pair)
+static bool is_bounced(struct cuda_engine *engine, const struct cuda_pair *pair)
 {
 	bool is_shown = pair->is_send && !is_self(engine, pair) &&
 			engine->way != CUDA_WAY_THREADS;
@@ -63,7 +63,7 @@ static enum err pair_fill(struct cuda_engine *engine, const struct cuda_pair *pa
 		.is_send = pair->is_send};
 	if (e || !pair->is_send || !pair->bytes || engine->way == CUDA_WAY_THREADS)
 		return e;
-	e = cuda_where(engine->driver, here, &where);
+	e = engine_where(engine, here, &where);
 	return e ? e : desk_show(engine->desk, pair->peer, &where, here, &to->data);
 }
 
@@ -467,9 +467,9 @@ static enum err threads_move(
 	return e;
 }
 
-static bool is_by_letters(const struct cuda_engine *engine, cu_stream stream)
+static bool is_by_letters(const struct cuda_engine *engine)
 {
-	return engine->way == CUDA_WAY_THREADS && !engine_is_capturing(engine, stream);
+	return engine->way == CUDA_WAY_THREADS && !engine->is_capturing;
 }
 
 /* ---- all ways ---- */
@@ -483,11 +483,11 @@ enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call)
 		return e;
 	if (engine->way == CUDA_WAY_LEADER)
 		e = leader_pairs(engine, &list, call->stream);
-	else if (!is_by_letters(engine, call->stream))
+	else if (!is_by_letters(engine))
 		e = resident_pairs(engine, &list, call->stream);
 	else
 		e = letters_put(engine, &list, call->stream);
-	if (is_by_letters(engine, call->stream)) {
+	if (is_by_letters(engine)) {
 		engine->pairs_plan = list.pairs;
 		engine->pairs_count = list.count;
 	} else {
@@ -501,7 +501,7 @@ enum err pairs_move(struct cuda_engine *engine, const struct cuda_call *call)
 	struct pair_list list = {engine->pairs_plan, engine->pairs_count};
 	enum err e;
 
-	if (!is_by_letters(engine, call->stream))
+	if (!is_by_letters(engine))
 		return OK;
 	e = threads_move(engine, call, &list);
 	free(engine->pairs_plan);
@@ -509,12 +509,11 @@ enum err pairs_move(struct cuda_engine *engine, const struct cuda_call *call)
 	return e;
 }
 
-enum err pairs_finish(struct cuda_engine *engine, const struct cuda_call *call)
+enum err pairs_finish(struct cuda_engine *engine)
 {
 	enum err e = OK;
 
-	for (uint32_t i = 0;
-		i < engine->letter_count && is_by_letters(engine, call->stream); i++) {
+	for (uint32_t i = 0; i < engine->letter_count && is_by_letters(engine); i++) {
 		enum err one = letter_wait(
 			engine->table, &engine->letters[i], &engine->words->abort);
 

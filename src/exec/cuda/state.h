@@ -12,11 +12,20 @@
 #include "exec/cuda/table.h"
 #include "exec/cuda/where.h"
 
-/* One collective's moves, on the device. */
+/* One collective's moves, on the device, and here when they are short. */
 struct kept_moves {
 	enum coll coll;
 	uint32_t root;
 	cu_ptr address;
+	struct dev_moves *here; /* owned; or NULL */
+	size_t bytes;
+};
+
+/* Addresses that calls came with lately, and what they are. */
+enum { SEEN_MAX = 8 };
+struct seen {
+	const void *ptr;
+	struct cuda_where where;
 };
 
 /* Lists of moves, and the memory they are in: the newest pool has room. */
@@ -68,12 +77,18 @@ struct cuda_engine {
 	struct words *words; /* owned, pinned */
 	cu_ptr words_device;
 	struct kept kept;
-	cu_stream side;	      /* of our own: what waits for nobody's kernels */
-	cu_stream watcher;    /* of the desk's thread */
+	cu_stream side;	   /* of our own: what waits for nobody's kernels */
+	cu_stream watcher; /* of the desk's thread */
+	/* of the call under way */
+	bool is_capturing;
+	uint64_t stream_number; /* unless it is captured: asking would end that */
 	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
 	uint64_t sent_on;
 	uint32_t call;
+	bool was_captured; /* a graph counts calls that we do not know of */
 	struct order order;
+	struct seen seen[SEEN_MAX];
+	uint32_t seen_next;
 	struct bounce bounce;
 	struct staged staged;
 	uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX]; /* signals */
@@ -81,7 +96,9 @@ struct cuda_engine {
 
 /* ---- engine.c ---- */
 
-bool engine_is_capturing(const struct cuda_engine *engine, cu_stream stream);
+/* What an address is; one that was asked for lately is only looked at again. */
+enum err engine_where(
+	struct cuda_engine *engine, const void *ptr, struct cuda_where *where);
 
 /* The rank's hall in this process's addresses. */
 enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
@@ -116,6 +133,6 @@ enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call);
 
 enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call);
 enum err pairs_move(struct cuda_engine *engine, const struct cuda_call *call);
-enum err pairs_finish(struct cuda_engine *engine, const struct cuda_call *call);
+enum err pairs_finish(struct cuda_engine *engine);
 
 #endif

@@ -22,7 +22,7 @@ struct table_entry {
 	bool is_scalar_at; /* the post's scalar is where it will be */
 	uint64_t sign;
 	cu_stream stream;
-	cu_event ready; /* for what is before the call on that stream */
+	cu_event ready; /* recorded: what is before the call on that stream */
 };
 
 enum err table_create(uint32_t rank_count, struct table **table);
@@ -35,10 +35,12 @@ void table_release(struct table *table);
 bool table_put(struct table *table, uint32_t rank, const struct table_entry *entry);
 const struct table_entry *table_entries(const struct table *table);
 
-/* What came of it. */
+/* What came of it; `done` is recorded after the launch. */
 struct table_answer {
 	enum err error;
 	uint32_t culprit; /* of ERR_USAGE: the rank whose call differs */
+	cu_stream stream; /* where it was launched */
+	cu_event done;
 };
 void table_served(struct table *table, const struct table_answer *answer);
 

@@ -8,51 +8,59 @@ static bool is_stranger(cu_result result)
 	       result == CU_INVALID_CONTEXT;
 }
 
-static void block_find(
-	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where)
-{
-	static const int attributes[] = {
-		CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START, CU_POINTER_MAPPING_SIZE};
-	enum { COUNT = sizeof(attributes) / sizeof(*attributes) };
-	uint64_t id = 0;
-	size_t bytes = 0;
-	cu_ptr block = 0;
-	void *values[COUNT] = {&id, &block, &bytes};
+/* An old driver does not know blocks, and then refuses the whole question. */
+enum { PLAIN = 8, WITH_BLOCK = 11 };
+static const int attributes[WITH_BLOCK] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_IS_MANAGED,
+	CU_POINTER_DEVICE_ORDINAL, CU_POINTER_CONTEXT, CU_POINTER_BUFFER_ID,
+	CU_POINTER_RANGE_START, CU_POINTER_RANGE_SIZE, CU_POINTER_IS_IPC_CAPABLE,
+	CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START, CU_POINTER_MAPPING_SIZE};
 
+/* Without a block that makes sense, the allocation stands for it. */
+static void block_check(struct cuda_where *where)
+{
+	uint64_t before = where->base - where->block;
+
+	if (where->block_id && where->base >= where->block &&
+		before <= where->block_bytes &&
+		where->bytes <= where->block_bytes - before)
+		return;
 	where->block_id = where->buffer_id;
 	where->block = where->base;
 	where->block_bytes = where->bytes;
-	if (driver->pointer_attributes(
-		    COUNT, attributes, values, (cu_ptr)(uintptr_t)ptr) ||
-		!id || !bytes || where->base < block || where->base - block > bytes ||
-		where->bytes > bytes - (where->base - block))
-		return;
-	where->block_id = id;
-	where->block = block;
-	where->block_bytes = bytes;
 }
 
 enum err cuda_where(
 	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where)
 {
-	static const int attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_IS_MANAGED,
-		CU_POINTER_DEVICE_ORDINAL, CU_POINTER_CONTEXT, CU_POINTER_BUFFER_ID,
-		CU_POINTER_RANGE_START, CU_POINTER_RANGE_SIZE, CU_POINTER_IS_IPC_CAPABLE};
-	enum { COUNT = sizeof(attributes) / sizeof(*attributes) };
 	/* Booleans may be one byte or four: zeroed words hold either. */
 	unsigned type = 0, is_managed = 0, is_shareable = 0;
 	struct cuda_where answer = {0};
-	void *values[COUNT] = {&type, &is_managed, &answer.device, &answer.context,
-		&answer.buffer_id, &answer.base, &answer.bytes, &is_shareable};
+	void *values[WITH_BLOCK] = {&type, &is_managed, &answer.device, &answer.context,
+		&answer.buffer_id, &answer.base, &answer.bytes, &is_shareable,
+		&answer.block_id, &answer.block, &answer.block_bytes};
 	cu_result result = driver->pointer_attributes(
-		COUNT, attributes, values, (cu_ptr)(uintptr_t)ptr);
+		WITH_BLOCK, attributes, values, (cu_ptr)(uintptr_t)ptr);
 
+	if (result == CU_INVALID_VALUE)
+		result = driver->pointer_attributes(
+			PLAIN, attributes, values, (cu_ptr)(uintptr_t)ptr);
 	if (result && !is_stranger(result))
 		return cuda_check(result, "asking what a buffer's address is");
 	answer.is_device = !result && (type == CU_MEMORY_DEVICE || is_managed);
 	answer.is_shareable = is_shareable != 0;
+	block_check(&answer);
 	*where = answer.is_device ? answer : (struct cuda_where){0};
-	if (answer.is_device)
-		block_find(driver, ptr, where);
 	return OK;
+}
+
+bool cuda_where_is_same(
+	const struct cuda_driver *driver, const void *ptr, const struct cuda_where *where)
+{
+	static const int wanted[] = {CU_POINTER_BUFFER_ID};
+	uint64_t id = 0;
+	void *values[] = {&id};
+
+	return where->is_device &&
+	       !driver->pointer_attributes(1, wanted, values, (cu_ptr)(uintptr_t)ptr) &&
+	       id == where->buffer_id;
 }

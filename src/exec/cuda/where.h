@@ -33,4 +33,8 @@ struct cuda_where {
 enum err cuda_where(
 	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where);
 
+/* Is `where` still what the address is? Quicker than to ask again. */
+bool cuda_where_is_same(const struct cuda_driver *driver, const void *ptr,
+	const struct cuda_where *where);
+
 #endif
