@@ -380,11 +380,20 @@ DEVICE bool step_run(const struct steps_args &args, const struct block &block,
 
 /* ---- the call ---- */
 
-/* Every rank has ended the call before this, so that all slots of this channel are free.
- * The last threads look, the first ones are busy decoding. False: told to stop. */
+/* Does this launch all ranks' work? */
+DEVICE bool is_for_all(const struct steps_args &args)
+{
+	return args.rank_count == args.head.rank_count;
+}
+
+/* Every rank has ended the call before this, so that all slots of this channel are free;
+ * where launches are for all ranks it was ended with the launch. The last threads look,
+ * the first ones are busy decoding. False: told to stop. */
 DEVICE bool ranks_wait(const struct steps_args &args, const struct block &block,
 	const struct steps_shared &shared)
 {
+	if (is_for_all(args))
+		return true;
 	for (uint32_t i = blockDim.x - 1 - threadIdx.x;
 		i < args.head.rank_count * STEPS_LANES; i += blockDim.x)
 		if (!position_wait(args,
@@ -462,17 +471,22 @@ DEVICE bool tiles_run(const struct steps_args &args, const struct block &block,
 }
 
 /* The call is over for this lane. A lane that this call has not is over too: all words of
- * a channel stay alike between calls. */
+ * a channel stay alike between calls. Where a launch is for all ranks the next one sees
+ * it anyway; where data has flags see step_tell(). */
+template <class Kind>
 DEVICE void position_end(const struct steps_args &args, const struct block &block,
 	const struct steps_shared &shared)
 {
 	uint32_t lane = block.lane + threadIdx.x;
+	uint64_t *word = &word_of(shared, block.rank, block.channel, lane)->position;
 
 	__syncthreads();
-	if (lane < (args.head.lane_count == 1 ? STEPS_LANES : block.lane + 1))
-		position_release(
-			&word_of(shared, block.rank, block.channel, lane)->position,
-			block.base + args.span, args.is_one_device);
+	if (lane >= (args.head.lane_count == 1 ? STEPS_LANES : block.lane + 1))
+		return;
+	if (Kind::HAS_FLAGS || is_for_all(args))
+		word_write(word, block.base + args.span);
+	else
+		position_release(word, block.base + args.span, args.is_one_device);
 }
 
 /* What a block must know before it can find anything. */
@@ -510,7 +524,7 @@ template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 		__syncthreads();
 	}
 	if (tiles_run<Kind>(args, block, &shared))
-		position_end(args, block, shared);
+		position_end<Kind>(args, block, shared);
 }
 
 #endif
