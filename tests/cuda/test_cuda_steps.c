@@ -3,6 +3,7 @@
  *
  *   test_cuda_steps           all tests
  *   test_cuda_steps --few     some of them, for tools that watch every access
+ *   test_cuda_steps --one     one call with each codec, for still slower ones
  *   test_cuda_steps --bench   times of a ring instead (steps_bench.c)
  */
 #include <unistd.h>
@@ -427,6 +428,18 @@ static void test_abort(struct world *world)
 	world_set(world, 0, 0);
 }
 
+static int one_of_each(void)
+{
+	static struct world world;
+
+	for (int codec = 0; codec < STEPS_CODECS; codec++) {
+		world_begin(&world, 2, (enum steps_codec)codec, false, STAGE);
+		test_rounding(&world);
+		world_end(&world);
+	}
+	return 0;
+}
+
 static void test_world(uint32_t n, enum steps_codec codec, bool is_host)
 {
 	static struct world world;
@@ -458,6 +471,8 @@ int main(int argc, char **argv)
 		return steps_bench();
 	is_few = argc > 1 && !strcmp(argv[1], "--few");
 	buffers_make();
+	if (argc > 1 && !strcmp(argv[1], "--one"))
+		return one_of_each();
 	for (uint32_t i = 0; i < (is_few ? 1 : 4); i++)
 		for (int codec = 0; codec < STEPS_CODECS; codec++) {
 			test_world(ranks[i], (enum steps_codec)codec, false);

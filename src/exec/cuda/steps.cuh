@@ -41,11 +41,10 @@ struct alignas(16) ready_step {
 struct page {
 	struct ready_step steps[STEPS_PAGE];
 	uint64_t places[2][STEPS_PAGE_PLACES]; /* addresses */
-	uint64_t flags[2][STEPS_PAGE_PLACES];  /* of slots */
+	uint64_t flags[2][STEPS_PAGE_PLACES];  /* of slots; 0: it is none */
 	uint64_t words[STEPS_PAGE_WAITS];      /* addresses */
 	uint64_t wants[2][STEPS_PAGE_WAITS];
 	uint8_t scaled_by[STEPS_PAGE_PLACES];
-	uint8_t spaces[STEPS_PAGE_PLACES];
 };
 
 struct steps_shared {
@@ -59,7 +58,7 @@ struct work {
 	const struct steps_args *args;
 	const struct steps_shared *shared;
 	const uint64_t *places, *flags;
-	const uint8_t *spaces, *scaled_by;
+	const uint8_t *scaled_by;
 	uint64_t bytes;
 };
 
@@ -71,6 +70,7 @@ DEVICE struct run work_run(const struct work &work, const struct ready_step &ste
 	run.places = work.places;
 	run.scaled_by = work.scaled_by;
 	run.scalars = work.shared->ranks.scalar;
+	run.is_scaled = work.args->is_scaled;
 	run.input_count = step.places >> 8 & 0xff;
 	run.output_count = step.places & 0xff;
 	run.divisor = step.op_tell >> 8 & OP_POST ? work.args->divisor : 0;
@@ -224,9 +224,10 @@ DEVICE void place_decode(const struct steps_args &args, const struct block &bloc
 	uint32_t tile = at.x, i = at.y;
 
 	to->places[tile & 1][i] = place_address(args, block, place, *shared, tile);
-	to->flags[tile & 1][i] = block.base + (uint64_t)tile * place.length +
-				 place.position;
-	to->spaces[i] = place.space;
+	to->flags[tile & 1][i] = place.space != STEPS_SPACE_STAGE
+					 ? 0
+					 : block.base + (uint64_t)tile * place.length +
+						   place.position;
 	to->scaled_by[i] = args.is_scaled && place.space == SPACE_IN
 				   ? (uint8_t)block.index
 				   : (uint8_t)NOT_SCALED;
@@ -361,7 +362,6 @@ DEVICE bool step_run(const struct steps_args &args, const struct block &block,
 	work.shared = &shared;
 	work.places = page.places[tile & 1] + first;
 	work.flags = page.flags[tile & 1] + first;
-	work.spaces = page.spaces + first;
 	work.scaled_by = page.scaled_by + first;
 	work.bytes = step.left > done ? step.left - done : 0;
 	work.bytes = work.bytes < args.tile_bytes ? work.bytes : args.tile_bytes;
