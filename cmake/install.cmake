@@ -3,6 +3,8 @@ get_target_property(WEFT_NCCL_VERSION nccl VERSION)
 
 install(TARGETS nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/nccl.h include/nccl_device.h include/weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/nccl_device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN *.h)
 
 # Every program the tools folder builds into bin/.
 function(weft_programs folder out)

@@ -1,10 +1,12 @@
 /*
- * nccl_device.h - the host side of NCCL's device API.
+ * nccl_device.h - NCCL's device API: kernels that communicate by themselves.
  *
- * Kernels that communicate by themselves need a GPU; on host memory there is nothing to
- * hand to them. The functions exist so that programs which merely link them load: those
- * that would make device state fail with ncclInvalidUsage, those that ask about ranks or
- * properties answer truly. Include this header only where nccl.h is not enough.
+ * Programs with such kernels compile, link and load. The library makes no state for
+ * kernels yet: functions that would fail with ncclInvalidUsage, those that ask about
+ * ranks or properties answer truly. So no kernel is ever handed a ncclDevComm, and what
+ * follows here is the shape that one would have. Under nvcc the device side comes along:
+ * nccl_device/coop.h, lsa.h and gin.h. Include this header only where nccl.h is not
+ * enough.
  */
 #ifndef NCCL_DEVICE_H_
 #define NCCL_DEVICE_H_
@@ -27,17 +29,82 @@ typedef struct ncclTeam {
 	int stride;
 } ncclTeam_t;
 
-/* Filled by NCCL for its kernels; never filled here. */
-typedef struct ncclDevComm ncclDevComm_t;
-typedef struct ncclDevCommRequirements ncclDevCommRequirements_t;
-typedef struct ncclDevResourceRequirements ncclDevResourceRequirements_t;
-typedef struct ncclLsaBarrierHandle ncclLsaBarrierHandle_t;
-typedef struct ncclGinBarrierHandle ncclGinBarrierHandle_t;
-typedef struct ncclLLA2AHandle ncclLLA2AHandle_t;
+/* Device memory that the library keeps for a kernel: a multiple of 128 bytes into the
+ * resource window. */
+typedef uint32_t ncclDevResourceHandle;
+typedef ncclDevResourceHandle ncclDevResourceHandle_t;
 
+/* Numbers of signals and counters of the network interface that kernels drive. */
+typedef uint32_t ncclGinSignal_t;
+typedef uint32_t ncclGinCounter_t;
+
+/* The address under which one store reaches all ranks of a team; NULL: there is none. */
 typedef struct ncclMultimemHandle {
 	void *mcBasePtr;
 } ncclMultimemHandle_t;
+
+/* Barriers among ranks that load and store each other's memory, and among others. */
+typedef struct ncclLsaBarrierHandle {
+	ncclDevResourceHandle_t bufHandle;
+	int nBarriers;
+} ncclLsaBarrierHandle_t;
+typedef struct ncclGinBarrierHandle {
+	ncclGinSignal_t signal0;
+} ncclGinBarrierHandle_t;
+typedef struct ncclLLA2AHandle ncclLLA2AHandle_t;
+
+/* What a program wants besides, as lists: memory and signals, and multicast teams. */
+typedef struct ncclDevResourceRequirements ncclDevResourceRequirements_t;
+struct ncclDevResourceRequirements {
+	ncclDevResourceRequirements_t *next;
+	size_t bufferSize;
+	size_t bufferAlign;
+	ncclDevResourceHandle_t *outBufferHandle;
+	int ginSignalCount;
+	int ginCounterCount;
+	ncclGinSignal_t *outGinSignalStart;
+	ncclGinCounter_t *outGinCounterStart;
+};
+typedef struct ncclTeamRequirements ncclTeamRequirements_t;
+struct ncclTeamRequirements {
+	ncclTeamRequirements_t *next;
+	ncclTeam_t team;
+	bool multimem;
+	ncclMultimemHandle_t *outMultimemHandle;
+};
+
+/* What a program's kernels will use. All zero, or the macro, asks for nothing. */
+typedef struct ncclDevCommRequirements {
+	ncclDevResourceRequirements_t *resourceRequirementsList;
+	ncclTeamRequirements_t *teamRequirementsList;
+	bool lsaMultimem;
+	int barrierCount;
+	int lsaBarrierCount;
+	int railGinBarrierCount;
+	int lsaLLA2ABlockCount;
+	int lsaLLA2ASlotCount;
+	bool ginForceEnable;
+	int ginContextCount;
+	int ginSignalCount;
+	int ginCounterCount;
+} ncclDevCommRequirements_t;
+
+#define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                           \
+	{                                                                                \
+		NULL, NULL, false, 0, 0, 0, 0, 0, false, 0, 0, 0                         \
+	}
+
+/* A communicator as a kernel sees it, passed by value. */
+typedef struct ncclDevComm {
+	int rank;
+	int nRanks;
+	int lsaRank;
+	int lsaSize;
+	ncclWindow_t resourceWindow;
+	ncclMultimemHandle_t lsaMultimem;
+	ncclLsaBarrierHandle_t lsaBarrier;
+	ncclGinBarrierHandle_t railGinBarrier;
+} ncclDevComm_t;
 
 typedef enum {
 	NCCL_GIN_TYPE_NONE = 0,
@@ -138,6 +205,10 @@ int pncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef __CUDACC__
+#include "nccl_device/gin.h"
 #endif
 
 #endif

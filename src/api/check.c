@@ -179,6 +179,23 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 	return OK;
 }
 
+/* A host stream stays one, also where there is a GPU. */
+static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+{
+	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+
+	if (e || !*on_gpu || (uintptr_t)args->stream <= 2 ||
+		!stream_is_valid((const struct stream *)args->stream))
+		return e;
+	*on_gpu = false;
+	return comm_is_device(args->in) || comm_is_device(args->out)
+		       ? err_set(ERR_USAGE,
+				 "%s: device memory on a stream of weftStreamCreate: use "
+				 "a CUDA stream",
+				 args->function)
+		       : OK;
+}
+
 enum err check_call(const struct call_args *args, struct comm_call *call)
 {
 	enum err e = check_comm(args->comm, args->function);
@@ -202,7 +219,7 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
 	if (e)
 		return e;
-	e = comm_on_gpu(args->comm, args->in, args->out, &call->on_gpu);
+	e = check_gpu(args, &call->on_gpu);
 	if (!e && call->on_gpu)
 		call->gpu_stream = (void *)args->stream;
 	else if (!e)

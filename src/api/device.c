@@ -9,7 +9,9 @@
 static ncclResult_t no_kernels(const char *function)
 {
 	return result_of(err_set(ERR_USAGE,
-		"%s: the device API needs a GPU, and this is host memory", function));
+		"%s: kernels that communicate by themselves are not supported, on a GPU "
+		"either; call the collectives from the host",
+		function));
 }
 
 /* Members the caller's release does not have yet are not written. */

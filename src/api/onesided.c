@@ -47,6 +47,18 @@ static enum err check_put(const struct comm_call *call, unsigned flags)
 			   call->count * dtype_size(call->type));
 }
 
+/* On a GPU or in host memory: the communicator decides. */
+static enum err check_where(
+	cudaStream_t stream, const char *function, struct comm_call *call)
+{
+	enum err e = comm_on_gpu(call->comm, NULL, NULL, &call->on_gpu);
+
+	if (e || !call->on_gpu)
+		return e ? e : check_stream(stream, function, &call->stream);
+	call->gpu_stream = (void *)stream;
+	return OK;
+}
+
 ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype,
 	int peer, ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
 	unsigned int flags, ncclComm_t comm, cudaStream_t stream)
@@ -64,7 +76,7 @@ ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t 
 	if (!e)
 		e = check_put(&call, flags);
 	if (!e)
-		e = check_stream(stream, "PutSignal", &call.stream);
+		e = check_where(stream, "PutSignal", &call);
 	return result_of(e ? group_note(e) : group_call(&call));
 }
 WEAK_TWIN(ncclPutSignal);
@@ -79,7 +91,7 @@ ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
 	if (!e)
 		e = check_flags("Signal", flags);
 	if (!e)
-		e = check_stream(stream, "Signal", &call.stream);
+		e = check_where(stream, "Signal", &call);
 	return result_of(e ? group_note(e) : group_call(&call));
 }
 WEAK_TWIN(ncclSignal);
@@ -113,7 +125,7 @@ ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs,
 	enum err e = check_wait(call.comm, nDesc, signalDescs);
 
 	if (!e)
-		e = check_stream(stream, "WaitSignal", &call.stream);
+		e = check_where(stream, "WaitSignal", &call);
 	if (e)
 		return result_of(group_note(e));
 	pncclGroupStart();

@@ -136,6 +136,8 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_MPS_PIPE_DIRECTORY] = {"CUDA_MPS_PIPE_DIRECTORY", PARAM_TEXT,
 		.text_fallback = "/tmp/nvidia-mps", .meaning =
 		"folder of NVIDIA's MPS daemon; CUDA reads it, we look whether a daemon is there"},
+	[PARAM_CUDA_CONNECTIONS] = {"CUDA_DEVICE_MAX_CONNECTIONS", PARAM_INT, 8, 1, 32, .meaning =
+		"channels CUDA has to a GPU; it reads this itself, we look whether a graph's ranks fit"},
 	[PARAM_GRAPH_FILE] = {"NCCL_GRAPH_FILE", PARAM_TEXT, .meaning =
 		"file of graphs to use instead of searching; one that does not fit is an error"},
 	[PARAM_GRAPH_DUMP_FILE] = {"NCCL_GRAPH_DUMP_FILE", PARAM_TEXT, .meaning =

@@ -363,7 +363,7 @@ enum err comm_async_get(struct comm *comm)
 	enum err e = atomic_load(&comm->ready) ? gpu_check(comm) : OK;
 
 	if (e)
-		comm_async_set(comm, e);
+		comm_trouble(comm, e);
 	return (enum err)atomic_load(&comm->async);
 }
 
@@ -418,6 +418,12 @@ void comm_fail(struct comm *comm, enum err code)
 	comm_async_set(comm, code);
 	tell_peers(comm, code, false);
 	comm_take_back(comm);
+}
+
+void comm_trouble(struct comm *comm, enum err code)
+{
+	comm_async_set(comm, code);
+	tell_peers(comm, code, false);
 }
 
 uint64_t comm_busy_add(struct comm *comm)

@@ -126,12 +126,14 @@ struct comm_call {
 	size_t offset;
 	uint32_t signals;      /* CALL_WAIT: how many to wait for */
 	struct stream *stream; /* NULL: done when comm_submit() returns */
-	bool on_gpu;	       /* the buffers are device memory: enqueue on gpu_stream */
+	bool on_gpu;	       /* enqueue on gpu_stream, whatever memory it is */
 	void *gpu_stream;      /* a CUDA stream */
 };
 
-/* Is the memory of a call on the device? ERR_USAGE when it is and the comm cannot. */
+/* Do this communicator's calls go through the GPU? ERR_USAGE when they do not and the
+ * memory is the device's. */
 enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu);
+bool comm_is_device(const void *ptr);
 
 /* Run one group's calls (copied): of one comm in order, of several comms side by side,
  * sends and receives side by side. On streams and non-blocking comms it only enqueues. */

@@ -5,10 +5,38 @@
 
 #include "base/log.h"
 #include "comm/state.h"
+#include "exec/cuda/steps.h"
+#include "exec/host/peers.h"
+#include "tune/limits.h"
+
+/* The engine's thread asks whether everybody is well. A rank that left has made all its
+ * calls. */
+static enum err watch_look(void *arg)
+{
+	struct comm *comm = arg;
+
+	for (uint32_t r = 0; r < comm->rank_count; r++)
+		if (r != comm->rank &&
+			atomic_load(&board_status(comm->board, r)->state) == RANK_LIVE &&
+			host_peer_is_dead(comm->engine, r)) {
+			comm->engine->culprit = r;
+			return err_set(ERR_REMOTE, "rank %u (process %u) died", r,
+				board_status(comm->board, r)->pid);
+		}
+	return host_failed_check(comm->engine);
+}
+
+static void watch_tell(void *arg, enum err code)
+{
+	comm_trouble(arg, code);
+}
 
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 {
-	enum err e = cuda_engine_prepare(comm->rank, comm->rank_count, hello, &comm->gpu);
+	const struct cuda_engine_args args = {.rank = comm->rank,
+		.rank_count = comm->rank_count,
+		.watch = {.look = watch_look, .tell = watch_tell, .arg = comm}};
+	enum err e = cuda_engine_prepare(&args, hello, &comm->gpu);
 
 	comm->has_cuda = cuda_driver() != NULL;
 	if (e)
@@ -52,6 +80,53 @@ static void give_up(struct comm *comm, const char *reason)
 	comm->gpu = NULL;
 }
 
+/* Does anybody want slots, or need them? Then everybody makes some. */
+static enum err slots_agree(struct comm *comm)
+{
+	const int32_t mine[2] = {comm->limits != NULL, cuda_engine_is_apart(comm->gpu)};
+	int32_t most[2] = {0, 0};
+	struct host_spec spec = {
+		.key = {.coll = COLL_ALL_REDUCE, .type = DTYPE_INT32, .count = 2},
+		.op = REDOP_MAX,
+		.in = mine,
+		.out = most};
+	enum err e = host_run_one(comm->engine, &spec);
+
+	comm->gpu_apart = most[1];
+	comm->gpu_staged = most[0] || most[1];
+	return e;
+}
+
+static enum err slots_connect(struct comm *comm)
+{
+	struct cuda_offer mine, *offers = NULL;
+	struct host_spec spec = {.key = {.coll = COLL_ALL_GATHER,
+					 .type = DTYPE_UINT8,
+					 .count = sizeof(mine)},
+		.in = &mine};
+	bool works = true;
+	enum err e = slots_agree(comm), own = OK;
+
+	if (e || !comm->gpu_staged)
+		return e;
+	offers = calloc(comm->rank_count, sizeof(*offers));
+	if (!offers)
+		return err_set(ERR_SYSTEM, "no memory for %u ranks", comm->rank_count);
+	spec.out = offers;
+	own = cuda_engine_offer(comm->gpu, comm->gpu_apart, &mine);
+	e = host_run_one(comm->engine, &spec);
+	if (!e && !own)
+		own = cuda_engine_accept(comm->gpu, offers);
+	free(offers);
+	works = !own;
+	if (!e)
+		e = vote(comm, &works);
+	if (!e && !works)
+		e = own ? own
+			: err_set(ERR_REMOTE, "another rank has no memory for slots");
+	return e;
+}
+
 enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 {
 	bool any = false, works;
@@ -67,21 +142,22 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	e = vote(comm, &works);
 	if (e)
 		return e;
-	if (!works)
+	if (!works) {
 		give_up(comm, "another rank cannot");
-	else
-		log_info(LOG_INIT, "%u ranks share a GPU, %s", comm->rank_count,
-			cuda_engine_way(comm->gpu));
-	return OK;
+		return OK;
+	}
+	e = slots_connect(comm);
+	if (e)
+		return e;
+	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
+		cuda_engine_way(comm->gpu));
+	return cuda_engine_start(comm->gpu);
 }
 
 enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *takes)
 {
-	*takes = false;
-	if (!comm->has_cuda)
-		return OK;
-	*takes = cuda_memory_is(in) || cuda_memory_is(out);
-	if (!*takes || comm->gpu)
+	*takes = comm->gpu != NULL;
+	if (*takes || !comm->has_cuda || (!cuda_memory_is(in) && !cuda_memory_is(out)))
 		return OK;
 	return err_set(ERR_USAGE, "device memory cannot be used here: %s",
 		comm->gpu_reason[0] ? comm->gpu_reason
@@ -89,95 +165,327 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 				      "communicator was made");
 }
 
-/* What is wrong with the call itself leaves the communicator as it is. */
-static enum err call_check(const struct comm_call *call)
+/* ---- calls ---- */
+
+/* What the engine does at a time for one communicator: a collective, or all sends and
+ * receives of a group. */
+struct gpu_work {
+	struct comm *comm;
+	struct cuda_call call;
+	struct cuda_pair *pairs; /* owned */
+	char stage;		 /* 1 begun, 2 finished */
+};
+
+struct gpu_works {
+	struct gpu_work *list; /* owned */
+	uint32_t count;
+};
+
+/* May this protocol be used? For collectives the model does not know, any. */
+static bool is_allowed(const struct comm *comm, enum coll coll, enum proto proto)
 {
-	if (call->kind != CALL_COLL)
-		return err_set(ERR_USAGE,
-			"send, recv and one-sided calls on device memory are not in this "
-			"version: use a collective, or host memory");
-	if (call->op.scalar_pointer)
-		return err_set(ERR_USAGE,
-			"a scalar in device memory is not read by this version: create "
-			"the operator with ncclScalarHostImmediate");
-	return cuda_engine_takes(call->comm->gpu, (cu_stream)call->gpu_stream);
+	enum model_func func;
+
+	return !comm->limits || !limits_func(coll, &func) ||
+	       limits_rules(comm->limits)->proto[func][proto];
 }
 
-static struct cuda_call call_of(const struct comm_call *call)
+/* The codec for a call of that size among those that are allowed. */
+static enum steps_codec codec_choose(
+	const struct comm *comm, enum coll coll, size_t bytes)
 {
-	return (struct cuda_call){
+	enum { SMALL = 64 << 10, MIDDLE = 4 << 20 };
+	static const enum proto protos[STEPS_CODECS] = {[STEPS_SIMPLE] = PROTO_SIMPLE,
+		[STEPS_LL] = PROTO_LL,
+		[STEPS_LL128] = PROTO_LL128};
+	static const enum steps_codec orders[3][STEPS_CODECS] = {
+		{STEPS_LL, STEPS_LL128, STEPS_SIMPLE},
+		{STEPS_LL128, STEPS_SIMPLE, STEPS_LL},
+		{STEPS_SIMPLE, STEPS_LL128, STEPS_LL}};
+	const enum steps_codec *order = orders[bytes <= SMALL	 ? 0
+					       : bytes <= MIDDLE ? 1
+								 : 2];
+
+	for (uint32_t i = 0; i < STEPS_CODECS; i++)
+		/* lines of 128 bytes do not arrive whole in host memory */
+		if (is_allowed(comm, coll, protos[order[i]]) &&
+			(order[i] != STEPS_LL128 || !comm->gpu_apart))
+			return order[i];
+	return STEPS_SIMPLE;
+}
+
+/* Directly, unless the user wants an algorithm or a protocol, or memory is out of reach.
+ */
+static enum err coll_choose(const struct comm_call *call, struct cuda_call *to)
+{
+	struct comm *comm = call->comm;
+	size_t bytes = call->count * dtype_size(call->type);
+	const struct limits_call limited = {.coll = call->coll,
+		.type = call->type,
+		.rank_count = comm->rank_count,
+		.bytes = bytes};
+	const char *name = NULL;
+	enum err e;
+
+	if (!comm->gpu_staged || comm->rank_count == 1)
+		return OK;
+	e = limits_schedule(comm->limits, &limited, &name);
+	if (e)
+		return e;
+	if (!name && !comm->gpu_apart && is_allowed(comm, call->coll, PROTO_SIMPLE))
+		return OK;
+	to->kind = catalog_find(call->coll, name ? name : "ring");
+	if (!to->kind)
+		to->kind = catalog_find(call->coll, "direct");
+	to->codec = codec_choose(comm, call->coll, bytes);
+	return OK;
+}
+
+static enum err coll_fill(const struct comm_call *call, struct gpu_work *work)
+{
+	work->comm = call->comm;
+	work->call = (struct cuda_call){
 		.key = {.coll = call->coll,
 			.type = call->type,
 			.root = coll_has_root(call->coll) ? call->root : 0,
 			.count = call->count},
 		.op = coll_reduces(call->coll) ? call->op.op : REDOP_SUM,
 		.scalar = {.bits = call->op.scalar_bits},
+		.scalar_at = coll_reduces(call->coll) ? call->op.scalar_pointer : NULL,
 		.in = call->in,
 		.out = call->out,
 		.stream = (cu_stream)call->gpu_stream};
+	return coll_choose(call, &work->call);
 }
 
-static enum err settle(const struct comm_call *call, enum err e)
+static struct cuda_pair pair_of(const struct comm_call *call)
 {
-	if (e)
-		comm_fail(call->comm, e);
-	return e;
+	bool is_send = call->kind == CALL_SEND;
+
+	return (struct cuda_pair){.is_send = is_send,
+		.peer = call->root,
+		.data = is_send ? (void *)(uintptr_t)call->in : call->out,
+		.bytes = call->count * dtype_size(call->type)};
 }
 
-/* Is an earlier call of the same communicator still to be begun or finished? */
-static bool is_behind(const struct comm_call *calls, const char *stages, uint32_t at)
+static bool is_pair(const struct comm_call *call)
+{
+	return call->kind == CALL_SEND || call->kind == CALL_RECV;
+}
+
+/* All sends and receives of this call's communicator, from call `first` on. */
+static enum err pairs_fill(const struct comm_call *calls, uint32_t first, uint32_t count,
+	struct gpu_work *work)
+{
+	struct cuda_pair *pairs = calloc(count - first, sizeof(*pairs));
+	uint32_t used = 0;
+
+	if (!pairs)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = first; i < count; i++)
+		if (calls[i].comm == calls[first].comm && is_pair(&calls[i]))
+			pairs[used++] = pair_of(&calls[i]);
+	work->comm = calls[first].comm;
+	work->pairs = pairs;
+	work->call = (struct cuda_call){.pairs = pairs,
+		.pair_count = used,
+		.stream = (cu_stream)calls[first].gpu_stream};
+	return OK;
+}
+
+static bool has_pairs_before(const struct comm_call *calls, uint32_t at)
 {
 	for (uint32_t i = 0; i < at; i++)
-		if (calls[i].comm == calls[at].comm && stages[i] < 2)
+		if (calls[i].comm == calls[at].comm && is_pair(&calls[i]))
 			return true;
 	return false;
 }
 
-/* One round: begin the first call of each communicator that is left, then finish these.
- * A thread that calls for several ranks must not wait for one before all have begun. */
-static enum err submit_round(const struct comm_call *calls, char *stages, uint32_t count)
+/* A group's collectives in their order, and sends and receives as one. */
+static enum err works_make(
+	const struct comm_call *calls, uint32_t count, struct gpu_works *works)
+{
+	enum err e = OK;
+
+	works->count = 0;
+	works->list = calloc(count, sizeof(*works->list));
+	if (!works->list)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count && !e; i++) {
+		e = cuda_engine_takes(calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
+		if (!e && calls[i].kind == CALL_COLL)
+			e = coll_fill(&calls[i], &works->list[works->count++]);
+		else if (!e && is_pair(&calls[i]) && !has_pairs_before(calls, i))
+			e = pairs_fill(calls, i, count, &works->list[works->count++]);
+	}
+	return e;
+}
+
+static void works_free(struct gpu_works *works)
+{
+	for (uint32_t i = 0; works->list && i < works->count; i++)
+		free(works->list[i].pairs);
+	free(works->list);
+}
+
+/* Is an earlier call of the same communicator still to be begun or finished? */
+static bool is_behind(const struct gpu_works *works, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (works->list[i].comm == works->list[at].comm &&
+			works->list[i].stage < 2)
+			return true;
+	return false;
+}
+
+typedef enum err engine_step(struct cuda_engine *engine, const struct cuda_call *call);
+
+static enum err work_step(const struct gpu_work *work, engine_step *step)
+{
+	enum err e = step(work->comm->gpu, &work->call);
+
+	if (e)
+		comm_fail(work->comm, e);
+	return e;
+}
+
+/* One round: begin the first call of each communicator that is left, then go on with
+ * these. A thread that calls for several ranks must not wait for one before all have
+ * begun. */
+static enum err works_round(struct gpu_works *works)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < works->count && !e; i++) {
+		if (works->list[i].stage || is_behind(works, i))
+			continue;
+		e = work_step(&works->list[i], cuda_engine_begin);
+		works->list[i].stage = 1;
+	}
+	for (uint32_t i = 0; i < works->count && !e; i++)
+		if (works->list[i].stage == 1)
+			e = work_step(&works->list[i], cuda_engine_move);
+	for (uint32_t i = 0; i < works->count && !e; i++)
+		if (works->list[i].stage == 1) {
+			e = work_step(&works->list[i], cuda_engine_finish);
+			works->list[i].stage = 2;
+		}
+	return e;
+}
+
+static enum err works_run_all(struct gpu_works *works)
+{
+	bool is_left = true;
+	enum err e = OK;
+
+	while (!e && is_left) {
+		e = works_round(works);
+		is_left = false;
+		for (uint32_t i = 0; i < works->count; i++)
+			is_left = is_left || works->list[i].stage < 2;
+	}
+	return e;
+}
+
+/* A call by itself needs no lists. */
+static enum err submit_one(const struct comm_call *call)
+{
+	struct gpu_work work;
+	enum err e = cuda_engine_takes(call->comm->gpu, (cu_stream)call->gpu_stream);
+
+	if (!e)
+		e = coll_fill(call, &work);
+	if (!e)
+		e = work_step(&work, cuda_engine_begin);
+	return e ? e : work_step(&work, cuda_engine_finish);
+}
+
+/* Sends and receives of one communicator on several streams are done on the first. */
+static enum err streams_join(
+	const struct comm_call *calls, uint32_t count, bool is_before)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++)
+		for (uint32_t j = 0; j < i && !e; j++) {
+			if (calls[j].comm != calls[i].comm || !is_pair(&calls[j]) ||
+				!is_pair(&calls[i]))
+				continue;
+			if (calls[j].gpu_stream != calls[i].gpu_stream)
+				e = cuda_engine_join(calls[i].comm->gpu,
+					is_before ? calls[j].gpu_stream
+						  : calls[i].gpu_stream,
+					is_before ? calls[i].gpu_stream
+						  : calls[j].gpu_stream);
+			break; /* the first one's stream is where it is done */
+		}
+	return e;
+}
+
+/* Puts do not wait for anybody; what waits for signals comes last. */
+static enum err onesided_submit(
+	const struct comm_call *calls, uint32_t count, enum call_kind kind)
 {
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < count && !e; i++) {
-		struct cuda_call work = call_of(&calls[i]);
+		struct cuda_engine *engine = calls[i].comm->gpu;
+		cu_stream stream = (cu_stream)calls[i].gpu_stream;
+		struct cuda_put put = {.peer = calls[i].root,
+			.data = calls[i].in,
+			.bytes = calls[i].count * dtype_size(calls[i].type)};
 
-		if (stages[i] || is_behind(calls, stages, i))
+		if (calls[i].kind != kind)
 			continue;
-		e = settle(&calls[i], cuda_engine_begin(calls[i].comm->gpu, &work));
-		stages[i] = 1;
-	}
-	for (uint32_t i = 0; i < count && !e; i++) {
-		struct cuda_call work = call_of(&calls[i]);
-
-		if (stages[i] != 1)
-			continue;
-		e = settle(&calls[i], cuda_engine_finish(calls[i].comm->gpu, &work));
-		stages[i] = 2;
+		if (put.bytes)
+			put.to = window_address(&calls[i]);
+		e = kind == CALL_PUT ? cuda_engine_put(engine, &put, stream)
+				     : cuda_engine_await(engine, calls[i].root,
+					       calls[i].signals, stream);
 	}
 	return e;
 }
 
 enum err gpu_submit(const struct comm_call *calls, uint32_t count)
 {
-	char *stages = calloc(count, 1); /* 1 begun, 2 finished */
-	bool is_left = true;
-	enum err e = stages ? OK : err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	struct gpu_works works = {0};
+	enum err e = OK;
 
-	for (uint32_t i = 0; i < count && !e; i++)
-		e = call_check(&calls[i]);
 	/* whoever aborts waits until nobody is inside */
 	for (uint32_t i = 0; i < count; i++)
 		atomic_fetch_add(&calls[i].comm->inside, 1);
-	while (!e && is_left) {
-		e = submit_round(calls, stages, count);
-		is_left = false;
-		for (uint32_t i = 0; i < count; i++)
-			is_left = is_left || stages[i] < 2;
+	if (count == 1 && calls->kind == CALL_COLL) {
+		e = submit_one(calls);
+	} else {
+		e = onesided_submit(calls, count, CALL_PUT);
+		if (!e)
+			e = streams_join(calls, count, true);
+		if (!e)
+			e = works_make(calls, count, &works);
+		if (!e)
+			e = works_run_all(&works);
+		if (!e)
+			e = streams_join(calls, count, false);
+		if (!e)
+			e = onesided_submit(calls, count, CALL_WAIT);
+		works_free(&works);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		atomic_fetch_sub(&calls[i].comm->inside, 1);
-	free(stages);
+	return e;
+}
+
+enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses)
+{
+	enum err e = OK;
+
+	if (!cuda_memory_is(ptr))
+		return err_set(ERR_ARGUMENT,
+			"a window of a communicator on GPUs must lie in device memory; "
+			"%p does not",
+			ptr);
+	for (uint32_t r = 0; r < comm->rank_count && !e; r++)
+		e = cuda_engine_show(comm->gpu, r, ptr, &addresses[r]);
 	return e;
 }
 

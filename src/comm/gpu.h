@@ -16,12 +16,18 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 void *gpu_context(void);
 void gpu_context_use(void *context);
 
-/* Is this call's memory on the device? ERR_USAGE when it is and these ranks cannot. */
+/* Do calls go through the GPU? All of a communicator's do, or none, because a rank does
+ * not know what memory the others bring. ERR_USAGE when they do not and the memory is the
+ * device's. */
 enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *takes);
 
 /* Enqueue calls on their CUDA streams: in order for each communicator, side by side for
  * several. */
 enum err gpu_submit(const struct comm_call *calls, uint32_t count);
+
+/* Where every rank's process sees device memory of ours: addresses[rank]. ERR_ARGUMENT
+ * when it is not device memory, or cannot be shared. */
+enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses);
 
 /* What the device found wrong since. */
 enum err gpu_check(struct comm *comm);

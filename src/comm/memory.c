@@ -1,5 +1,5 @@
 /*
- * memory.c - mappable memory, registration and windows on host memory.
+ * memory.c - mappable memory, registration and windows.
  *
  * Memory of ncclMemAlloc() is found by its address at every call, so registering it
  * changes nothing but the promise that it stays. Other host memory cannot be mapped by
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "comm/comm.h"
+#include "comm/gpu.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
 #include "link/region.h"
@@ -32,6 +33,7 @@ struct window {
 	struct comm *comm;
 	void *base;
 	size_t bytes;
+	uint64_t *there; /* owned; on a GPU: every rank's part, in this process */
 	struct window_part parts[]; /* by rank */
 };
 
@@ -131,25 +133,75 @@ static enum err parts_gather(
 	return e;
 }
 
+/* Everybody tells everybody where in its process the other's part is. */
+static enum err addresses_gather(struct comm *comm, const uint64_t *mine, uint64_t *there)
+{
+	struct host_spec spec = {
+		.key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_UINT64, .count = 1},
+		.in = mine,
+		.out = there};
+	enum err e;
+
+	atomic_fetch_add(&comm->inside, 1);
+	e = host_run_one(comm->engine, &spec);
+	if (e)
+		comm_fail(comm, e);
+	atomic_fetch_sub(&comm->inside, 1);
+	return e;
+}
+
+static enum err window_on_gpu(struct comm *comm, struct window *window)
+{
+	size_t bytes = comm->rank_count * sizeof(uint64_t);
+	uint64_t *mine = calloc(1, bytes);
+	struct window_part part = {.bytes = window->bytes};
+	enum err wrong, e;
+
+	window->there = calloc(1, bytes);
+	wrong = mine && window->there ? gpu_show(comm, window->base, mine)
+				      : err_set(ERR_SYSTEM, "no memory for a window");
+	part.wrong = wrong != OK;
+	e = parts_gather(comm, &part, window);
+	if (!wrong && !e)
+		e = addresses_gather(comm, mine, window->there);
+	free(mine);
+	return wrong ? wrong : e;
+}
+
+static void window_free(struct window *window)
+{
+	free(window->there);
+	free(window);
+}
+
 enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
 {
 	struct window *w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
 	struct window_part mine = {.bytes = bytes};
-	enum err wrong = window_arguments(ptr, bytes), e;
+	enum err wrong, e;
 
-	(void)flags; /* symmetric or not, host memory is reached through its region */
+	(void)flags; /* symmetric or not, every part is reached where it is mapped */
 	if (!w)
 		return err_set(ERR_SYSTEM, "no memory for a window");
 	w->comm = comm;
 	w->base = ptr;
 	w->bytes = bytes;
+	if (comm->gpu) {
+		e = window_on_gpu(comm, w);
+		if (e)
+			window_free(w);
+		else
+			*window = w;
+		return e;
+	}
+	wrong = window_arguments(ptr, bytes);
 	mine.wrong = wrong != OK;
 	if (!wrong)
 		mine.ref = ref_make(comm->engine->refs, ptr, bytes, &mine.directory);
 	e = parts_gather(comm, &mine, w);
 	if (wrong || e) {
-		free(w);
+		window_free(w);
 		return wrong ? wrong : e;
 	}
 	*window = w;
@@ -170,11 +222,16 @@ enum err comm_window_check(struct comm *comm, const struct window *window, uint3
 			"%zu bytes at %zu do not fit in the %zu bytes of rank %u's "
 			"window",
 			bytes, offset, room, peer);
-	if (window->parts[peer].ref == REF_NONE)
+	if (!window->there && window->parts[peer].ref == REF_NONE)
 		return err_set(ERR_USAGE,
 			"the window of rank %u cannot be mapped (WEFT_ZERO_COPY=0?)",
 			peer);
 	return OK;
+}
+
+uint64_t window_address(const struct comm_call *call)
+{
+	return call->window->there[call->root] + call->offset;
 }
 
 void window_target(const struct comm_call *call, struct onesided *onesided)
@@ -191,7 +248,7 @@ enum err comm_window_deregister(struct comm *comm, struct window *window)
 	if (window->comm != comm)
 		return err_set(
 			ERR_ARGUMENT, "the window belongs to another communicator");
-	free(window);
+	window_free(window);
 	return OK;
 }
 

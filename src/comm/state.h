@@ -44,6 +44,8 @@ struct comm {
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
 	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
+	bool gpu_staged;	    /* there are slots for calls that go through some */
+	bool gpu_apart; /* GPUs cannot reach each other's memory: all calls do */
 	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */
@@ -79,6 +81,9 @@ void comm_finish_work(struct comm *comm);
 /* Remember a failure of a running call and tell the peers. */
 void comm_fail(struct comm *comm, enum err code);
 
+/* The same for what another thread finds wrong with calls that are under way. */
+void comm_trouble(struct comm *comm, enum err code);
+
 /* One job of a batch, with what only this room knows. */
 struct work {
 	struct host_job job;
@@ -95,6 +100,9 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count);
 
 /* Where the peer's part of a put's window is. */
 void window_target(const struct comm_call *call, struct onesided *onesided);
+
+/* The same on a GPU: in this process. */
+uint64_t window_address(const struct comm_call *call);
 
 /* Forget registrations when a comm goes. */
 void comm_registrations_drop(struct comm *comm);

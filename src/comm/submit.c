@@ -235,23 +235,40 @@ enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *o
 	return gpu_takes(comm, in, out, on_gpu);
 }
 
-static uint32_t count_gpu(const struct comm_call *calls, uint32_t count)
+bool comm_is_device(const void *ptr)
 {
-	uint32_t on_gpu = 0;
+	return cuda_memory_is(ptr);
+}
 
+/* Calls of a group that are, or are not, for the GPU. */
+static enum err submit_some(const struct comm_call *calls, uint32_t count, bool on_gpu)
+{
+	struct comm_call *some = malloc(count * sizeof(*some));
+	uint32_t used = 0;
+	enum err e = OK;
+
+	if (!some)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count; i++)
-		on_gpu += calls[i].on_gpu;
-	return on_gpu;
+		if (calls[i].on_gpu == on_gpu)
+			some[used++] = calls[i];
+	if (used)
+		e = on_gpu ? gpu_submit(some, used) : submit_host(some, used);
+	free(some);
+	return e;
 }
 
 enum err comm_submit(const struct comm_call *calls, uint32_t count)
 {
-	uint32_t on_gpu = count_gpu(calls, count);
+	uint32_t on_gpu = 0;
+	enum err e;
 
+	for (uint32_t i = 0; i < count; i++)
+		on_gpu += calls[i].on_gpu;
 	if (!on_gpu)
 		return submit_host(calls, count);
 	if (on_gpu == count)
 		return gpu_submit(calls, count);
-	return err_set(ERR_USAGE, "a group with calls on device memory and on host "
-				  "memory: make two groups");
+	e = submit_some(calls, count, true);
+	return e ? e : submit_some(calls, count, false);
 }

@@ -210,6 +210,27 @@ int cuCtxSynchronize(void)
 	return DONE;
 }
 
+int cuCtxEnablePeerAccess(void *peer, unsigned flags)
+{
+	return peer && !flags ? DONE : INVALID;
+}
+
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	static _Thread_local int now;
+	int had = now;
+
+	now = *mode;
+	*mode = had;
+	return DONE;
+}
+
+int cuStreamGetId(void *stream, uint64_t *id)
+{
+	*id = (uintptr_t)stream;
+	return DONE;
+}
+
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	*context = &only_context;
@@ -282,6 +303,13 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
 	(void)stream;
 	memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+	return DONE;
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream)
+{
+	(void)stream;
+	memset((void *)(uintptr_t)to, value, bytes);
 	return DONE;
 }
 
@@ -390,8 +418,12 @@ static void attribute_write(const struct area *area, int attribute, void *value)
 		memcpy(value, &is_capable, 1);
 	else if (attribute == 11)
 		memcpy(value, area ? &area->base : &(char *){NULL}, 8);
-	else if (attribute == 12)
+	else if (attribute == 12 || attribute == 18)
 		memcpy(value, area ? &area->bytes : &(size_t){0}, 8);
+	else if (attribute == 19)
+		memcpy(value, area ? &area->base : &(char *){NULL}, 8);
+	else if (attribute == 20)
+		memcpy(value, area ? &area->id : &(unsigned long long){0}, 8);
 }
 
 int cuPointerGetAttributes(

@@ -7,6 +7,16 @@
 
 static const struct cuda_driver *driver;
 
+/* In the order of struct gpu_calls. */
+static const char *const call_names[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
+	"cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphDestroy",
+	"cuGraphExecDestroy", "cuMemsetD32Async", "cuMemGetInfo_v2", "cuMemAllocManaged",
+	"cuMemAllocAsync", "cuMemFreeAsync", "cuMemPoolCreate", "cuMemAllocFromPoolAsync",
+	"cuMemPoolDestroy", "cuMemGetAllocationGranularity", "cuMemCreate",
+	"cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree", "cuMemMap",
+	"cuMemUnmap", "cuMemSetAccess"};
+_Static_assert(sizeof(struct gpu_calls) == sizeof(call_names), "a name for each");
+
 void gpu_check(cu_result result, const char *text, const char *file, int line)
 {
 	const char *name = "?";
@@ -124,6 +134,93 @@ void gpu_wait(cu_stream stream)
 {
 	CUDA(driver->stream_synchronize(stream));
 }
+
+void gpu_set(void *to, unsigned value, size_t count, cu_stream stream)
+{
+	CUDA(gpu_calls()->memset_d32_async((cu_ptr)(uintptr_t)to, value, count, stream));
+}
+
+bool gpu_is_done(cu_stream stream)
+{
+	cu_result result = driver->stream_query(stream);
+
+	if (result == CU_NOT_READY)
+		return false;
+	CUDA(result);
+	return true;
+}
+
+size_t gpu_free_bytes(void)
+{
+	size_t free_bytes = 0, total;
+
+	CUDA(gpu_calls()->mem_info(&free_bytes, &total));
+	return free_bytes;
+}
+
+/* ---- what the library itself never calls ---- */
+
+static pthread_once_t calls_once = PTHREAD_ONCE_INIT;
+static struct gpu_calls calls;
+
+static void calls_find(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW), *found;
+
+	for (size_t i = 0; i < sizeof(call_names) / sizeof(*call_names); i++) {
+		found = dlsym(library, call_names[i]);
+		rank_context("the driver has no %s", call_names[i]);
+		HOLDS(found);
+		memcpy((char *)&calls + i * sizeof(found), &found, sizeof(found));
+	}
+	rank_context("%s", "");
+}
+
+const struct gpu_calls *gpu_calls(void)
+{
+	pthread_once(&calls_once, calls_find);
+	return &calls;
+}
+
+void gpu_capture(cu_stream stream, int mode)
+{
+	CUDA(gpu_calls()->capture_begin(stream, mode));
+}
+
+struct gpu_graph gpu_capture_end(cu_stream stream)
+{
+	struct gpu_graph graph = {0};
+
+	CUDA(gpu_calls()->capture_end(stream, &graph.graph));
+	return graph;
+}
+
+void gpu_graph_make(struct gpu_graph *graph)
+{
+	CUDA(gpu_calls()->instantiate(&graph->exec, graph->graph, 0));
+}
+
+struct gpu_graph gpu_captured(cu_stream stream)
+{
+	struct gpu_graph graph = gpu_capture_end(stream);
+
+	gpu_graph_make(&graph);
+	return graph;
+}
+
+void gpu_replay(const struct gpu_graph *graph, cu_stream stream)
+{
+	CUDA(gpu_calls()->graph_launch(graph->exec, stream));
+}
+
+void gpu_graph_end(struct gpu_graph *graph)
+{
+	CUDA(gpu_calls()->exec_destroy(graph->exec));
+	CUDA(gpu_calls()->graph_destroy(graph->graph));
+	*graph = (struct gpu_graph){0};
+}
+
+/* ---- checks ---- */
 
 bool gpu_owns(const void *ptr)
 {

@@ -1,30 +1,55 @@
 /*
- * gpu_bench - times collectives of ranks that share a GPU; nccl-tests' columns and one
- * more: the share of what the GPU's memory can do, measured by a copy in the same run.
+ * gpu_bench - times collectives of ranks that share a GPU: nccl-tests' times and rates,
+ * the share of what the GPU's memory can do, measured by a copy in the same run, and what
+ * a call costs the thread that makes it.
  *
- *   gpu_bench -p RANKS | -t RANKS [MAX_MIB]
+ *   gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] [-m MAX_MIB] [--mps]
+ *
+ * Ranks are processes, threads, or driven by one thread with group calls; -G: calls are
+ * captured into a graph and replayed; --mps: the first line says that MPS is on.
  *
  * A collective must read every byte of its inputs and write every byte of its outputs
  * once; the share is that, divided by the time and by the rate of the copy.
  */
-#include "gpu.h"
-#include "ranks.h"
+#include <getopt.h>
 
-enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, ALL_TO_ALL, KIND_COUNT };
+#include "parts.h"
 
-static const char *const kind_names[KIND_COUNT] = {
-	"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall"};
+enum kind {
+	ALL_REDUCE,
+	ALL_GATHER,
+	REDUCE_SCATTER,
+	BROADCAST,
+	ALL_TO_ALL,
+	SEND_RECV,
+	KIND_COUNT
+};
 
-enum { ROUNDS = 5, PATTERN = 1000, CHECKED = 1000, LIMIT_S = 120 };
+static const char *const kind_names[KIND_COUNT] = {"all_reduce", "all_gather",
+	"reduce_scatter", "broadcast", "alltoall", "sendrecv"};
+
+enum { ROUNDS = 4, PATTERN = 1000, CHECKED = 1000, LIMIT_S = 60, CAPTURED = 10 };
+
+/* Words of the page: wrong elements, refusals, the followers' slowest call. */
+enum { WRONG, REFUSED, FOLLOWERS_NS };
+
+struct options {
+	char way; /* p, t or g */
+	int rank_count;
+	bool is_captured, has_mps;
+	size_t bytes_max;
+};
+
+struct buffers {
+	char *in, *out;
+};
 
 struct bench {
 	struct rank *rank;
-	ncclComm_t comm;
-	cu_stream stream;
-	char *in, *out;
-	size_t bytes_max;
+	const struct options *options;
+	struct crew crew;
+	struct buffers buffers[CREW_MAX];
 	double limit; /* bytes per microsecond, read and written */
-	float *host;
 };
 
 /* One row: `count` elements as the call counts them, `bytes` as nccl-tests does. */
@@ -34,9 +59,19 @@ struct row {
 	bool in_place;
 };
 
+/* Microseconds per call: all of it, and of the host, by who makes it. */
+struct times {
+	double all, leader, followers;
+};
+
 static bool is_whole(enum kind kind)
 {
-	return kind == ALL_REDUCE || kind == BROADCAST;
+	return kind == ALL_REDUCE || kind == BROADCAST || kind == SEND_RECV;
+}
+
+static bool can_be_in_place(enum kind kind)
+{
+	return kind != ALL_TO_ALL && kind != SEND_RECV;
 }
 
 static float value(int rank, size_t i)
@@ -44,11 +79,11 @@ static float value(int rank, size_t i)
 	return (float)(i % PATTERN + (size_t)rank);
 }
 
-/* Element i of what `rank` must receive. */
-static float wanted(const struct bench *bench, const struct row *row, size_t i)
+/* Element i of what the seat must receive. */
+static float wanted(const struct seat *seat, const struct row *row, size_t i)
 {
-	size_t n = (size_t)bench->rank->rank_count;
-	size_t own = (size_t)bench->rank->rank * row->count;
+	size_t n = (size_t)seat->rank_count;
+	size_t own = (size_t)seat->rank * row->count;
 	size_t ranks = n * (n - 1) / 2;
 
 	switch (row->kind) {
@@ -60,265 +95,437 @@ static float wanted(const struct bench *bench, const struct row *row, size_t i)
 		return value(0, i);
 	case ALL_GATHER:
 		return value((int)(i / row->count), i % row->count);
+	case SEND_RECV:
+		return value((int)(((size_t)seat->rank + n - 1) % n), i);
 	default:
 		return value((int)(i / row->count), own + i % row->count);
 	}
 }
 
-static void addresses(
-	const struct bench *bench, const struct row *row, char **in, char **out)
+static struct buffers addresses(const struct seat *seat, const struct row *row)
 {
-	size_t own = (size_t)bench->rank->rank * row->count * sizeof(float);
+	size_t own = (size_t)seat->rank * row->count * sizeof(float);
+	struct buffers buffers = *(const struct buffers *)seat->own;
 
-	*in = bench->in;
-	*out = bench->out;
 	if (!row->in_place)
-		return;
-	*in = bench->out + (row->kind == ALL_GATHER ? own : 0);
-	*out = bench->out + (row->kind == REDUCE_SCATTER ? own : 0);
+		return buffers;
+	buffers.in = buffers.out + (row->kind == ALL_GATHER ? own : 0);
+	buffers.out += row->kind == REDUCE_SCATTER ? own : 0;
+	return buffers;
 }
 
-static void call(const struct bench *bench, const struct row *row)
-{
-	cudaStream_t stream = (cudaStream_t)bench->stream;
-	char *in, *out;
+/* ---- calls ---- */
 
-	addresses(bench, row, &in, &out);
+static ncclResult_t send_recv(
+	const struct seat *seat, const struct row *row, struct buffers b)
+{
+	int n = seat->rank_count, left = (seat->rank + n - 1) % n;
+	cudaStream_t stream = (cudaStream_t)seat->stream;
+
+	OK(ncclGroupStart());
+	ncclSend(b.in, row->count, ncclFloat, (seat->rank + 1) % n, seat->comm, stream);
+	ncclRecv(b.out, row->count, ncclFloat, left, seat->comm, stream);
+	return ncclGroupEnd();
+}
+
+static ncclResult_t call_one(const struct seat *seat, const struct row *row)
+{
+	cudaStream_t stream = (cudaStream_t)seat->stream;
+	struct buffers b = addresses(seat, row);
+	ncclComm_t comm = seat->comm;
+	size_t count = row->count;
+
 	switch (row->kind) {
 	case ALL_REDUCE:
-		OK(ncclAllReduce(
-			in, out, row->count, ncclFloat, ncclSum, bench->comm, stream));
-		break;
+		return ncclAllReduce(
+			b.in, b.out, count, ncclFloat, ncclSum, comm, stream);
 	case ALL_GATHER:
-		OK(ncclAllGather(in, out, row->count, ncclFloat, bench->comm, stream));
-		break;
+		return ncclAllGather(b.in, b.out, count, ncclFloat, comm, stream);
 	case REDUCE_SCATTER:
-		OK(ncclReduceScatter(
-			in, out, row->count, ncclFloat, ncclSum, bench->comm, stream));
-		break;
+		return ncclReduceScatter(
+			b.in, b.out, count, ncclFloat, ncclSum, comm, stream);
 	case BROADCAST:
-		OK(ncclBroadcast(in, out, row->count, ncclFloat, 0, bench->comm, stream));
-		break;
+		return ncclBroadcast(b.in, b.out, count, ncclFloat, 0, comm, stream);
+	case SEND_RECV:
+		return send_recv(seat, row, b);
 	default:
-		OK(ncclAlltoAll(in, out, row->count, ncclFloat, bench->comm, stream));
+		return ncclAlltoAll(b.in, b.out, count, ncclFloat, comm, stream);
 	}
 }
 
-static size_t out_count(const struct row *row)
+static ncclResult_t call(const struct bench *bench, const struct row *row)
 {
-	bool is_block = row->kind == REDUCE_SCATTER;
+	ncclResult_t got = ncclSuccess, end;
 
-	return is_block ? row->count : row->bytes / sizeof(float);
+	if (bench->crew.count == 1)
+		return call_one(&bench->crew.seats[0], row);
+	OK(ncclGroupStart());
+	for (int i = 0; i < bench->crew.count && !got; i++)
+		got = call_one(&bench->crew.seats[i], row);
+	end = ncclGroupEnd();
+	return got ? got : end;
+}
+
+/* ---- graphs ---- */
+
+struct graphs {
+	int calls; /* in one of them */
+	struct gpu_graph of[CREW_MAX];
+};
+
+static ncclResult_t graphs_capture(
+	const struct bench *bench, const struct row *row, struct graphs *graphs)
+{
+	const struct crew *crew = &bench->crew;
+	ncclResult_t got = ncclSuccess;
+	gpu_driver_graph unused;
+
+	for (int i = 0; i < crew->count; i++)
+		gpu_capture(crew->seats[i].stream, GPU_CAPTURE_RELAXED);
+	for (int i = 0; i < graphs->calls && !got; i++)
+		got = call(bench, row);
+	for (int i = 0; i < crew->count; i++)
+		if (got)
+			gpu_calls()->capture_end(crew->seats[i].stream, &unused);
+		else
+			graphs->of[i] = gpu_captured(crew->seats[i].stream);
+	return got;
+}
+
+static void graphs_replay(const struct bench *bench, const struct graphs *graphs)
+{
+	for (int i = 0; i < bench->crew.count; i++)
+		gpu_replay(&graphs->of[i], bench->crew.seats[i].stream);
+}
+
+static void graphs_end(const struct bench *bench, struct graphs *graphs)
+{
+	for (int i = 0; i < bench->crew.count; i++)
+		gpu_graph_end(&graphs->of[i]);
+}
+
+/* ---- checks ---- */
+
+/* What all ranks say of `word` together. */
+static uint64_t total(const struct bench *bench, int word, uint64_t own)
+{
+	_Atomic uint64_t *sum = &bench->rank->page->words[word];
+	uint64_t all;
+
+	atomic_fetch_add(sum, own);
+	rank_meet(bench->rank);
+	all = atomic_load(sum);
+	rank_meet(bench->rank);
+	atomic_store(sum, 0);
+	rank_meet(bench->rank);
+	return all;
 }
 
 /* Elements `first`.. of the result that are wrong. */
 static size_t wrong_in(
-	struct bench *bench, const struct row *row, size_t first, size_t count)
+	const struct seat *seat, const struct row *row, size_t first, size_t count)
 {
+	float host[CHECKED];
 	size_t wrong = 0;
-	char *in, *out;
 
-	addresses(bench, row, &in, &out);
-	gpu_read(bench->host, out + first * sizeof(float), count * sizeof(float),
-		bench->stream);
+	gpu_read(host, addresses(seat, row).out + first * sizeof(float),
+		count * sizeof(float), seat->stream);
 	for (size_t i = 0; i < count; i++)
-		wrong += bench->host[i] != wanted(bench, row, first + i);
+		wrong += host[i] != wanted(seat, row, first + i);
 	return wrong;
 }
 
-/* One call, the beginning and the end of its result looked at. */
-static size_t check(struct bench *bench, const struct row *row)
+/* The beginning and the end of what a call left. */
+static size_t wrong_of(const struct seat *seat, const struct row *row)
 {
-	size_t all = out_count(row), part = all < CHECKED ? all : CHECKED, wrong;
+	bool is_block = row->kind == REDUCE_SCATTER;
+	size_t all = is_block ? row->count : row->bytes / sizeof(float);
+	size_t part = all < CHECKED ? all : CHECKED;
+	size_t wrong = wrong_in(seat, row, 0, part);
+
+	return wrong + (all > part ? wrong_in(seat, row, all - part, part) : 0);
+}
+
+/* One call; false when it was refused, and rank 0 has said why. */
+static bool check(const struct bench *bench, const struct row *row, size_t *wrong)
+{
 	size_t sent = row->kind == ALL_GATHER ? row->count * sizeof(float) : row->bytes;
-	char *in, *out;
+	const struct crew *crew = &bench->crew;
+	ncclResult_t got;
 
-	addresses(bench, row, &in, &out);
-	if (row->in_place)
-		gpu_write(in, bench->in, sent, bench->stream);
-	call(bench, row);
-	wrong = wrong_in(bench, row, 0, part);
-	if (all > part)
-		wrong += wrong_in(bench, row, all - part, part);
-	atomic_fetch_add(&bench->rank->page->words[0], wrong);
-	rank_meet(bench->rank);
-	wrong = atomic_load(&bench->rank->page->words[0]);
-	rank_meet(bench->rank);
-	atomic_store(&bench->rank->page->words[0], 0);
-	return wrong;
+	*wrong = 0;
+	for (int i = 0; i < crew->count && row->in_place; i++)
+		gpu_write(addresses(&crew->seats[i], row).in, bench->buffers[i].in, sent,
+			crew->seats[i].stream);
+	got = call(bench, row);
+	if (got && bench->rank->rank == 0)
+		printf("  refused: %s\n", ncclGetLastError(NULL));
+	if (total(bench, REFUSED, got != ncclSuccess))
+		return false;
+	for (int i = 0; i < crew->count; i++)
+		*wrong += wrong_of(&crew->seats[i], row);
+	*wrong = total(bench, WRONG, *wrong);
+	return true;
 }
 
-/* Microseconds per call, the best of several rounds. */
-static double measure(struct bench *bench, const struct row *row)
+/* ---- times ---- */
+
+static int turns_of(const struct row *row)
 {
-	int turns = row->bytes <= 1 << 20 ? 100 : row->bytes <= 16 << 20 ? 20 : 5;
-	double best = 1e18;
-
-	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t start;
-		double time;
-
-		call(bench, row);
-		gpu_wait(bench->stream);
-		rank_meet(bench->rank);
-		start = now_us();
-		for (int i = 0; i < turns; i++)
-			call(bench, row);
-		gpu_wait(bench->stream);
-		time = (double)(now_us() - start) / turns;
-		best = time < best ? time : best;
-	}
-	return best;
+	return row->bytes <= 1 << 20 ? 100 : row->bytes <= 16 << 20 ? 20 : 5;
 }
 
-static void show(
-	const struct bench *bench, const struct row *row, double time, size_t wrong)
+static void round_run(const struct bench *bench, const struct row *row,
+	const struct graphs *graphs, struct times *best)
 {
-	double n = bench->rank->rank_count, bytes = (double)row->bytes;
-	double factor = row->kind == ALL_REDUCE	 ? 2 * (n - 1) / n
-			: row->kind == BROADCAST ? 1
-						 : (n - 1) / n;
-	bool is_one_sided = row->kind != ALL_REDUCE && row->kind != ALL_TO_ALL;
+	int turns = turns_of(row);
+	struct times times;
+	uint64_t start, host;
+
+	crew_wait(&bench->crew);
+	rank_meet(bench->rank);
+	start = now_us();
+	for (int i = 0; !graphs->calls && i < turns; i++)
+		OK(call(bench, row));
+	for (int i = 0; graphs->calls && i < turns; i += graphs->calls)
+		graphs_replay(bench, graphs);
+	host = now_us() - start;
+	crew_wait(&bench->crew);
+	times = (struct times){(double)(now_us() - start) / turns, (double)host / turns,
+		(double)host / turns};
+	best->all = times.all < best->all ? times.all : best->all;
+	best->leader = times.leader < best->leader ? times.leader : best->leader;
+}
+
+/* The best of several rounds; the slowest follower's, for the leader. */
+static bool measure(const struct bench *bench, const struct row *row, struct times *best)
+{
+	_Atomic uint64_t *slowest = &bench->rank->page->words[FOLLOWERS_NS];
+	int turns = turns_of(row);
+	struct graphs graphs = {.calls = turns < CAPTURED ? turns : CAPTURED};
+	ncclResult_t got = ncclSuccess;
+	uint64_t ns;
+
+	*best = (struct times){1e18, 1e18, 0};
+	if (bench->options->is_captured)
+		got = graphs_capture(bench, row, &graphs);
+	else
+		graphs.calls = 0;
+	if (got && bench->rank->rank == 0)
+		printf("  refused: %s\n", ncclGetLastError(NULL));
+	if (total(bench, REFUSED, got != ncclSuccess))
+		return false;
+	for (int round = 0; round < ROUNDS; round++)
+		round_run(bench, row, &graphs, best);
+	ns = (uint64_t)(best->leader * 1e3);
+	for (uint64_t old = atomic_load(slowest);
+		bench->rank->rank && ns > old &&
+		!atomic_compare_exchange_weak(slowest, &old, ns);)
+		;
+	rank_meet(bench->rank);
+	best->followers = (double)atomic_load(slowest) * 1e-3;
+	rank_meet(bench->rank);
+	atomic_store(slowest, 0);
+	rank_meet(bench->rank);
+	if (graphs.calls)
+		graphs_end(bench, &graphs);
+	return true;
+}
+
+/* ---- rows ---- */
+
+static void show(const struct bench *bench, const struct row *row, struct times times)
+{
+	double n = bench->crew.rank_count, bytes = (double)row->bytes;
+	bool is_all = row->kind == BROADCAST || row->kind == SEND_RECV;
+	double factor = row->kind == ALL_REDUCE ? 2 * (n - 1) / n
+			: is_all		? 1
+						: (n - 1) / n;
+	bool is_one_sided = row->kind == ALL_GATHER || row->kind == REDUCE_SCATTER ||
+			    row->kind == BROADCAST;
 	double traffic = is_one_sided ? (n + 1) * bytes : 2 * n * bytes;
-	double rate = bytes / time * 1e-3;
+	double rate = bytes / times.all * 1e-3;
 
-	printf(" %8.2f %7.2f %7.2f %6.1f%% %6zu", time, rate, rate * factor,
-		100 * traffic / time / bench->limit, wrong);
+	if (row->in_place) {
+		printf(" %9.2f", times.all);
+		return;
+	}
+	printf("%14s %11zu %9.2f %8.2f %8.2f %5.0f%% %7.2f", kind_names[row->kind],
+		row->bytes, times.all, rate, rate * factor,
+		100 * traffic / times.all / bench->limit, times.leader);
+	if (bench->crew.count == 1 && n > 1)
+		printf(" %7.2f", times.followers);
+	else
+		printf(" %7s", "-");
 }
 
-static void row_run(struct bench *bench, enum kind kind, size_t bytes)
+/* False: refused, and so would be the other sizes. */
+static bool row_run(const struct bench *bench, enum kind kind, size_t bytes)
 {
-	size_t n = (size_t)bench->rank->rank_count;
-	bool is_first = bench->rank->rank == 0;
-	bool reduces = kind == ALL_REDUCE || kind == REDUCE_SCATTER;
+	size_t n = (size_t)bench->crew.rank_count, wrong = 0, more;
 	size_t count = bytes / sizeof(float) / (is_whole(kind) ? 1 : n);
 	struct row row = {.kind = kind, .count = count ? count : 1};
+	struct times times;
 
 	row.bytes = row.count * sizeof(float) * (is_whole(kind) ? 1 : n);
-	if (is_first)
-		printf("%12zu %12zu %9s %7s %7d", row.bytes, row.count, "float",
-			reduces ? "sum" : "none", kind == BROADCAST ? 0 : -1);
 	for (int place = 0; place < 2; place++) {
-		double time;
-		size_t wrong;
-
-		if (place && kind == ALL_TO_ALL)
-			break;
 		row.in_place = place;
-		wrong = check(bench, &row);
-		time = measure(bench, &row);
-		if (is_first)
-			show(bench, &row, time, wrong);
-		if (wrong)
-			atomic_store(&bench->rank->page->result, 1);
+		if (place && !can_be_in_place(kind))
+			break;
+		if (!check(bench, &row, &more) || !measure(bench, &row, &times))
+			return false;
+		wrong += more;
+		if (bench->rank->rank == 0)
+			show(bench, &row, times);
 	}
-	if (is_first)
-		printf("\n");
+	if (bench->rank->rank == 0 && !can_be_in_place(kind))
+		printf(" %9s", "-");
+	if (bench->rank->rank == 0)
+		printf(" %6zu\n", wrong);
+	if (wrong)
+		atomic_store(&bench->rank->page->result, 1);
+	return true;
 }
 
-static void head(const struct bench *bench, enum kind kind)
+static void rows(const struct bench *bench)
 {
-	printf("#\n# %s, %d ranks\n", kind_names[kind], bench->rank->rank_count);
-	printf("#%58s %s%24s %s\n", "", "out-of-place", "", "in-place");
-	printf("#%11s %12s %9s %7s %7s", "size", "count", "type", "redop", "root");
-	for (int i = 0; i < 2; i++)
-		printf(" %8s %7s %7s %7s %6s", "time", "algbw", "busbw", "memory",
-			"#wrong");
-	printf("\n#%11s %12s %9s %7s %7s", "(B)", "(elements)", "", "", "");
-	for (int i = 0; i < 2; i++)
-		printf(" %8s %7s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "share", "");
-	printf("\n");
+	static const size_t sizes[] = {
+		8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, (size_t)1 << 30};
+
+	if (bench->rank->rank == 0) {
+		printf("# a copy in device memory reads and writes %.0f GB/s\n",
+			bench->limit * 1e-3);
+		printf("#%13s %11s %9s %8s %8s %6s %7s %7s %9s %6s\n", "", "size", "time",
+			"algbw", "busbw", "memory", "leader", "others", "in place",
+			"wrong");
+		printf("#%13s %11s %9s %8s %8s %6s %7s %7s %9s\n", "", "(B)", "(us)",
+			"(GB/s)", "(GB/s)", "share", "host us", "host us", "(us)");
+	}
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+			if (sizes[i] <= bench->options->bytes_max &&
+				!row_run(bench, (enum kind)kind, sizes[i]))
+				break;
 }
+
+/* ---- the program ---- */
 
 /* What a copy inside the device reaches, while nobody else works. */
-static double copy_rate(struct bench *bench)
+static double copy_rate(const struct bench *bench)
 {
 	enum { COPIES = 5 };
+	size_t bytes = bench->options->bytes_max;
+	cu_stream stream = bench->crew.seats[0].stream;
 	double best = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t start;
+		uint64_t start = now_us();
 		double rate;
 
-		gpu_write(bench->out, bench->in, bench->bytes_max, bench->stream);
-		gpu_wait(bench->stream);
-		start = now_us();
 		for (int i = 0; i < COPIES; i++)
-			gpu_write(bench->out, bench->in, bench->bytes_max, bench->stream);
-		gpu_wait(bench->stream);
-		rate = 2.0 * COPIES * (double)bench->bytes_max /
-		       (double)(now_us() - start);
+			gpu_write(bench->buffers[0].out, bench->buffers[0].in, bytes,
+				stream);
+		gpu_wait(stream);
+		rate = 2.0 * COPIES * (double)bytes / (double)(now_us() - start);
 		best = rate > best ? rate : best;
 	}
 	return best;
 }
 
-static void bench_open(struct bench *bench, struct rank *rank)
+/* The pattern repeats, so the device can write most of it by itself. */
+static void fill(const struct seat *seat, char *to, size_t bytes)
 {
-	size_t bytes = *(const size_t *)rank->argument;
-	float *pattern = malloc(bytes);
+	float pattern[PATTERN];
+	size_t done = sizeof(pattern);
 
-	gpu_begin();
-	*bench = (struct bench){.rank = rank, .bytes_max = bytes};
-	bench->host = malloc(CHECKED * sizeof(float));
-	HOLDS(pattern && bench->host);
-	bench->in = gpu_alloc(bytes);
-	bench->out = gpu_alloc(bytes);
-	bench->stream = gpu_stream();
-	for (size_t i = 0; i < bytes / sizeof(float); i++)
-		pattern[i] = value(rank->rank, i);
-	gpu_write(bench->in, pattern, bytes, bench->stream);
-	gpu_wait(bench->stream);
-	free(pattern);
-	bench->comm = rank_comm(rank, 0);
+	for (size_t i = 0; i < PATTERN; i++)
+		pattern[i] = value(seat->rank, i);
+	gpu_write(to, pattern, done < bytes ? done : bytes, seat->stream);
+	for (; done < bytes; done *= 2)
+		gpu_write(to + done, to, done < bytes - done ? done : bytes - done,
+			seat->stream);
+	gpu_wait(seat->stream);
 }
 
 static void rank_main(struct rank *rank)
 {
-	struct bench bench;
+	const struct options *options = rank->argument;
+	struct bench bench = {.rank = rank, .options = options};
+	struct crew *crew = &bench.crew;
 
-	bench_open(&bench, rank);
+	crew_open_as(crew, rank, 0, options->way == 'g' ? options->rank_count : 0);
+	for (int i = 0; i < crew->count; i++) {
+		bench.buffers[i] = (struct buffers){
+			gpu_alloc(options->bytes_max), gpu_alloc(options->bytes_max)};
+		crew->seats[i].own = &bench.buffers[i];
+		fill(&crew->seats[i], bench.buffers[i].in, options->bytes_max);
+	}
 	rank_meet(rank);
-	if (rank->rank == 0) {
+	if (rank->rank == 0)
 		bench.limit = copy_rate(&bench);
-		printf("# a copy in device memory reads and writes %.0f GB/s\n",
-			bench.limit * 1e-3);
-	}
 	rank_meet(rank);
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		if (rank->rank == 0)
-			head(&bench, (enum kind)kind);
-		for (size_t bytes = 8; bytes <= bench.bytes_max; bytes *= 8)
-			row_run(&bench, (enum kind)kind, bytes);
-	}
+	rows(&bench);
 	fflush(stdout);
 	rank_meet(rank);
-	OK(ncclCommDestroy(bench.comm));
-	gpu_stream_end(bench.stream);
-	gpu_free(bench.in);
-	gpu_free(bench.out);
-	free(bench.host);
+	for (int i = 0; i < crew->count; i++) {
+		gpu_free(bench.buffers[i].in);
+		gpu_free(bench.buffers[i].out);
+	}
+	crew_close(crew);
+}
+
+static bool options_read(int argc, char **argv, struct options *options)
+{
+	static const struct option longs[] = {{"mps", no_argument, NULL, 'M'}, {0}};
+	int letter;
+
+	*options = (struct options){0};
+	while ((letter = getopt_long(argc, argv, "p:t:g:Gm:", longs, NULL)) != -1) {
+		if (letter == 'p' || letter == 't' || letter == 'g') {
+			options->way = (char)letter;
+			options->rank_count = atoi(optarg);
+		} else if (letter == 'm') {
+			options->bytes_max = (size_t)atoi(optarg) << 20;
+		} else if (letter == 'G') {
+			options->is_captured = true;
+		} else if (letter == 'M') {
+			options->has_mps = true;
+		} else {
+			return false;
+		}
+	}
+	if (!options->bytes_max) /* 1 GiB when the ranks' memory is not too much for it */
+		options->bytes_max = (size_t)(options->rank_count <= 2 ? 1024 : 128)
+				     << 20;
+	return optind == argc && options->rank_count >= 1 &&
+	       options->rank_count <= (options->way == 'g' ? CREW_MAX : RANKS_MAX);
 }
 
 int main(int argc, char **argv)
 {
-	bool is_threads = argc > 1 && !strcmp(argv[1], "-t");
-	int count = argc > 2 ? atoi(argv[2]) : 0;
-	size_t bytes = (size_t)(argc > 3 ? atoi(argv[3]) : 128) << 20;
-	struct ranks ranks = {.processes = is_threads ? 1 : count,
-		.threads = is_threads ? count : 1,
-		.function = rank_main,
-		.argument = &bytes,
+	struct options options;
+	struct ranks ranks = {.function = rank_main,
+		.argument = &options,
+		.processes = 1,
+		.threads = 1,
 		.limit_s = LIMIT_S};
 
-	if (count < 1 || count > RANKS_MAX || !bytes ||
-		(!is_threads && strcmp(argv[1], "-p"))) {
-		fprintf(stderr, "usage: gpu_bench -p RANKS | -t RANKS [MAX_MIB]\n");
+	if (!options_read(argc, argv, &options)) {
+		fprintf(stderr, "usage: gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] "
+				"[-m MAX_MIB] [--mps]\n");
 		return 2;
 	}
+	if (options.way == 'p')
+		ranks.processes = options.rank_count;
+	if (options.way == 't')
+		ranks.threads = options.rank_count;
 	gpu_need();
-	printf("# %d ranks on one GPU as %s\n", count,
-		is_threads ? "threads" : "processes");
+	printf("# %d ranks on one GPU %s%s%s\n", options.rank_count,
+		options.way == 'p'   ? "as processes"
+		: options.way == 't' ? "as threads"
+				     : "driven by one thread",
+		options.is_captured ? ", captured and replayed" : "",
+		options.has_mps ? ", MPS is on" : "");
 	ranks_run(&ranks);
 	if (ranks.result)
 		fprintf(stderr, "gpu_bench: wrong results\n");

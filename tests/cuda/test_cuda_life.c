@@ -2,11 +2,9 @@
  * The life of communicators whose ranks share a GPU: streams, groups, splits, memory,
  * wrong calls, aborts. Each part is a job of its own and ends within its limit.
  */
-#include <dlfcn.h>
 #include <unistd.h>
 
-#include "gpu.h"
-#include "ranks.h"
+#include "parts.h"
 
 enum { COUNT = 5000, POLL_US = 200, PATIENCE_US = 20 * 1000 * 1000, COMMS = 4 };
 
@@ -267,81 +265,7 @@ static void life_memory(struct rank *rank)
 	free(host);
 }
 
-/* ---- calls that are refused ---- */
-
-/* What is not there is said, and the communicator works on. */
-static void life_refused(struct rank *rank)
-{
-	int *data, value = 2, n = rank->rank_count, next = (rank->rank + 1) % n;
-	ncclRedOp_t op;
-	ncclComm_t comm;
-	cu_stream stream;
-
-	gpu_begin();
-	stream = gpu_stream();
-	data = gpu_alloc(COUNT * sizeof(*data));
-	comm = rank_comm(rank, 0);
-	GIVES(ncclSend(data, COUNT, ncclInt, next, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("send");
-	GIVES(ncclRecv(data, COUNT, ncclInt, next, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("recv");
-	check_works(comm, stream);
-	OK(ncclRedOpCreatePreMulSum(&op, &value, ncclInt, ncclScalarDevice, comm));
-	GIVES(ncclAllReduce(data, data, COUNT, ncclInt, op, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("scalar");
-	OK(ncclRedOpDestroy(op, comm));
-	OK(ncclGroupStart());
-	OK(ncclAllReduce(
-		data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream));
-	OK(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, comm, NULL));
-	GIVES(ncclGroupEnd(), ncclInvalidUsage);
-	gpu_sentence("two groups");
-	check_works(comm, stream);
-	check_works_host(comm);
-	rank_meet(rank);
-	OK(ncclCommDestroy(comm));
-	gpu_stream_end(stream);
-	gpu_free(data);
-}
-
-typedef cu_result capture_begin_function(cu_stream stream, int mode);
-typedef cu_result capture_end_function(cu_stream stream, void **graph);
-
-/* A call under capture is refused; the next one outside it works. */
-static void life_capture(struct rank *rank)
-{
-	const struct cuda_driver *driver = gpu_begin();
-	void *symbols[2] = {dlsym(RTLD_DEFAULT, "cuStreamBeginCapture_v2"),
-		dlsym(RTLD_DEFAULT, "cuStreamEndCapture")};
-	int *data = gpu_alloc(COUNT * sizeof(*data)), status = 0;
-	ncclComm_t comm = rank_comm(rank, 0);
-	cu_stream stream = gpu_stream();
-	capture_begin_function *begin;
-	capture_end_function *end;
-	void *graph = NULL;
-
-	HOLDS(symbols[0] && symbols[1]);
-	memcpy(&begin, &symbols[0], sizeof(begin));
-	memcpy(&end, &symbols[1], sizeof(end));
-	check_works(comm, stream);
-	CUDA(begin(stream, 2));
-	GIVES(ncclAllReduce(
-		      data, data, COUNT, ncclInt, ncclSum, comm, (cudaStream_t)stream),
-		ncclInvalidUsage);
-	gpu_sentence("capture");
-	end(stream, &graph); /* a graph without the call, or none: it was refused */
-	CUDA(driver->stream_is_capturing(stream, &status));
-	EQ(status, 0);
-	rank_meet(rank);
-	check_works(comm, stream);
-	rank_meet(rank);
-	OK(ncclCommDestroy(comm));
-	gpu_stream_end(stream);
-	gpu_free(data);
-}
+/* ---- calls that do not match ---- */
 
 /* Threads: the last rank counts differently, and all are told. */
 static void life_mismatch_threads(struct rank *rank)
@@ -405,11 +329,11 @@ static void life_mismatch_processes(struct rank *rank)
 /* ---- aborts ---- */
 
 /* Processes: one rank calls, the others never do; its stream is free after its abort.
- * The argument is the rank that calls. */
+ * The value is the rank that calls. */
 static void life_abort_processes(struct rank *rank)
 {
 	const struct cuda_driver *driver = gpu_begin();
-	int caller = *(const int *)rank->argument;
+	int caller = part_value(rank);
 	int *data = gpu_alloc(COUNT * sizeof(*data)), *host = malloc(COUNT * sizeof(int));
 	cu_stream stream = gpu_stream();
 	ncclComm_t comm = rank_comm(rank, 0);
@@ -471,62 +395,21 @@ static void life_abort_threads(struct rank *rank)
 	gpu_free(data);
 }
 
-struct test {
-	const char *name;
-	rank_function *function;
-	int processes, threads;
-	int argument;
+static const struct part parts[] = {
+	{"streams", "2x1 1x3", life_streams, .value = 0},
+	{"split", "4x1 1x4", life_split, .value = 0},
+	{"again", "2x1 1x2", life_again, .value = 0},
+	{"order", "2x1 1x4", life_order, .value = 0},
+	{"init all", "1x1", life_init_all, .value = 0},
+	{"memory", "2x1 1x2", life_memory, .value = 0},
+	{"mismatch", "2x1", life_mismatch_processes, .value = 0},
+	{"mismatch of threads", "1x3", life_mismatch_threads, .value = 0},
+	{"abort of the first", "2x1", life_abort_processes, .value = 0},
+	{"abort of the second", "2x1", life_abort_processes, .value = 1},
+	{"abort of a thread", "1x2", life_abort_threads, .value = 0},
 };
 
-static const struct test tests[] = {
-	{"streams", life_streams, 2, 1, 0},
-	{"streams, threads", life_streams, 1, 3, 0},
-	{"split", life_split, 4, 1, 0},
-	{"split, threads", life_split, 1, 4, 0},
-	{"again", life_again, 2, 1, 0},
-	{"again, threads", life_again, 1, 2, 0},
-	{"order", life_order, 2, 1, 0},
-	{"order, threads", life_order, 1, 4, 0},
-	{"init all", life_init_all, 1, 1, 0},
-	{"memory", life_memory, 2, 1, 0},
-	{"memory, threads", life_memory, 1, 2, 0},
-	{"refused", life_refused, 2, 1, 0},
-	{"refused, threads", life_refused, 1, 2, 0},
-	{"capture", life_capture, 2, 1, 0},
-	{"capture, threads", life_capture, 1, 2, 0},
-	{"mismatch", life_mismatch_processes, 2, 1, 0},
-	{"mismatch, threads", life_mismatch_threads, 1, 3, 0},
-	{"abort of the first", life_abort_processes, 2, 1, 0},
-	{"abort of the second", life_abort_processes, 2, 1, 1},
-	{"abort, threads", life_abort_threads, 1, 2, 0},
-};
-
-static void test_run(const struct test *test)
-{
-	uint64_t start = now_us();
-	struct ranks ranks = {.processes = test->processes,
-		.threads = test->threads,
-		.function = test->function,
-		.argument = &test->argument};
-
-	printf("%s ..", test->name);
-	ranks_run(&ranks);
-	printf(" %.2f s\n", (double)(now_us() - start) * 1e-6);
-}
-
-/* An argument names the one part to run; `--list` names them all. */
 int main(int argc, char **argv)
 {
-	const char *only = argc > 1 ? argv[1] : NULL;
-
-	if (has_option(argc, argv, "--list")) {
-		for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-			printf("%s\n", tests[i].name);
-		return 0;
-	}
-	gpu_need();
-	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-		if (!only || !strcmp(only, tests[i].name))
-			test_run(&tests[i]);
-	return 0;
+	return parts_main(argc, argv, parts, sizeof(parts) / sizeof(*parts));
 }

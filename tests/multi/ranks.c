@@ -89,6 +89,7 @@ static void process_main(const struct ranks *ranks, int process)
 	struct seat seats[RANKS_MAX];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setvbuf(stderr, NULL, _IOLBF, 0); /* whole lines of several processes */
 	for (const char *const *e = ranks->environment; e && *e; e += 2)
 		setenv(e[0], e[1], 1);
 	for (int i = 0; i < ranks->threads; i++) {

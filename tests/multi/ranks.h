@@ -18,7 +18,7 @@
 #include "nccl.h"
 #include "test.h"
 
-enum { RANKS_MAX = 16, RANKS_IDS = 512, RANKS_WORDS = 256 };
+enum { RANKS_MAX = 32, RANKS_IDS = 512, RANKS_WORDS = 256 };
 
 struct ranks_page {
 	pthread_barrier_t barrier;

@@ -25,9 +25,9 @@ static uint32_t chunks_of(const struct world *world, uint32_t rank, bool is_out)
 	case COLL_ALL_REDUCE:
 		return world->n;
 	case COLL_BROADCAST:
-		return is_out || is_root;
+		return is_out || is_root ? world->n : 0;
 	case COLL_REDUCE:
-		return !is_out || is_root;
+		return !is_out || is_root ? world->n : 0;
 	case COLL_ALL_GATHER:
 		return is_out ? world->n : 1;
 	case COLL_REDUCE_SCATTER:

@@ -32,6 +32,15 @@ static cu_ptr device_alloc(size_t bytes)
 	return ptr;
 }
 
+static void close_one(uint64_t process, uint64_t block_id)
+{
+	int before = mappings();
+
+	cuda_share_forget(user, process, block_id);
+	EQ(mappings(), before);
+	cuda_share_tidy(user);
+}
+
 static void test_once(void)
 {
 	cu_ptr memory = device_alloc(1 << 16), there = 0, again = 0;
@@ -42,11 +51,11 @@ static void test_once(void)
 	EQ(cuda_share_export(owner, at(memory + 100), 1000, &shared), OK);
 	EQ(shared.offset, 100);
 	EQ(shared.bytes, 1000);
-	EQ(shared.base, memory);
-	EQ(shared.base_bytes, 1 << 16);
+	EQ(shared.block, memory);
+	EQ(shared.block_bytes, 1 << 16);
 	EQ(cuda_share_export(owner, at(memory), 1 << 16, &second), OK);
 	EQ(handles(), before + 1);
-	EQ(second.buffer_id, shared.buffer_id);
+	EQ(second.block_id, shared.block_id);
 
 	EQ(cuda_share_import(user, PEER, &shared, &there), OK);
 	TRUE(there != memory + 100);
@@ -59,62 +68,35 @@ static void test_once(void)
 	EQ(cuda_share_import(user, OTHER, &second, &again),
 		OK); /* an id is its process's */
 	EQ(mappings(), 2);
-	cuda_share_drop(user, PEER, shared.buffer_id + 1);
+	close_one(PEER, shared.block_id + 1);
 	EQ(mappings(), 2);
-	cuda_share_drop(user, PEER, shared.buffer_id);
-	cuda_share_drop(user, PEER, shared.buffer_id);
+	close_one(PEER, shared.block_id);
+	close_one(PEER, shared.block_id);
 	EQ(mappings(), 1);
-	cuda_share_drop_process(user, PEER);
-	EQ(mappings(), 1);
-	cuda_share_drop_process(user, OTHER);
+	close_one(OTHER, shared.block_id);
 	EQ(mappings(), 0);
 	EQ(driver->mem_free(memory), CU_OK);
 }
 
+/* The owner has noticed, and both have forgotten. */
 static void test_freed(void)
 {
-	cu_ptr memory = device_alloc(5000), kept = device_alloc(6000), there = 0;
-	struct cuda_shared shared, other;
-	uint64_t gone[4] = {0};
+	cu_ptr memory = device_alloc(5000), there = 0;
+	struct cuda_shared shared, again;
+	uint32_t before;
 
-	while (cuda_share_sweep(owner, gone, 4)) /* what other tests left */
-		continue;
 	EQ(cuda_share_export(owner, at(memory), 5000, &shared), OK);
-	EQ(cuda_share_export(owner, at(kept), 6000, &other), OK);
 	EQ(cuda_share_import(user, PEER, &shared, &there), OK);
-	EQ(cuda_share_sweep(owner, gone, 4), 0);
 	EQ(driver->mem_free(memory), CU_OK);
 	EQ(device_alloc(5000), memory); /* same address, other memory */
-	EQ(cuda_share_sweep(owner, gone, 0), 0);
-	EQ(cuda_share_sweep(owner, gone, 4), 1);
-	EQ(gone[0], shared.buffer_id);
-	EQ(cuda_share_sweep(owner, gone, 4), 0);
-	cuda_share_drop(user, PEER, gone[0]);
+	cuda_share_unexport(owner, shared.block_id);
+	close_one(PEER, shared.block_id);
 	EQ(mappings(), 0);
 	EQ(cuda_share_import(user, PEER, &shared, &there), ERR_CUDA); /* too late */
-	EQ(driver->mem_free(memory), CU_OK);
-	EQ(driver->mem_free(kept), CU_OK);
-}
-
-/* Nobody said that it was freed: the newer one at its address is opened beside it, since
- * closing would wait for the device. */
-static void test_replaced(void)
-{
-	cu_ptr memory = device_alloc(7000), there = 0;
-	struct cuda_shared old, new;
-
-	EQ(cuda_share_export(owner, at(memory), 7000, &old), OK);
-	EQ(cuda_share_import(user, PEER, &old, &there), OK);
-	EQ(driver->mem_free(memory), CU_OK);
-	EQ(device_alloc(7000), memory);
-	EQ(cuda_share_export(owner, at(memory), 7000, &new), OK);
-	TRUE(new.buffer_id != old.buffer_id);
-	EQ(cuda_share_import(user, PEER, &new, &there), OK);
-	memset(at(memory), 9, 7000);
-	EQ(at(there)[6999], 9);
-	cuda_share_drop(user, PEER, new.buffer_id);
-	cuda_share_drop(user, PEER, old.buffer_id);
-	EQ(mappings(), 0);
+	before = (uint32_t)handles();
+	EQ(cuda_share_export(owner, at(memory), 5000, &again), OK);
+	EQ(handles(), before + 1);
+	TRUE(again.block_id != shared.block_id);
 	EQ(driver->mem_free(memory), CU_OK);
 }
 
@@ -153,9 +135,9 @@ static void test_hostile(void)
 	bad.offset = UINT64_MAX;
 	EQ(cuda_share_import(user, PEER, &bad, &there), ERR_REMOTE);
 	bad = good;
-	bad.base_bytes = bad.bytes = 3001; /* more than there is */
+	bad.block_bytes = bad.bytes = 3001; /* more than there is */
 	EQ(cuda_share_import(user, PEER, &bad, &there), ERR_REMOTE);
-	bad.base = UINT64_MAX - 100;
+	bad.handle_offset = 5000;
 	EQ(cuda_share_import(user, PEER, &bad, &there), ERR_REMOTE);
 	bad = good;
 	memset(bad.handle.bytes, 0xff, sizeof(bad.handle.bytes));
@@ -165,11 +147,11 @@ static void test_hostile(void)
 
 	EQ(cuda_share_import(user, PEER, &good, &there), OK);
 	bad = good;
-	bad.base_bytes = UINT64_MAX; /* known already: what it said first holds */
+	bad.block_bytes = UINT64_MAX; /* known already: what it said first holds */
 	bad.offset = 3000;
 	bad.bytes = 1;
 	EQ(cuda_share_import(user, PEER, &bad, &there), ERR_REMOTE);
-	cuda_share_drop_process(user, PEER);
+	close_one(PEER, good.block_id);
 	EQ(driver->mem_free(memory), CU_OK);
 }
 
@@ -186,7 +168,6 @@ int main(void)
 	EQ(cuda_share_create(driver, &user), OK);
 	test_once();
 	test_freed();
-	test_replaced();
 	test_refused();
 	test_hostile();
 	for (size_t i = 0; i < 20; i++) {

@@ -33,8 +33,7 @@ static struct table_entry entry_of(uint32_t rank, uint64_t round)
 static void serve(struct seat *seat, uint64_t round)
 {
 	const struct table_entry *entries = table_entries(seat->table);
-	struct table_answer answer = {
-		.culprit = (uint32_t)round, .stream = stream_number(seat->rank + 1)};
+	struct table_answer answer = {.culprit = (uint32_t)round};
 
 	for (uint32_t r = 0; r < seat->rank_count; r++) {
 		EQ(entries[r].sign, round);
@@ -57,7 +56,6 @@ static void *seat_main(void *argument)
 			serve(seat, round);
 		EQ(table_wait(seat->table, seat->rank, &seat->abort, &answer), OK);
 		EQ(answer.culprit, round);
-		TRUE(answer.stream);
 	}
 	table_release(seat->table);
 	return NULL;

@@ -8,19 +8,27 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/log.h"
 #include "exec/cuda/moves_abi.h"
 #include "exec/cuda/share.h"
 #include "exec/cuda/where.h"
 #include "link/region.h"
 
 enum { SLOT_IDLE, SLOT_ASKED, SLOT_ANSWERED };
-enum { NAP_US = 100000, PATIENCE_S = 20, KNOWN_MAX = 4096 };
+enum {
+	WATCH_MS = 30,
+	NAP_US = 100000,
+	PATIENCE_S = 20,
+	SWEEP_EVERY = 16,  /* new blocks, between two looks at the old ones */
+	KNOWN_SPREAD = 512 /* lists of known blocks, by hash */
+};
 
 struct desk_slot {
 	_Atomic uint32_t state;
-	int32_t result; /* enum err */
+	int32_t result;	  /* enum err */
+	uint64_t dropped; /* a block that was freed; 0: none, map this one: */
 	struct cuda_shared shared;
-	uint64_t address; /* in rank 0's process */
+	uint64_t address; /* there */
 };
 
 struct desk_page {
@@ -29,32 +37,85 @@ struct desk_page {
 	struct desk_slot slots[MOVES_RANKS_MAX];
 };
 
-/* An allocation of ours and where rank 0 sees it. */
+/* A block of ours and where the others see it; 0: they do not. */
 struct known {
-	uint64_t base, buffer_id, address;
+	struct known *next;
+	uint64_t block, block_id;
+	const void *seen;     /* the address in it that was used last */
+	uint64_t addresses[]; /* by rank */
 };
 
 struct desk {
-	const struct cuda_driver *driver;
-	struct desk_page *page; /* shared */
-	bool is_owner;
-	uint32_t rank, rank_count;
+	struct desk_args args;
+	uint32_t pid;
 	cu_context context;
-	pthread_t thread; /* of the owner */
-	bool has_thread;
-	struct cuda_share *share;      /* owned */
-	struct known known[KNOWN_MAX]; /* the others' */
-	uint32_t known_count;
+	struct desk_page *page; /* owned, shared */
+	struct desk_address *addresses;
+	struct desk_page *pages[MOVES_RANKS_MAX]; /* the others', once they were needed */
+	pthread_t thread, janitor;
+	bool has_thread, has_janitor;
+	struct cuda_share *exports, *imports; /* owned; imports: the thread's */
+	struct known *known[KNOWN_SPREAD];
+	uint32_t fresh_count;
+	/* the janitor's, with a lock that guards them */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool is_untidy;
+	bool is_over;
 };
+
+/* ---- the owner's side ---- */
+
+/* Unmapping waits until the device has done everything it was given, which may itself
+ * wait for what the desk does: hence a thread of its own. */
+static void *janitor_main(void *argument)
+{
+	struct desk *desk = argument;
+
+	desk->args.driver->context_set(desk->context);
+	cuda_capture_relax(desk->args.driver, NULL);
+	pthread_mutex_lock(&desk->lock);
+	while (!desk->is_over) {
+		if (!desk->is_untidy) {
+			pthread_cond_wait(&desk->changed, &desk->lock);
+			continue;
+		}
+		desk->is_untidy = false;
+		pthread_mutex_unlock(&desk->lock);
+		cuda_share_tidy(desk->imports);
+		pthread_mutex_lock(&desk->lock);
+	}
+	pthread_mutex_unlock(&desk->lock);
+	return NULL;
+}
+
+/* Without a janitor it is done when the share goes. */
+static void drop(struct desk *desk, uint32_t rank, uint64_t block_id)
+{
+	cuda_share_forget(desk->imports, desk->addresses[rank].pid, block_id);
+	pthread_mutex_lock(&desk->lock);
+	desk->is_untidy = true;
+	if (!desk->has_janitor)
+		desk->has_janitor = !pthread_create(
+			&desk->janitor, NULL, janitor_main, desk);
+	pthread_cond_signal(&desk->changed);
+	pthread_mutex_unlock(&desk->lock);
+}
 
 static void slot_serve(struct desk *desk, uint32_t rank)
 {
 	struct desk_slot *slot = &desk->page->slots[rank];
 	struct cuda_shared shared = slot->shared;
+	uint64_t dropped = slot->dropped;
 	cu_ptr address = 0;
 
+	slot->result = OK;
 	shared.offset = 0;
-	slot->result = (int32_t)cuda_share_import(desk->share, rank, &shared, &address);
+	if (dropped)
+		drop(desk, rank, dropped);
+	else
+		slot->result = (int32_t)cuda_share_import(
+			desk->imports, desk->addresses[rank].pid, &shared, &address);
 	slot->address = address;
 	atomic_store(&slot->state, SLOT_ANSWERED);
 	futex_wake(&slot->state);
@@ -63,136 +124,229 @@ static void slot_serve(struct desk *desk, uint32_t rank)
 static void *desk_main(void *argument)
 {
 	struct desk *desk = argument;
+	uint64_t look_at = 0;
 
-	desk->driver->context_set(desk->context);
+	desk->args.driver->context_set(desk->context);
+	cuda_capture_relax(desk->args.driver, NULL);
 	while (!atomic_load(&desk->page->is_over)) {
 		uint32_t bell = atomic_load(&desk->page->bell);
 
-		for (uint32_t r = 1; r < desk->rank_count; r++)
+		for (uint32_t r = 0; r < desk->args.rank_count; r++)
 			if (atomic_load(&desk->page->slots[r].state) == SLOT_ASKED)
 				slot_serve(desk, r);
-		futex_wait(&desk->page->bell, bell, NAP_US);
+		if (clock_ns() >= look_at) {
+			desk->args.look(desk->args.arg);
+			look_at = clock_ns() + WATCH_MS * 1000000ull;
+		}
+		futex_wait(&desk->page->bell, bell, WATCH_MS * 1000);
 	}
 	return NULL;
 }
 
-static enum err desk_make(
-	const struct cuda_driver *driver, uint32_t rank_count, struct desk **desk)
+enum err desk_open(
+	const struct desk_args *args, struct desk **desk, struct desk_address *address)
 {
 	struct desk *d = calloc(1, sizeof(*d));
-	enum err e;
-
-	*desk = d;
-	if (!d)
-		return err_set(ERR_SYSTEM, "no memory to share device memory");
-	d->driver = driver;
-	d->rank_count = rank_count;
-	e = cuda_share_create(driver, &d->share);
-	return e ? e
-		 : cuda_check(driver->context_get(&d->context), "ask for the context");
-}
-
-enum err desk_open(const struct cuda_driver *driver, uint32_t rank_count,
-	struct desk **desk, int *fd)
-{
-	struct desk *d = NULL;
 	struct region region;
 	void *page = NULL;
-	enum err e = desk_make(driver, rank_count, &d);
+	enum err e;
 
+	if (!d)
+		return err_set(ERR_SYSTEM, "no memory to share device memory");
+	d->args = *args;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->changed, NULL);
+	e = cuda_check(args->driver->context_get(&d->context), "ask for the context");
+	if (!e)
+		e = cuda_share_create(args->driver, &d->exports);
+	if (!e)
+		e = cuda_share_create(args->driver, &d->imports);
 	if (!e)
 		e = region_alloc(sizeof(struct desk_page), &page);
-	if (!e) {
-		d->is_owner = true;
-		d->page = page;
-		region_find(page, 1, &region);
-		*fd = region.fd;
-		if (pthread_create(&d->thread, NULL, desk_main, d))
-			e = err_set(ERR_SYSTEM, "no thread to share device memory");
-		else
-			d->has_thread = true;
-	}
-	*desk = d;
 	if (e) {
 		desk_close(d);
-		*desk = NULL;
+		return e;
 	}
+	d->page = page;
+	region_find(page, 1, &region);
+	d->pid = (uint32_t)getpid();
+	*address = (struct desk_address){d->pid, (uint32_t)region.fd};
+	*desk = d;
+	return OK;
+}
+
+enum err desk_start(struct desk *desk, const struct desk_address *addresses)
+{
+	size_t bytes = desk->args.rank_count * sizeof(*addresses);
+
+	desk->addresses = malloc(bytes);
+	if (!desk->addresses)
+		return err_set(ERR_SYSTEM, "no memory to share device memory");
+	memcpy(desk->addresses, addresses, bytes);
+	if (pthread_create(&desk->thread, NULL, desk_main, desk))
+		return err_set(ERR_SYSTEM, "no thread to share device memory");
+	desk->has_thread = true;
+	return OK;
+}
+
+/* ---- the asker's side ---- */
+
+static enum err page_of(struct desk *desk, uint32_t peer, struct desk_page **page)
+{
+	const struct desk_address *at = &desk->addresses[peer];
+	void *map = NULL;
+	enum err e = OK;
+
+	if (!desk->pages[peer])
+		e = region_map_peer(
+			(int)at->pid, (int)at->fd, sizeof(struct desk_page), &map);
+	if (map)
+		desk->pages[peer] = map;
+	*page = desk->pages[peer];
 	return e;
 }
 
-enum err desk_join(const struct cuda_driver *driver, int pid, int fd, uint32_t rank,
-	struct desk **desk)
+/* With the question in our slot of the peer's desk. */
+static enum err ask(struct desk *desk, uint32_t peer, struct desk_page *page)
 {
-	struct desk *d = NULL;
-	void *page = NULL;
-	enum err e = desk_make(driver, 0, &d);
-
-	if (!e)
-		e = region_map_peer(pid, fd, sizeof(struct desk_page), &page);
-	if (!e) {
-		d->page = page;
-		d->rank = rank;
-	}
-	*desk = d;
-	if (e) {
-		desk_close(d);
-		*desk = NULL;
-	}
-	return e;
-}
-
-static enum err desk_ask(
-	struct desk *desk, const struct cuda_shared *shared, uint64_t *address)
-{
-	struct desk_slot *slot = &desk->page->slots[desk->rank];
+	struct desk_slot *slot = &page->slots[desk->args.rank];
 	uint64_t end = clock_ns() + PATIENCE_S * 1000000000ull;
 
-	slot->shared = *shared;
 	atomic_store(&slot->state, SLOT_ASKED);
-	atomic_fetch_add(&desk->page->bell, 1);
-	futex_wake(&desk->page->bell);
+	atomic_fetch_add(&page->bell, 1);
+	futex_wake(&page->bell);
 	while (atomic_load(&slot->state) == SLOT_ASKED) {
-		if (atomic_load(&desk->page->is_over) || clock_ns() > end)
+		if (atomic_load(&page->is_over) || clock_ns() > end ||
+			__atomic_load_n(desk->args.abort, __ATOMIC_RELAXED))
 			return err_set(ERR_REMOTE,
-				"rank 0 does not answer a request to map device memory");
+				"rank %u does not answer a request to map device memory",
+				peer);
 		futex_wait(&slot->state, SLOT_ASKED, NAP_US);
 	}
-	*address = slot->address;
 	atomic_store(&slot->state, SLOT_IDLE);
 	return slot->result
 		       ? err_set(ERR_CUDA,
-				 "rank 0 cannot map the device memory of rank %u; its "
+				 "rank %u cannot map the device memory of rank %u; its "
 				 "log says why",
-				 desk->rank)
+				 peer, desk->args.rank)
 		       : OK;
 }
 
-enum err desk_address(struct desk *desk, const void *ptr, uint64_t *address)
+/* Memory is gone: tell everybody who has mapped it. That a peer cannot be told is
+ * noticed soon enough elsewhere. */
+static void known_forget(struct desk *desk, struct known **link)
 {
-	struct cuda_where where;
-	struct cuda_shared shared;
-	struct known *known = desk->known;
-	enum err e = cuda_where(desk->driver, ptr, &where);
+	struct known *known = *link;
+
+	for (uint32_t peer = 0; peer < desk->args.rank_count; peer++) {
+		struct desk_page *page = desk->pages[peer];
+
+		if (!known->addresses[peer] || !page)
+			continue;
+		page->slots[desk->args.rank].dropped = known->block_id;
+		ask(desk, peer, page);
+		page->slots[desk->args.rank].dropped = 0;
+	}
+	cuda_share_unexport(desk->exports, known->block_id);
+	*link = known->next;
+	free(known);
+}
+
+static size_t known_hash(uint64_t block)
+{
+	return (size_t)((block >> 9) * 0x9e3779b97f4a7c15u >> 55) % KNOWN_SPREAD;
+}
+
+/* Look at everything we have shown; forget what was freed. */
+static void known_sweep(struct desk *desk)
+{
+	for (size_t i = 0; i < KNOWN_SPREAD; i++) {
+		struct known **link = &desk->known[i];
+
+		while (*link) {
+			struct cuda_where where;
+
+			if (!cuda_where(desk->args.driver, (*link)->seen, &where) &&
+				where.block_id != (*link)->block_id)
+				known_forget(desk, link);
+			else
+				link = &(*link)->next;
+		}
+	}
+}
+
+static struct known *known_find(struct desk *desk, const struct cuda_where *where)
+{
+	struct known **link = &desk->known[known_hash(where->block)];
+
+	while (*link) {
+		if ((*link)->block != where->block) {
+			link = &(*link)->next;
+		} else if ((*link)->block_id == where->block_id) {
+			return *link;
+		} else {
+			known_forget(desk, link); /* another one lies there now */
+		}
+	}
+	return NULL;
+}
+
+static enum err known_add(
+	struct desk *desk, const struct cuda_where *where, struct known **known)
+{
+	size_t places = desk->args.rank_count * sizeof((*known)->addresses[0]);
+	struct known **head = &desk->known[known_hash(where->block)];
+
+	if (++desk->fresh_count % SWEEP_EVERY == 0)
+		known_sweep(desk);
+	*known = calloc(1, sizeof(**known) + places);
+	if (!*known)
+		return err_set(ERR_SYSTEM, "no memory to share device memory");
+	(*known)->block = where->block;
+	(*known)->block_id = where->block_id;
+	(*known)->next = *head;
+	*head = *known;
+	return OK;
+}
+
+static enum err known_show(
+	struct desk *desk, struct known *known, uint32_t peer, const void *ptr)
+{
+	struct desk_page *page = NULL;
+	struct desk_slot *slot;
+	enum err e = page_of(desk, peer, &page);
 
 	if (e)
 		return e;
-	while (known < desk->known + desk->known_count &&
-		(known->buffer_id != where.buffer_id || known->base != where.base))
-		known++;
-	if (known == desk->known + desk->known_count) {
-		struct known fresh = {.base = where.base, .buffer_id = where.buffer_id};
+	slot = &page->slots[desk->args.rank];
+	slot->dropped = 0;
+	e = cuda_share_export(desk->exports, ptr, 1, &slot->shared);
+	if (!e)
+		e = ask(desk, peer, page);
+	if (!e)
+		known->addresses[peer] = slot->address;
+	return e;
+}
 
-		e = cuda_share_export(desk->share, ptr, 1, &shared);
-		if (!e)
-			e = desk_ask(desk, &shared, &fresh.address);
-		if (e)
-			return e;
-		if (desk->known_count == KNOWN_MAX)
-			desk->known_count = 0;
-		known = &desk->known[desk->known_count++];
-		*known = fresh;
+enum err desk_show(struct desk *desk, uint32_t peer, const struct cuda_where *where,
+	const void *ptr, uint64_t *address)
+{
+	struct known *known;
+	enum err e = OK;
+
+	if (desk->addresses[peer].pid == desk->pid) {
+		*address = (uint64_t)(uintptr_t)ptr;
+		return OK;
 	}
-	*address = known->address + ((uint64_t)(uintptr_t)ptr - where.base);
+	known = known_find(desk, where);
+	if (!known)
+		e = known_add(desk, where, &known);
+	if (!e && !known->addresses[peer])
+		e = known_show(desk, known, peer, ptr);
+	if (e)
+		return e;
+	known->seen = ptr;
+	*address = known->addresses[peer] + ((uint64_t)(uintptr_t)ptr - where->block);
 	return OK;
 }
 
@@ -200,16 +354,35 @@ void desk_close(struct desk *desk)
 {
 	if (!desk)
 		return;
-	if (desk->is_owner && desk->page) {
+	if (desk->page) {
 		atomic_store(&desk->page->is_over, 1);
 		atomic_fetch_add(&desk->page->bell, 1);
 		futex_wake(&desk->page->bell);
-		if (desk->has_thread)
-			pthread_join(desk->thread, NULL);
-		region_free(desk->page);
-	} else if (desk->page) {
-		region_unmap(desk->page, sizeof(struct desk_page));
 	}
-	cuda_share_destroy(desk->share);
+	if (desk->has_thread)
+		pthread_join(desk->thread, NULL);
+	pthread_mutex_lock(&desk->lock);
+	desk->is_over = true;
+	pthread_cond_signal(&desk->changed);
+	pthread_mutex_unlock(&desk->lock);
+	if (desk->has_janitor)
+		pthread_join(desk->janitor, NULL);
+	for (uint32_t r = 0; r < desk->args.rank_count; r++)
+		if (desk->pages[r])
+			region_unmap(desk->pages[r], sizeof(struct desk_page));
+	for (size_t i = 0; i < KNOWN_SPREAD; i++)
+		while (desk->known[i]) {
+			struct known *known = desk->known[i];
+
+			desk->known[i] = known->next;
+			free(known);
+		}
+	cuda_share_destroy(desk->exports);
+	cuda_share_destroy(desk->imports);
+	if (desk->page)
+		region_free(desk->page);
+	pthread_mutex_destroy(&desk->lock);
+	pthread_cond_destroy(&desk->changed);
+	free(desk->addresses);
 	free(desk);
 }

@@ -10,8 +10,10 @@
 
 static const char library_name[] = "libcuda.so.1";
 
-/* Where each function goes, and the name of an older one that takes the same. The names
- * are those of the library, not of its header, which renames behind the reader's back. */
+/* Where each function goes, and the name of an older one that takes the same, or `absent`
+ * when we can do without. The names are those of the library, not of its header, which
+ * renames behind the reader's back. */
+static const char absent[] = "";
 static const struct symbol {
 	const char *name, *older;
 	size_t offset;
@@ -27,6 +29,9 @@ static const struct symbol {
 	{"cuCtxGetCurrent", NULL, offsetof(struct cuda_driver, context_get)},
 	{"cuCtxSetCurrent", NULL, offsetof(struct cuda_driver, context_set)},
 	{"cuCtxGetDevice", NULL, offsetof(struct cuda_driver, context_device)},
+	{"cuThreadExchangeStreamCaptureMode", NULL,
+		offsetof(struct cuda_driver, capture_mode)},
+	{"cuCtxEnablePeerAccess", NULL, offsetof(struct cuda_driver, peer_access)},
 	{"cuCtxSynchronize", NULL, offsetof(struct cuda_driver, context_synchronize)},
 	{"cuDevicePrimaryCtxRetain", NULL, offsetof(struct cuda_driver, primary_retain)},
 	{"cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease",
@@ -43,6 +48,7 @@ static const struct symbol {
 	{"cuMemGetAddressRange_v2", NULL,
 		offsetof(struct cuda_driver, mem_address_range)},
 	{"cuMemcpyAsync", NULL, offsetof(struct cuda_driver, memcpy_async)},
+	{"cuMemsetD8Async", NULL, offsetof(struct cuda_driver, memset_async)},
 	{"cuMemcpyHtoD_v2", NULL, offsetof(struct cuda_driver, memcpy_to_device)},
 	{"cuMemcpyDtoH_v2", NULL, offsetof(struct cuda_driver, memcpy_from_device)},
 	{"cuMemsetD8_v2", NULL, offsetof(struct cuda_driver, memset_d8)},
@@ -58,6 +64,7 @@ static const struct symbol {
 	{"cuStreamQuery", NULL, offsetof(struct cuda_driver, stream_query)},
 	{"cuStreamWaitEvent", NULL, offsetof(struct cuda_driver, stream_wait_event)},
 	{"cuStreamIsCapturing", NULL, offsetof(struct cuda_driver, stream_is_capturing)},
+	{"cuStreamGetId", absent, offsetof(struct cuda_driver, stream_id)},
 	{"cuStreamBatchMemOp_v2", "cuStreamBatchMemOp",
 		offsetof(struct cuda_driver, stream_batch_memop)},
 	{"cuEventCreate", NULL, offsetof(struct cuda_driver, event_create)},
@@ -86,6 +93,8 @@ static bool symbols_load(void *library, struct cuda_driver *driver)
 		const struct symbol *symbol = &symbols[i];
 		void *address = dlsym(library, symbol->name);
 
+		if (!address && symbol->older == absent)
+			continue;
 		if (!address && symbol->older)
 			address = dlsym(library, symbol->older);
 		if (!address) {
@@ -131,6 +140,29 @@ const struct cuda_driver *cuda_driver(void)
 		driver = driver_find();
 	pthread_mutex_unlock(&lock);
 	return driver;
+}
+
+void cuda_capture_relax(const struct cuda_driver *driver, int *had)
+{
+	int mode = CU_CAPTURE_RELAXED;
+
+	driver->capture_mode(&mode);
+	if (had)
+		*had = mode;
+}
+
+void cuda_capture_restore(const struct cuda_driver *driver, int had)
+{
+	driver->capture_mode(&had);
+}
+
+uint64_t cuda_stream_number(const struct cuda_driver *driver, cu_stream stream)
+{
+	uint64_t id = 0;
+
+	if (!driver->stream_id || driver->stream_id(stream, &id))
+		return (uint64_t)(uintptr_t)stream;
+	return id;
 }
 
 enum err cuda_check(cu_result result, const char *what)

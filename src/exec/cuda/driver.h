@@ -30,12 +30,15 @@ enum {
 	CU_ALREADY_MAPPED = 208,
 	CU_INVALID_HANDLE = 400,
 	CU_NOT_READY = 600,
+	CU_PEER_ACCESS_ALREADY = 704,
 	CU_NOT_SUPPORTED = 801
 };
 
-/* A device attribute: do contexts of this process go through an MPS server? Drivers
- * before CUDA 12.4 do not know it. */
-enum { CU_DEVICE_MPS_ENABLED = 133 };
+enum { CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2 };
+
+/* Device attributes. Do contexts of this process go through an MPS server? Drivers before
+ * CUDA 12.4 do not know. */
+enum { CU_DEVICE_MULTIPROCESSORS = 16, CU_DEVICE_MPS_ENABLED = 133 };
 
 /* Pointer attributes. */
 enum {
@@ -46,7 +49,11 @@ enum {
 	CU_POINTER_DEVICE_ORDINAL = 9,
 	CU_POINTER_IS_IPC_CAPABLE = 10,
 	CU_POINTER_RANGE_START = 11,
-	CU_POINTER_RANGE_SIZE = 12
+	CU_POINTER_RANGE_SIZE = 12,
+	/* since CUDA 11.7 */
+	CU_POINTER_MAPPING_SIZE = 18,
+	CU_POINTER_MAPPING_START = 19,
+	CU_POINTER_BLOCK_ID = 20
 };
 enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2 };
 
@@ -87,7 +94,9 @@ struct cuda_driver {
 	cu_result (*context_get)(cu_context *context);
 	cu_result (*context_set)(cu_context context);
 	cu_result (*context_device)(cu_device *device);
+	cu_result (*capture_mode)(int *mode);
 	cu_result (*context_synchronize)(void);
+	cu_result (*peer_access)(cu_context peer, unsigned flags);
 	cu_result (*primary_retain)(cu_context *context, cu_device device);
 	cu_result (*primary_release)(cu_device device);
 	cu_result (*mem_alloc)(cu_ptr *ptr, size_t bytes);
@@ -99,6 +108,8 @@ struct cuda_driver {
 	cu_result (*mem_host_device_pointer)(cu_ptr *device, void *host, unsigned flags);
 	cu_result (*mem_address_range)(cu_ptr *base, size_t *bytes, cu_ptr ptr);
 	cu_result (*memcpy_async)(cu_ptr to, cu_ptr from, size_t bytes, cu_stream stream);
+	cu_result (*memset_async)(
+		cu_ptr to, unsigned char value, size_t bytes, cu_stream stream);
 	cu_result (*memcpy_to_device)(cu_ptr to, const void *from, size_t bytes);
 	cu_result (*memcpy_from_device)(void *to, cu_ptr from, size_t bytes);
 	cu_result (*memset_d8)(cu_ptr to, unsigned char value, size_t bytes);
@@ -113,6 +124,7 @@ struct cuda_driver {
 	cu_result (*stream_query)(cu_stream stream);
 	cu_result (*stream_wait_event)(cu_stream stream, cu_event event, unsigned flags);
 	cu_result (*stream_is_capturing)(cu_stream stream, int *status);
+	cu_result (*stream_id)(cu_stream stream, uint64_t *id); /* NULL before CUDA 12 */
 	cu_result (*stream_batch_memop)(
 		cu_stream stream, unsigned count, struct cu_memop *ops, unsigned flags);
 	cu_result (*event_create)(cu_event *event, unsigned flags);
@@ -132,6 +144,16 @@ struct cuda_driver {
  * CUDA), or when the library is older than what we need (said once in the log). Cheap
  * after the first call that found it; one that found nothing looks again. */
 const struct cuda_driver *cuda_driver(void);
+
+/* While a thread of the process captures a stream the driver refuses calls that might
+ * disturb it, from every thread, unless that one says that it knows what it does. `had`
+ * takes what to give back to cuda_capture_restore(); NULL: for good. */
+void cuda_capture_relax(const struct cuda_driver *driver, int *had);
+void cuda_capture_restore(const struct cuda_driver *driver, int had);
+
+/* A number that tells streams apart, also one that was destroyed from the next one with
+ * the same handle. */
+uint64_t cuda_stream_number(const struct cuda_driver *driver, cu_stream stream);
 
 /* OK, or ERR_CUDA with a sentence: what was tried and the driver's name for the error. */
 enum err cuda_check(cu_result result, const char *what);

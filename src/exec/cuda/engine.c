@@ -6,90 +6,60 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "exec/cuda/desk.h"
+#include "base/param.h"
 #include "exec/cuda/kernels.h"
-#include "exec/cuda/moves.h"
-#include "exec/cuda/table.h"
+#include "exec/cuda/mps.h"
+#include "exec/cuda/state.h"
 
 enum {
-	KEPT_MAX = 64,	       /* lists of moves kept on the device */
-	FUSED_BLOCKS = 4224,   /* of all ranks */
-	BLOCK_WORK = 32 << 10, /* bytes a block should have to do */
 	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
-	POOL_BYTES = 1 << 20,  /* for lists of moves: nothing is allocated later */
-	FREE_WAIT = 0x3fffffff /* so far ahead that every wait is over */
+	NO_TIMING = 2,	       /* of events */
+	NON_BLOCKING = 1,      /* of streams */
+	BLOCK_BYTES = 2 << 20, /* what the driver maps at a time */
+	BLOCKS_TOGETHER = 2    /* on a multiprocessor, of ours, in any case */
 };
 
-/* One collective's moves, on the device. */
-struct kept_moves {
-	enum coll coll;
-	uint32_t root;
-	cu_ptr address;
-};
-
-/* What the device reads and writes in host memory. */
-struct words {
-	uint32_t abort, trouble;
-};
-
-struct cuda_engine {
-	const struct cuda_driver *driver;
-	cu_context context;
-	uint32_t rank, rank_count;
-	bool is_threads; /* all ranks are threads of this process */
-	cu_module module;
-	cu_function functions[DTYPE_COUNT][4], copy;
-	cu_ptr mail; /* as this process sees it */
-	bool owns_mail;
-	struct table *table;  /* counted; threads only */
-	cu_event ready, done; /* threads only */
-	struct desk *desk;    /* owned; leader's way only */
-	struct words *words;  /* owned, pinned */
-	cu_ptr words_device;
-	struct kept_moves kept[KEPT_MAX];
-	uint32_t kept_count;
-	cu_ptr pool; /* the lists of moves */
-	size_t pool_used;
-	cu_stream side;	      /* of our own: copies that wait for nobody's kernels */
-	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
-	cu_stream sent_on;
-	uint32_t call;
-};
+_Static_assert(sizeof(struct dev_hall) <= BLOCK_BYTES, "a hall fits in its block");
 
 static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hello)
 {
+	const struct cuda_driver *driver = engine->driver;
+	int multiprocessors = 0;
 	cu_device device;
-	enum err e = cuda_check(
-		engine->driver->context_device(&device), "ask for the device");
+	enum err e = cuda_check(driver->context_device(&device), "ask for the device");
 
 	if (!e)
-		e = cuda_check(engine->driver->device_uuid(hello->uuid, device),
+		e = cuda_check(driver->device_uuid(hello->uuid, device),
 			"ask for the device's uuid");
+	if (!e)
+		e = cuda_check(driver->device_attribute(&multiprocessors,
+				       CU_DEVICE_MULTIPROCESSORS, device),
+			"ask for the number of multiprocessors");
+	hello->multiprocessors = (uint32_t)multiprocessors;
+	hello->is_mps = !e && mps_is_client(driver, device);
+	hello->context = (uint64_t)(uintptr_t)engine->context;
 	return e;
 }
 
-/* What is needed wherever the others turn out to live. */
-static enum err mail_make(struct cuda_engine *engine, struct cuda_hello *hello)
+static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 {
 	const struct cuda_driver *driver = engine->driver;
-	size_t bytes = MOVES_RANKS_MAX * sizeof(struct dev_mail);
-	int fd = -1;
+	/* a whole block, which others open and close with the communicator */
+	size_t bytes = BLOCK_BYTES;
 	enum err e = cuda_check(
-		driver->mem_alloc(&engine->mail, bytes), "allocate device memory");
+		driver->mem_alloc(&engine->hall, bytes), "allocate device memory");
 
-	if (e)
-		return e;
-	engine->owns_mail = true;
-	e = cuda_check(driver->memset_d8(engine->mail, 0, bytes), "clear device memory");
 	if (!e)
-		e = cuda_check(driver->ipc_get(&hello->mail, engine->mail),
+		e = cuda_check(driver->memset_async(engine->hall, 0, bytes, engine->side),
+			"clear device memory");
+	if (!e)
+		e = cuda_check(
+			driver->stream_synchronize(engine->side), "clear device memory");
+	if (!e)
+		e = cuda_check(driver->ipc_get(&hello->hall_handle, engine->hall),
 			"share device memory");
-	if (!e)
-		e = desk_open(driver, engine->rank_count, &engine->desk, &fd);
-	hello->desk_fd = (uint32_t)fd;
-	if (!e)
-		e = table_create(engine->rank_count, &engine->table);
-	hello->table = (uint64_t)(uintptr_t)engine->table;
+	hello->hall = engine->hall;
+	engine->halls[engine->rank] = engine->hall;
 	return e;
 }
 
@@ -120,6 +90,10 @@ static enum err functions_load(struct cuda_engine *engine)
 		e = cuda_check(driver->module_function(
 				       &engine->copy, engine->module, "moves_copy"),
 			"find a kernel");
+	if (!e)
+		e = cuda_check(driver->module_function(
+				       &engine->pairs, engine->module, "pairs_copy"),
+			"find a kernel");
 	for (int t = 0; t < DTYPE_COUNT; t++)
 		for (int o = 0; o < 4 && !e; o++) {
 			char name[64];
@@ -133,39 +107,102 @@ static enum err functions_load(struct cuda_engine *engine)
 	return e;
 }
 
-enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
-	struct cuda_engine **engine)
+/* Every now and then, in the desk's thread. What was let go is let go again and again,
+ * since a graph may be replayed. */
+static void engine_look(void *arg)
+{
+	struct cuda_engine *engine = arg;
+	enum err e = OK;
+
+	if (!engine->is_lost)
+		e = cuda_engine_check(engine);
+	if (!e && !engine->is_lost)
+		e = engine->watch.look(engine->watch.arg);
+	if (e) {
+		engine->is_lost = true;
+		__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+		engine->watch.tell(engine->watch.arg, e);
+	}
+	if (engine->is_lost || __atomic_load_n(&engine->words->abort, __ATOMIC_RELAXED))
+		memops_free(engine);
+}
+
+static enum err streams_make(struct cuda_engine *engine)
+{
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = cuda_check(
+		driver->stream_create(&engine->side, NON_BLOCKING), "make a stream");
+
+	if (!e)
+		e = cuda_check(driver->stream_create(&engine->watcher, NON_BLOCKING),
+			"make a stream");
+	if (!e)
+		e = cuda_check(
+			driver->event_create(&engine->ready, NO_TIMING), "make an event");
+	if (!e)
+		e = cuda_check(
+			driver->event_create(&engine->done, NO_TIMING), "make an event");
+	if (!e)
+		e = cuda_check(driver->event_create(&engine->order.event, NO_TIMING),
+			"make an event");
+	return e;
+}
+
+static enum err parts_make(struct cuda_engine *engine, struct cuda_hello *hello)
+{
+	struct desk_args desk = {.driver = engine->driver,
+		.rank = engine->rank,
+		.rank_count = engine->rank_count,
+		.look = engine_look,
+		.arg = engine};
+	enum err e = context_find(engine, hello);
+
+	if (!e)
+		e = words_make(engine);
+	if (!e)
+		e = functions_load(engine);
+	if (!e)
+		e = streams_make(engine);
+	if (!e)
+		e = hall_make(engine, hello);
+	desk.abort = engine->words ? &engine->words->abort : NULL;
+	if (!e)
+		e = desk_open(&desk, &engine->desk, &hello->desk);
+	if (!e && engine->rank == 0)
+		e = table_create(engine->rank_count, &engine->table);
+	hello->table = (uint64_t)(uintptr_t)engine->table;
+	return e;
+}
+
+enum err cuda_engine_prepare(const struct cuda_engine_args *args,
+	struct cuda_hello *hello, struct cuda_engine **engine)
 {
 	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
 	cu_context context = NULL;
 	struct cuda_engine *made;
+	int mode;
 	enum err e;
 
 	*engine = NULL;
 	memset(hello, 0, sizeof(*hello));
-	if (!driver || rank_count > MOVES_RANKS_MAX || driver->context_get(&context) ||
-		!context)
+	if (!driver || driver->context_get(&context) || !context)
 		return OK;
+	if (args->rank_count > MOVES_RANKS_MAX)
+		return err_set(ERR_USAGE,
+			"%u ranks: at most %d can work together on device memory",
+			args->rank_count, MOVES_RANKS_MAX);
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
 	made->driver = driver;
 	made->context = context;
-	made->rank = rank;
-	made->rank_count = rank_count;
+	made->rank = args->rank;
+	made->rank_count = args->rank_count;
+	made->watch = args->watch;
 	hello->pid = (uint32_t)getpid();
-	e = context_find(made, hello);
-	if (!e)
-		e = words_make(made);
-	if (!e)
-		e = functions_load(made);
-	if (!e)
-		e = cuda_check(driver->mem_alloc(&made->pool, POOL_BYTES),
-			"allocate device memory");
-	if (!e)
-		e = cuda_check(driver->stream_create(&made->side, 1), "make a stream");
-	if (!e && rank == 0)
-		e = mail_make(made, hello);
+	cuda_capture_relax(driver, &mode);
+	e = parts_make(made, hello);
+	cuda_capture_restore(driver, mode);
 	if (e) {
 		cuda_engine_destroy(made);
 		return e;
@@ -175,43 +212,113 @@ enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hel
 	return OK;
 }
 
+static bool is_same_gpu(const struct cuda_hello *a, const struct cuda_hello *b)
+{
+	return !memcmp(a->uuid, b->uuid, sizeof(a->uuid));
+}
+
 /* Which way these ranks can go together. */
 static enum err way_choose(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
 {
-	uint32_t here = 0;
+	const struct cuda_hello *mine = hellos[engine->rank];
+	uint32_t n = engine->rank_count, beside = 0, here = 0, least = UINT32_MAX;
+	bool is_mps = true;
 
-	for (uint32_t r = 0; r < engine->rank_count; r++) {
+	engine->is_one_device = true;
+	for (uint32_t r = 0; r < n; r++) {
 		if (!hellos[r]->has_gpu)
 			return err_set(ERR_USAGE,
 				"rank %u has no CUDA context and rank %u has one", r,
 				engine->rank);
-		if (memcmp(hellos[r]->uuid, hellos[0]->uuid, sizeof(hellos[r]->uuid)))
-			return err_set(ERR_USAGE,
-				"rank %u is on another GPU than rank 0: this version "
-				"connects the ranks of one GPU",
-				r);
-		here += hellos[r]->pid == hellos[engine->rank]->pid;
+		engine->is_one_device &= is_same_gpu(hellos[r], mine);
+		beside += is_same_gpu(hellos[r], mine);
+		here += is_same_gpu(hellos[r], mine) && hellos[r]->pid == mine->pid;
+		is_mps &= hellos[r]->is_mps;
+		least = hellos[r]->multiprocessors < least ? hellos[r]->multiprocessors
+							   : least;
 	}
-	engine->is_threads = here == engine->rank_count;
-	if (!engine->is_threads && here > 1)
+	engine->resident_blocks_all = least * BLOCKS_TOGETHER;
+	engine->resident_blocks = engine->resident_blocks_all /
+				  (engine->is_one_device ? n : 1);
+	if (engine->resident_blocks > RESIDENT_BLOCKS_MAX)
+		engine->resident_blocks = RESIDENT_BLOCKS_MAX;
+	if (engine->is_one_device && here == n)
+		engine->way = CUDA_WAY_THREADS;
+	else if (here > 1)
 		return err_set(ERR_USAGE,
-			"some ranks share a GPU as threads and some as processes: make "
-			"them all the one or the other");
+			"%u ranks of process %u share a GPU and others live elsewhere: "
+			"make them all threads of one process, or a process each",
+			here, mine->pid);
+	else if (is_mps || beside == 1)
+		engine->way = CUDA_WAY_RESIDENT;
+	else if (engine->is_one_device)
+		engine->way = CUDA_WAY_LEADER;
+	else
+		return err_set(ERR_USAGE,
+			"%u ranks share a GPU, others are on another one, and there is "
+			"no MPS server that lets kernels of several processes run "
+			"together: start nvidia-cuda-mps-control, or use a GPU per rank",
+			beside);
 	return OK;
 }
 
-static enum err table_join(struct cuda_engine *engine, const struct cuda_hello *first)
+/* Other ranks on one GPU count as much on the GPUs of the others: grids must be equal. */
+static void blocks_agree(
+	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
 {
-	const struct cuda_driver *driver = engine->driver;
-	enum err e = cuda_check(driver->event_create(&engine->ready, 2), "make an event");
+	for (uint32_t r = 0; r < engine->rank_count && !engine->is_one_device; r++) {
+		uint32_t beside = 0;
+		unsigned blocks;
 
-	if (!e)
-		e = cuda_check(driver->event_create(&engine->done, 2), "make an event");
-	if (engine->rank == 0)
-		return e;
-	engine->table = (struct table *)(uintptr_t)first->table;
-	table_hold(engine->table);
+		for (uint32_t s = 0; s < engine->rank_count; s++)
+			beside += is_same_gpu(hellos[r], hellos[s]);
+		blocks = hellos[r]->multiprocessors * BLOCKS_TOGETHER / beside;
+		if (blocks < engine->resident_blocks)
+			engine->resident_blocks = blocks;
+	}
+	if (!engine->resident_blocks)
+		engine->resident_blocks = 1;
+}
+
+enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall)
+{
+	const struct cuda_hello *hello = &engine->hellos[rank];
+	bool is_here = hello->pid == engine->hellos[engine->rank].pid;
+	cu_context there = (cu_context)(uintptr_t)hello->context;
+	cu_result result = CU_OK;
+
+	if (!engine->halls[rank] && is_here) {
+		if (there != engine->context)
+			result = engine->driver->peer_access(there, 0);
+		if (!result || result == CU_PEER_ACCESS_ALREADY ||
+			is_same_gpu(hello, &engine->hellos[engine->rank])) {
+			result = CU_OK;
+			engine->halls[rank] = hello->hall;
+		}
+	} else if (!engine->halls[rank]) {
+		result = engine->driver->ipc_open(
+			&engine->halls[rank], hello->hall_handle, CU_IPC_LAZY_PEER);
+		engine->is_mapped[rank] = !result;
+	}
+	*hall = engine->halls[rank];
+	if (!result)
+		return OK;
+	return err_set(ERR_CUDA,
+		"rank %u cannot reach the device memory of rank %u (the driver says %d): "
+		"are both GPUs visible to both, with peer access between them?",
+		engine->rank, rank, result);
+}
+
+static enum err halls_connect(struct cuda_engine *engine)
+{
+	enum err e = OK;
+	cu_ptr hall;
+
+	if (engine->way == CUDA_WAY_LEADER)
+		return engine_hall(engine, 0, &hall);
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
+		e = engine_hall(engine, r, &hall);
 	return e;
 }
 
@@ -222,22 +329,57 @@ enum err cuda_engine_connect(
 
 	if (e)
 		return e;
-	if (engine->is_threads)
-		return table_join(engine, hellos[0]);
-	if (engine->rank > 0) {
-		e = cuda_check(
-			engine->driver->ipc_open(&engine->mail, hellos[0]->mail, 1),
-			"map rank 0's device memory");
-		if (!e)
-			e = desk_join(engine->driver, (int)hellos[0]->pid,
-				(int)hellos[0]->desk_fd, engine->rank, &engine->desk);
+	blocks_agree(engine, hellos);
+	engine->hellos = calloc(engine->rank_count, sizeof(*engine->hellos));
+	if (!engine->hellos)
+		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		engine->hellos[r] = *hellos[r];
+	if (engine->way == CUDA_WAY_THREADS && engine->rank) {
+		engine->table = (struct table *)(uintptr_t)hellos[0]->table;
+		table_hold(engine->table);
 	}
+	e = halls_connect(engine);
+	/* no peer access is no failure: there is another way */
+	if (e && engine->way == CUDA_WAY_RESIDENT && !engine->is_one_device) {
+		engine->is_apart = true;
+		e = OK;
+	}
+	return e;
+}
+
+bool cuda_engine_is_apart(const struct cuda_engine *engine)
+{
+	return engine->is_apart;
+}
+
+enum err cuda_engine_start(struct cuda_engine *engine)
+{
+	struct desk_address *desks = calloc(engine->rank_count, sizeof(*desks));
+	enum err e;
+
+	if (!desks)
+		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		desks[r] = engine->hellos[r].desk;
+	e = desk_start(engine->desk, desks);
+	free(desks);
 	return e;
 }
 
 const char *cuda_engine_way(const struct cuda_engine *engine)
 {
-	return engine->is_threads ? "threads" : "processes";
+	if (engine->way == CUDA_WAY_THREADS)
+		return "threads of one process share a GPU: one launch for all";
+	if (engine->way == CUDA_WAY_LEADER)
+		return "processes share a GPU without MPS: rank 0 launches for all; an "
+		       "MPS server (nvidia-cuda-mps-control -d) would save about 145 us "
+		       "a rank whenever ranks run kernels of their own in between";
+	if (engine->staged.is_host)
+		return "a GPU each, without peer access: a kernel each, through slots in "
+		       "host memory";
+	return engine->is_one_device ? "processes share a GPU under MPS: a kernel each"
+				     : "a GPU each, with peer access: a kernel each";
 }
 
 bool cuda_memory_is(const void *ptr)
@@ -252,6 +394,7 @@ bool cuda_memory_is(const void *ptr)
 	       type == CU_MEMORY_DEVICE;
 }
 
+/* Whole blocks: a window begins at a multiple of 4096, and others map a whole one. */
 enum err cuda_memory_alloc(size_t bytes, void **ptr)
 {
 	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
@@ -262,6 +405,9 @@ enum err cuda_memory_alloc(size_t bytes, void **ptr)
 	*ptr = NULL;
 	if (!driver || driver->context_get(&context) || !context)
 		return OK;
+	if (bytes > SIZE_MAX - BLOCK_BYTES)
+		return err_set(ERR_ARGUMENT, "%zu bytes are more than a GPU has", bytes);
+	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 	e = cuda_check(driver->mem_alloc(&address, bytes), "allocate device memory");
 	*ptr = (void *)(uintptr_t)address;
 	return e;
@@ -273,340 +419,112 @@ enum err cuda_memory_free(void *ptr)
 		cuda_driver()->mem_free((cu_ptr)(uintptr_t)ptr), "free device memory");
 }
 
-static enum err moves_get(
-	struct cuda_engine *engine, enum coll coll, uint32_t root, cu_ptr *address)
-{
-	const struct cuda_driver *driver = engine->driver;
-	struct dev_moves *moves;
-	struct kept_moves *kept;
-	size_t bytes;
-	enum err e;
+/* ---- calls ---- */
 
-	for (uint32_t i = 0; i < engine->kept_count; i++)
-		if (engine->kept[i].coll == coll && engine->kept[i].root == root) {
-			*address = engine->kept[i].address;
-			return OK;
-		}
-	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
-	if (e)
-		return e;
-	if (engine->kept_count == KEPT_MAX || engine->pool_used + bytes > POOL_BYTES)
-		e = err_set(ERR_USAGE,
-			"collectives with more different roots on one GPU than are kept; "
-			"use fewer roots on a communicator");
-	kept = &engine->kept[engine->kept_count];
-	*kept = (struct kept_moves){
-		.coll = coll, .root = root, .address = engine->pool + engine->pool_used};
-	if (!e)
-		e = cuda_check(driver->memcpy_async(kept->address,
-				       (cu_ptr)(uintptr_t)moves, bytes, engine->side),
-			"copy to the device");
-	if (!e)
-		e = cuda_check(driver->stream_synchronize(engine->side),
-			"wait for a copy to the device");
-	free(moves);
-	if (e)
-		return e;
-	*address = kept->address;
-	engine->kept_count++;
-	engine->pool_used += (bytes + 255) / 256 * 256;
-	return OK;
+bool engine_is_capturing(const struct cuda_engine *engine, cu_stream stream)
+{
+	int status = 0;
+
+	return !engine->driver->stream_is_capturing(stream, &status) && status;
 }
 
-/* Everything ranks must agree on. */
-static uint64_t call_sign(const struct cuda_call *call)
+enum err order_begin(struct cuda_engine *engine, cu_stream stream)
 {
-	uint64_t sign = 0xcbf29ce484222325u;
-	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
-		call->key.count, coll_reduces(call->key.coll) ? call->op : 0};
+	struct order *order = &engine->order;
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		sign = (sign ^ parts[i]) * 0x100000001b3u;
-	return sign;
-}
-
-static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, struct dev_mail *mine)
-{
-	size_t bytes = call->key.count * dtype_size(call->key.type);
-	bool is_vector = coll_is_vector(call->key.coll);
-	uint32_t chunks = call->key.coll == COLL_ALL_REDUCE ? engine->rank_count : 1;
-	struct fold_rule rule;
-	cu_ptr moves = 0;
-	enum err e = moves_get(engine, call->key.coll, call->key.root, &moves);
-
-	fold_rule(&rule, &call->key, call->op, call->scalar, engine->rank_count);
-	*args = (struct moves_args){.moves = (const void *)(uintptr_t)moves,
-		.mail = (void *)(uintptr_t)engine->mail,
-		.abort = (void *)(uintptr_t)engine->words_device,
-		.trouble = (void *)(uintptr_t)(engine->words_device + 4),
-		.chunk_bytes = bytes,
-		.total_bytes = bytes,
-		.in_bytes = is_vector ? bytes : UINT64_MAX,
-		.out_bytes = is_vector ? bytes : UINT64_MAX,
-		.rank = engine->rank,
-		.rank_count = engine->rank_count,
-		.divisor = rule.divisor,
-		.is_scaled = rule.scaled,
-		.is_posted = engine->is_threads};
-	if (is_vector && chunks > 1)
-		args->chunk_bytes = ((bytes + chunks - 1) / chunks + 127) / 128 * 128;
-	*mine = (struct dev_mail){.in = (uint64_t)(uintptr_t)call->in,
-		.out = (uint64_t)(uintptr_t)call->out,
-		.scalar = rule.scalar.bits,
-		.sign = call_sign(call)};
-	return e;
-}
-
-/* Cut fine, so that no multiprocessor is left alone with the end of it. */
-static unsigned blocks_for(const struct cuda_engine *engine, const struct cuda_call *call)
-{
-	size_t bytes = call->key.count * dtype_size(call->key.type);
-	size_t ranks = engine->rank_count ? engine->rank_count : 1;
-	size_t share = call->key.coll == COLL_ALL_REDUCE ? bytes / ranks : bytes;
-	size_t blocks = share / BLOCK_WORK + 1;
-	size_t most = FUSED_BLOCKS / ranks;
-
-	return (unsigned)(blocks < most ? blocks : most);
-}
-
-static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, unsigned ranks)
-{
-	unsigned op = call->op == REDOP_AVG || call->op == REDOP_PREMUL
-			      ? (unsigned)REDOP_SUM
-			      : (unsigned)call->op;
-	cu_function function = coll_reduces(call->key.coll)
-				       ? engine->functions[call->key.type][op]
-				       : engine->copy;
-	void *params[] = {args};
-
-	return cuda_check(
-		engine->driver->launch(function, blocks_for(engine, call), ranks, 1,
-			MOVES_THREADS, 1, 1, 0, call->stream, params, NULL),
-		"launch a kernel");
-}
-
-static struct cu_memop write_64(cu_ptr address, uint64_t value)
-{
-	return (struct cu_memop){
-		.operation = CU_MEMOP_WRITE_64, .address = address, .value = value};
-}
-
-static struct cu_memop write_32(cu_ptr address, uint32_t value)
-{
-	return (struct cu_memop){
-		.operation = CU_MEMOP_WRITE_32, .address = address, .value = value};
-}
-
-static struct cu_memop wait_32(cu_ptr address, uint32_t value)
-{
-	return (struct cu_memop){.operation = CU_MEMOP_WAIT_32,
-		.address = address,
-		.value = value,
-		.flags = CU_WAIT_GEQ};
-}
-
-static cu_ptr mail_of(const struct cuda_engine *engine, uint32_t rank, size_t offset)
-{
-	return engine->mail + rank * sizeof(struct dev_mail) + offset;
-}
-
-/* The facts of a rank's mail, as far as they are not there already: on the same stream
- * what was written last still stands. */
-static uint32_t mail_write(struct cuda_engine *engine, const struct dev_mail *mine,
-	cu_stream stream, struct cu_memop *ops)
-{
-	const struct dev_mail *sent = engine->sent_on == stream ? &engine->sent : NULL;
-	uint32_t count = 0, r = engine->rank;
-
-	if (!sent || sent->in != mine->in)
-		ops[count++] = write_64(
-			mail_of(engine, r, offsetof(struct dev_mail, in)), mine->in);
-	if (!sent || sent->out != mine->out)
-		ops[count++] = write_64(
-			mail_of(engine, r, offsetof(struct dev_mail, out)), mine->out);
-	if (!sent || sent->scalar != mine->scalar)
-		ops[count++] = write_64(
-			mail_of(engine, r, offsetof(struct dev_mail, scalar)),
-			mine->scalar);
-	if (!sent || sent->sign != mine->sign)
-		ops[count++] = write_64(
-			mail_of(engine, r, offsetof(struct dev_mail, sign)), mine->sign);
-	engine->sent = *mine;
-	engine->sent_on = stream;
-	return count;
-}
-
-/* The mail holds one call. On another stream than the last one's, wait until that call
- * is done before it is overwritten. */
-static uint32_t mail_wait(
-	const struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops)
-{
-	if (engine->call < 2 || engine->sent_on == stream)
-		return 0;
-	ops[0] = wait_32(
-		mail_of(engine, 0, offsetof(struct dev_mail, done)), engine->call - 1);
-	return 1;
-}
-
-static enum err batch(struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops,
-	uint32_t count)
-{
-	return cuda_check(engine->driver->stream_batch_memop(stream, count, ops, 0),
-		"order a stream by memory words");
-}
-
-static enum err follow(
-	struct cuda_engine *engine, const struct cuda_call *call, struct dev_mail *mine)
-{
-	struct cu_memop ops[8];
-	uint32_t count;
-	enum err e = OK;
-
-	if (call->in)
-		e = desk_address(engine->desk, call->in, &mine->in);
-	if (!e && call->out)
-		e = desk_address(engine->desk, call->out, &mine->out);
-	if (e)
-		return e;
-	count = mail_wait(engine, call->stream, ops);
-	count += mail_write(engine, mine, call->stream, ops + count);
-	ops[count++] = write_32(
-		mail_of(engine, engine->rank, offsetof(struct dev_mail, ready)),
-		engine->call);
-	ops[count++] = wait_32(
-		mail_of(engine, 0, offsetof(struct dev_mail, done)), engine->call);
-	return batch(engine, call->stream, ops, count);
-}
-
-static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, const struct dev_mail *mine)
-{
-	struct cu_memop ops[5 + MOVES_RANKS_MAX];
-	uint32_t count = mail_wait(engine, call->stream, ops);
-	enum err e;
-
-	count += mail_write(engine, mine, call->stream, ops + count);
-	for (uint32_t r = 1; r < engine->rank_count; r++)
-		ops[count++] = wait_32(
-			mail_of(engine, r, offsetof(struct dev_mail, ready)),
-			engine->call);
-	e = batch(engine, call->stream, ops, count);
-	if (!e)
-		e = launch(engine, call, args, engine->rank_count);
-	ops[0] = write_32(
-		mail_of(engine, 0, offsetof(struct dev_mail, done)), engine->call);
-	return e ? e : batch(engine, call->stream, ops, 1);
-}
-
-/* The last thread of a round does the work of all, on its own stream. */
-static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, struct table_answer *answer)
-{
-	const struct table_entry *entries = table_entries(engine->table);
-	const struct cuda_driver *driver = engine->driver;
-	enum err e = OK;
-
-	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
-		args->posts[r] = entries[r].post;
-		if (entries[r].sign != entries[engine->rank].sign) {
-			answer->culprit = r;
-			return ERR_USAGE;
-		}
-		if (entries[r].stream != call->stream)
-			e = cuda_check(driver->stream_wait_event(
-					       call->stream, entries[r].ready, 0),
-				"wait for another rank's stream");
-	}
-	if (!e)
-		e = launch(engine, call, args, engine->rank_count);
-	if (!e)
-		e = cuda_check(driver->event_record(engine->done, call->stream),
-			"record an event");
-	return e;
-}
-
-static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, const struct dev_mail *mine)
-{
-	struct table_entry entry = {.post = {mine->in, mine->out, mine->scalar},
-		.sign = mine->sign,
-		.stream = call->stream,
-		.ready = engine->ready};
-	enum err e = cuda_check(engine->driver->event_record(engine->ready, call->stream),
-		"record an event");
-
-	if (e)
-		return e;
-	if (table_put(engine->table, engine->rank, &entry)) {
-		struct table_answer answer = {
-			.stream = call->stream, .done = engine->done};
-
-		answer.error = table_serve(engine, call, args, &answer);
-		table_served(engine->table, &answer);
-	}
-	return OK;
-}
-
-static enum err differs(uint32_t rank)
-{
-	return err_set(ERR_USAGE,
-		"rank %u called another collective, type, operator, root or count than "
-		"the others",
-		rank);
-}
-
-enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
-{
-	struct table_answer answer;
-	enum err e;
-
-	if (!engine->is_threads)
+	if (!order->is_recorded || engine_is_capturing(engine, stream) ||
+		order->stream == cuda_stream_number(engine->driver, stream))
 		return OK;
-	e = table_wait(engine->table, engine->rank, &engine->words->abort, &answer);
-	if (!e && answer.error == ERR_USAGE)
-		return differs(answer.culprit);
-	if (!e && answer.error)
-		return err_set(answer.error, "the rank that launches for all could not");
-	if (!e && answer.stream != call->stream)
-		e = cuda_check(
-			engine->driver->stream_wait_event(call->stream, answer.done, 0),
-			"wait for the launch");
+	return cuda_check(engine->driver->stream_wait_event(stream, order->event, 0),
+		"wait for the call before");
+}
+
+enum err order_end(struct cuda_engine *engine, cu_stream stream)
+{
+	struct order *order = &engine->order;
+	enum err e;
+
+	if (engine_is_capturing(engine, stream))
+		return OK;
+	e = cuda_check(
+		engine->driver->event_record(order->event, stream), "record an event");
+	order->is_recorded = !e;
+	order->stream = cuda_stream_number(engine->driver, stream);
 	return e;
 }
 
 enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 {
-	int status = 0;
+	int64_t channels = param_int(PARAM_CUDA_CONNECTIONS);
 
-	if (engine->driver->stream_is_capturing(stream, &status) || !status)
+	if (engine->way != CUDA_WAY_THREADS || engine->rank_count <= channels ||
+		!engine_is_capturing(engine, stream))
 		return OK;
 	return err_set(ERR_USAGE,
-		"this version does not run under CUDA graph capture: call outside it");
+		"graphs of %u threads that share a GPU need as many of its channels, and "
+		"there are %lld: set CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts",
+		engine->rank_count, (long long)channels);
+}
+
+static enum err aborted(const struct cuda_engine *engine)
+{
+	if (!__atomic_load_n(&engine->words->abort, __ATOMIC_RELAXED))
+		return OK;
+	return err_set(ERR_REMOTE,
+		"the communicator has failed or was aborted: no more calls on it");
 }
 
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	struct moves_args args;
-	struct dev_mail mine;
-	enum err e = args_fill(engine, call, &args, &mine);
+	int mode;
+	enum err e = aborted(engine);
 
 	if (e)
 		return e;
-	args.call = ++engine->call;
-	if (engine->is_threads)
-		return table_begin(engine, call, &args, &mine);
-	return engine->rank ? follow(engine, call, &mine)
-			    : lead(engine, call, &args, &mine);
+	cuda_capture_relax(engine->driver, &mode);
+	e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
+	cuda_capture_restore(engine->driver, mode);
+	return e;
+}
+
+enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	return call->pairs ? pairs_move(engine, call) : OK;
+}
+
+enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	enum err e = call->pairs ? pairs_finish(engine, call) : coll_finish(engine, call);
+
+	return e ? e : bounce_end(engine, call->stream);
+}
+
+enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other)
+{
+	cu_event event = NULL;
+	enum err e = cuda_check(
+		engine->driver->event_create(&event, NO_TIMING), "make an event");
+
+	if (!e)
+		e = cuda_check(
+			engine->driver->event_record(event, other), "record an event");
+	if (!e)
+		e = cuda_check(engine->driver->stream_wait_event(first, event, 0),
+			"wait for another stream");
+	if (event)
+		engine->driver->event_destroy(event);
+	return e;
 }
 
 enum err cuda_engine_check(struct cuda_engine *engine)
 {
-	uint32_t trouble = __atomic_exchange_n(
-		&engine->words->trouble, 0, __ATOMIC_ACQ_REL);
+	uint32_t trouble = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
 
-	return trouble ? differs(trouble - 1) : OK;
+	return trouble ? err_set(ERR_USAGE,
+				 "rank %u called another collective, type, operator, "
+				 "root or count than the others",
+				 trouble - 1)
+		       : OK;
 }
 
 /* This thread, perhaps one without, has the engine's context; returns what it had. */
@@ -627,69 +545,72 @@ static void context_leave(
 		driver->context_set(had);
 }
 
-/* Let everything that waits on the device go on; the kernels see the abort word. */
-static void waits_free(struct cuda_engine *engine)
-{
-	struct cu_memop ops[1 + MOVES_RANKS_MAX];
-	cu_stream stream;
-	uint32_t count = 0;
-
-	if (engine->driver->stream_create(&stream, 1))
-		return;
-	ops[count++] = write_32(mail_of(engine, 0, offsetof(struct dev_mail, done)),
-		engine->call + FREE_WAIT);
-	for (uint32_t r = 1; r < engine->rank_count; r++)
-		ops[count++] = write_32(
-			mail_of(engine, r, offsetof(struct dev_mail, ready)),
-			engine->call + FREE_WAIT);
-	engine->driver->stream_batch_memop(stream, count, ops, 0);
-	engine->driver->stream_synchronize(stream);
-	engine->driver->stream_destroy(stream);
-}
-
 void cuda_engine_abort(struct cuda_engine *engine)
 {
 	cu_context had;
+	int mode;
 
 	if (!engine || !engine->words)
 		return;
 	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
-	if (engine->is_threads || !engine->mail)
-		return;
 	had = context_enter(engine);
-	waits_free(engine);
+	cuda_capture_relax(engine->driver, &mode);
+	memops_free(engine);
+	cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);
+}
+
+/* Everything on the device that is ours. */
+static void device_free(struct cuda_engine *engine)
+{
+	const struct cuda_driver *driver = engine->driver;
+
+	if (engine->side)
+		driver->stream_destroy(engine->side);
+	if (engine->watcher)
+		driver->stream_destroy(engine->watcher);
+	for (uint32_t i = 0; i < engine->kept.pool_count; i++)
+		driver->mem_free(engine->kept.pools[i]);
+	if (engine->ready)
+		driver->event_destroy(engine->ready);
+	if (engine->done)
+		driver->event_destroy(engine->done);
+	if (engine->order.event)
+		driver->event_destroy(engine->order.event);
+	bounce_free(engine);
+	staged_free(engine);
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		if (engine->is_mapped[r])
+			driver->ipc_close(engine->halls[r]);
+	if (engine->hall)
+		driver->mem_free(engine->hall);
+	if (engine->module)
+		driver->module_unload(engine->module);
+	if (engine->words)
+		driver->mem_host_free(engine->words);
 }
 
 void cuda_engine_destroy(struct cuda_engine *engine)
 {
 	const struct cuda_driver *driver;
 	cu_context mine, had;
+	int mode;
 
 	if (!engine)
 		return;
 	driver = engine->driver;
 	mine = engine->context;
 	had = context_enter(engine);
+	cuda_capture_relax(driver, &mode);
 	driver->context_synchronize(); /* kernels may still use what is freed below */
 	desk_close(engine->desk);
-	if (engine->side)
-		driver->stream_destroy(engine->side);
-	if (engine->pool)
-		driver->mem_free(engine->pool);
 	table_release(engine->table);
-	if (engine->ready)
-		driver->event_destroy(engine->ready);
-	if (engine->done)
-		driver->event_destroy(engine->done);
-	if (engine->owns_mail)
-		driver->mem_free(engine->mail);
-	else if (engine->mail)
-		driver->ipc_close(engine->mail);
-	if (engine->module)
-		driver->module_unload(engine->module);
-	if (engine->words)
-		driver->mem_host_free(engine->words);
+	device_free(engine);
+	cuda_capture_restore(driver, mode);
+	free(engine->kept.list);
+	free(engine->letters);
+	free(engine->pairs_plan);
+	free(engine->hellos);
 	free(engine);
 	context_leave(driver, mine, had);
 }

@@ -1,14 +1,18 @@
 /*
- * engine.h - runs collectives on the memory of one GPU that all ranks share.
+ * engine.h - runs collectives, sends and receives on device memory.
  *
- * The direct schedule is one list of moves (moves.h), done by one kernel for all ranks.
- * Who launches it depends on where the ranks live:
- *   threads    of one process meet at a table (table.h); the last to come launches, and
- *              events order the streams of all around it
- *   processes  rank 0 launches; streams are ordered by memory operations on words that
- *              all have mapped, so no kernel ever waits for another process's
- * A call only enqueues; that of a thread waits for the other threads to make theirs.
- * Every rank calls in the same order.
+ * The direct schedule of a collective is one list of moves (moves.h). Who does them
+ * depends on where the ranks live:
+ *   threads    of one process that share a GPU meet at a table (table.h); the last to
+ *              come launches one kernel for all, and events order the streams around it
+ *   leader     processes that share a GPU: rank 0 launches for all; streams are ordered
+ *              by memory operations on words that all have mapped, so no kernel ever
+ *              waits for another process's
+ *   resident   processes under MPS, and ranks on different GPUs: every rank launches, and
+ *              the kernels wait for each other
+ * A call only enqueues; that of a thread waits for the other threads to make theirs, and
+ * one with memory that must be copied from or to pageable host memory waits for the copy,
+ * as CUDA's own copies do. Every rank makes the same collective calls in the same order.
  */
 #ifndef EXEC_CUDA_ENGINE_H
 #define EXEC_CUDA_ENGINE_H
@@ -16,30 +20,63 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "exec/cuda/desk.h"
 #include "exec/cuda/driver.h"
 #include "exec/fold.h"
 
 struct cuda_engine;
 
+enum cuda_way { CUDA_WAY_THREADS, CUDA_WAY_LEADER, CUDA_WAY_RESIDENT };
+
 /* What a rank tells the others when they meet: plain bytes. */
 struct cuda_hello {
 	uint32_t has_gpu; /* a CUDA context was current when the communicator was made */
 	uint32_t pid;
-	char uuid[16];		   /* of the device */
-	struct cu_ipc_handle mail; /* rank 0's: where calls meet */
-	uint64_t table;		   /* rank 0's: where threads meet, in its own process */
-	uint32_t desk_fd;	   /* rank 0's: where buffers are made known */
-	uint32_t unused;
+	char uuid[16]; /* of the device */
+	uint32_t is_mps, multiprocessors;
+	uint64_t context, hall, table; /* in its own process; table: rank 0's */
+	struct cu_ipc_handle hall_handle;
+	struct desk_address desk;
+};
+
+/* How the engine learns of the other ranks' end and tells of trouble; called by a thread
+ * of its own. */
+struct cuda_watch {
+	/* OK, or why somebody will not come any more: with a sentence */
+	enum err (*look)(void *arg);
+	/* something is wrong with a call that is under way */
+	void (*tell)(void *arg, enum err code);
+	void *arg;
+};
+
+struct cuda_engine_args {
+	uint32_t rank, rank_count;
+	struct cuda_watch watch;
 };
 
 /* Before the ranks meet. *engine stays NULL, and hello says so, in a process that has no
  * CUDA context; that is no failure. */
-enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
-	struct cuda_engine **engine);
+enum err cuda_engine_prepare(const struct cuda_engine_args *args,
+	struct cuda_hello *hello, struct cuda_engine **engine);
 
-/* After they met. ERR_USAGE, with a sentence, when these ranks cannot share a GPU. */
+/* After they met. ERR_USAGE, with a sentence, when these ranks cannot work together. */
 enum err cuda_engine_connect(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos);
+
+/* Slots, for calls with a schedule of their own and where memory cannot be reached: every
+ * rank makes an offer, and after they were exchanged accepts those of all. */
+struct cuda_offer {
+	uint32_t pid, fd;
+	uint64_t address;
+	struct cu_ipc_handle handle;
+};
+bool cuda_engine_is_apart(const struct cuda_engine *engine);
+enum err cuda_engine_offer(
+	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer);
+enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers);
+
+/* Everybody is connected: the watch begins. */
+enum err cuda_engine_start(struct cuda_engine *engine);
 
 /* Stops what waits on the device, then frees. NULL is fine. */
 void cuda_engine_abort(struct cuda_engine *engine);
@@ -52,29 +89,66 @@ bool cuda_memory_is(const void *ptr);
 enum err cuda_memory_alloc(size_t bytes, void **ptr);
 enum err cuda_memory_free(void *ptr);
 
+/* A send or a receive. */
+struct cuda_pair {
+	bool is_send;
+	uint32_t peer;
+	void *data;
+	size_t bytes;
+};
+
 struct cuda_call {
+	cu_stream stream;
+	/* sends and receives, in order for each peer; NULL: a collective, as follows */
+	const struct cuda_pair *pairs; /* borrowed */
+	uint32_t pair_count;
 	struct plan_key key;
 	enum redop op;
 	union kernel_scalar scalar; /* of REDOP_PREMUL */
+	const void *scalar_at;	    /* .. or where it will be then; NULL: not so */
 	const void *in;
 	void *out;
-	cu_stream stream;
+	/* run this schedule through slots, laid out by this codec (enum steps_codec);
+	 * NULL: directly */
+	const struct sched_kind *kind;
+	uint32_t codec;
 };
 
-/* ERR_USAGE when the stream is being captured: a captured call would be replayed with
- * the words of the first time. */
+/* ERR_USAGE when the stream is being captured and these ranks cannot do that. */
 enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream);
 
-/* Enqueue, in two halves, so that one thread can begin for several ranks before it waits
- * for any. A rank finishes a call before it begins the next. */
+/* Enqueue, in three steps, so that one thread can take each for several ranks before it
+ * waits for any. A rank finishes a call before it begins the next. */
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call);
+enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *call);
 enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call);
+
+/* Copy to device memory of another rank that this process sees at `to`, and signal it; or
+ * only that when bytes is 0. */
+struct cuda_put {
+	uint32_t peer;
+	const void *data;
+	uint64_t to;
+	size_t bytes;
+};
+enum err cuda_engine_put(
+	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream);
+/* The stream waits for as many signals of this rank as were not waited for before. */
+enum err cuda_engine_await(
+	struct cuda_engine *engine, uint32_t peer, uint32_t count, cu_stream stream);
+
+/* Where rank `peer`'s process sees this memory of ours. */
+enum err cuda_engine_show(
+	struct cuda_engine *engine, uint32_t peer, const void *ptr, uint64_t *address);
+
+/* What is enqueued on `first` from now on comes after all that is on `other` now. */
+enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other);
 
 /* What a kernel found wrong since the last time: OK, or ERR_USAGE naming the rank whose
  * call differs. */
 enum err cuda_engine_check(struct cuda_engine *engine);
 
-/* "threads" or "processes", for the log. */
+/* In words, for the log, with what would be better if anything. */
 const char *cuda_engine_way(const struct cuda_engine *engine);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * kernels.cu - the entry points: moves_copy, and moves_<type>_<op> for each type and
- * operator that folds. kernels.h says how they are called; the work is in moves.cuh (what
- * to do) and units.cuh (doing it), what ranks wait for in meet.cuh.
+ * kernels.cu - the entry points: pairs_copy, moves_copy, and moves_<type>_<op> for each
+ * type and operator that folds. kernels.h says how they are called; the work is in
+ * moves.cuh and pairs.cuh (what to do) and units.cuh (doing it), what ranks wait for in
+ * meet.cuh.
  */
 #include "exec/cuda/float8.cuh"
-#include "exec/cuda/units.cuh"
+#include "exec/cuda/pairs.cuh"
 
 #define ENTRY(name, ...)                                                                 \
 	extern "C" __global__ void __launch_bounds__(MOVES_THREADS, 2)                   \
@@ -18,6 +19,12 @@
 	ENTRY(type##_prod, kind_fold<type_##type, FOLD_PROD>)                            \
 	ENTRY(type##_max, kind_fold<type_##type, FOLD_MAX>)                              \
 	ENTRY(type##_min, kind_fold<type_##type, FOLD_MIN>)
+
+extern "C" __global__ void __launch_bounds__(MOVES_THREADS, 2)
+	pairs_copy(const __grid_constant__ struct pairs_args args)
+{
+	pairs_run(args);
+}
 
 ENTRY(copy, kind_copy<>)
 ENTRIES(int8)

@@ -12,7 +12,8 @@ extern const unsigned char cuda_kernels[];
 extern const size_t cuda_kernels_bytes;
 
 /* Entry points are `moves_copy` (bytes, nothing is folded) and `moves_<type>_<op>` with
- * dtype_name() and sum, prod, max, min: each takes one struct moves_args by value. */
+ * dtype_name() and sum, prod, max, min: each takes one struct moves_args by value;
+ * and `pairs_copy`, which takes a struct pairs_args. */
 
 /* The staged kernels, for each codec: `steps_<codec>_copy` and
  * `steps_<codec>_<type>_<op>`, with steps_codec_name(); each takes one struct steps_args

@@ -54,53 +54,59 @@ template <class T> DEVICE void word_write(T *word, T value)
 	*(volatile T *)word = value;
 }
 
-DEVICE uint32_t *flag_of(
-	const struct moves_args &args, uint32_t phase, uint32_t block, uint32_t rank)
-{
-	return args.flags + ((size_t)phase * MOVES_BLOCKS_MAX + block) * MOVES_RANKS_MAX +
-	       rank;
-}
-
-/* Wait until every rank's flag is there: thread r looks at rank r's. The flags of a phase
- * that not every call sets may be any number of calls old, so those must be equal; others
- * may be ahead when something went wrong. All threads learn whether to go on, and see
- * what the ranks did before. */
-DEVICE bool flags_wait(
-	const struct moves_args &args, uint32_t phase, uint32_t block, bool is_exact)
+/* Wait until thread r's flag, rank r's, has the call's number. The flags of a phase that
+ * not every call sets may be any number of calls old, so those must be equal; others may
+ * be ahead when something went wrong. All threads learn whether to go on, and see what
+ * the ranks did before. */
+DEVICE bool flags_wait(const struct moves_args &args, const uint32_t *flags,
+	uint32_t call, bool is_exact)
 {
 	bool is_stopped = false;
 
-	if (threadIdx.x < args.rank_count) {
-		const uint32_t *flag = flag_of(args, phase, block, threadIdx.x);
-
+	if (threadIdx.x < args.rank_count)
 		for (uint32_t turn = 1; !is_stopped; turn++) {
-			int32_t ahead = (int32_t)(flag_acquire(flag, args.is_one_device) -
-						  args.call);
+			int32_t ahead = (int32_t)(flag_acquire(&flags[threadIdx.x],
+							  args.is_one_device) -
+						  call);
 
 			if (is_exact ? ahead == 0 : ahead >= 0)
 				break;
 			if (turn % ABORT_TURNS == 0)
 				is_stopped = word_read(args.abort) != 0;
 		}
-	}
 	return !__syncthreads_or(is_stopped);
 }
 
-DEVICE void mail_post(const struct moves_args &args)
+/* A scalar as it is when the stream has come here. */
+DEVICE uint64_t scalar_read(const void *at, uint32_t bytes)
 {
-	struct dev_mail *mail = &args.mail[args.rank];
+	uint64_t scalar = 0;
 
-	word_write(&mail->in, args.own.in);
-	word_write(&mail->out, args.own.out);
-	word_write(&mail->scalar, args.own.scalar);
-	word_write(&mail->sign, args.own.sign);
-	flag_release(flag_of(args, 0, 0, args.rank), args.call, args.is_one_device);
+	for (uint32_t i = 0; i < bytes; i++)
+		scalar |= (uint64_t)word_read((const uint8_t *)at + i) << 8 * i;
+	return scalar;
+}
+
+/* Thread r tells rank r. */
+DEVICE void mail_post(const struct moves_args &args, uint32_t call)
+{
+	struct dev_hall *hall = args.halls[threadIdx.x];
+	struct dev_mail *mail = &hall->mail[args.rank];
+	const struct dev_post &post = args.posts[threadIdx.x];
+
+	word_write(&mail->in, post.in);
+	word_write(&mail->out, post.out);
+	word_write(&mail->scalar, args.scalar_at
+					  ? scalar_read(args.scalar_at, args.scalar_bytes)
+					  : post.scalar);
+	word_write(&mail->sign, args.sign);
+	flag_release(&hall->come[args.rank], call, args.is_one_device);
 }
 
 /* Learn where all buffers are; false, with the rank named, when somebody calls something
- * else. `own` is what this rank has posted itself, NULL in a launch for all ranks. */
+ * else. `sign` is that of this rank's own call, NULL in a launch for all ranks. */
 template <class Args>
-DEVICE bool mail_read(const Args &args, const struct dev_mail *own, struct ranks *ranks)
+DEVICE bool mail_read(const Args &args, const uint64_t *sign, struct ranks *ranks)
 {
 	uint32_t rank = threadIdx.x;
 	bool is_other = false;
@@ -110,20 +116,24 @@ DEVICE bool mail_read(const Args &args, const struct dev_mail *own, struct ranks
 			ranks->in[rank] = args.posts[rank].in;
 			ranks->out[rank] = args.posts[rank].out;
 			ranks->scalar[rank] = args.posts[rank].scalar;
+			if (args.scalars_at >> rank & 1)
+				ranks->scalar[rank] = scalar_read(
+					(const void *)args.posts[rank].scalar,
+					args.scalar_bytes);
 		}
 		__syncthreads();
 		return true;
 	}
 	if (rank < args.rank_count) {
 		const struct dev_mail *mail = &args.mail[rank];
-		uint64_t ours = own ? own->sign : word_read(&args.mail->sign);
+		uint64_t ours = sign ? *sign : word_read(&args.mail->sign);
 
 		ranks->in[rank] = word_read(&mail->in);
 		ranks->out[rank] = word_read(&mail->out);
 		ranks->scalar[rank] = word_read(&mail->scalar);
 		is_other = word_read(&mail->sign) != ours;
 		/* Let go by an abort: nobody has said where its buffers are. */
-		if (!own && rank && word_read(&mail->ready) != args.call)
+		if (!sign && rank && word_read(&mail->ready) != args.call)
 			is_other = true;
 		else if (is_other) {
 			word_write(args.trouble, 1 + rank);
@@ -133,33 +143,59 @@ DEVICE bool mail_read(const Args &args, const struct dev_mail *own, struct ranks
 	return !__syncthreads_or(is_other);
 }
 
-/* Before the moves: *is_equal says whether they may be done. False: leave at once. */
-DEVICE bool ranks_meet(const struct moves_args &args, struct ranks *ranks, bool *is_equal)
+/* What a launch knows of its call. */
+struct meeting {
+	uint32_t call; /* resident: its number */
+	bool is_equal; /* the moves may be done */
+};
+
+/* Before the moves. False: leave at once. */
+DEVICE bool ranks_meet(
+	const struct moves_args &args, struct ranks *ranks, struct meeting *meeting)
 {
+	meeting->call = 0;
 	if (args.is_resident) {
-		if (threadIdx.x == 0 && blockIdx.x == 0)
-			mail_post(args);
-		if (!flags_wait(args, 0, 0, false))
+		const struct dev_hall *own = args.halls[args.rank];
+
+		meeting->call = word_read(&own->call) + 1;
+		if (blockIdx.x == 0 && threadIdx.x < args.rank_count)
+			mail_post(args, meeting->call);
+		if (!flags_wait(args, own->come, meeting->call, false))
 			return false;
 	}
-	*is_equal = mail_read(args, args.is_resident ? &args.own : NULL, ranks);
+	meeting->is_equal = mail_read(args, args.is_resident ? &args.sign : NULL, ranks);
 	return true;
+}
+
+/* The last block to leave says so, when all have read the number. */
+DEVICE void call_count(struct dev_hall *own, uint32_t call)
+{
+	if (threadIdx.x)
+		return;
+	if (gridDim.x == 1 || atomicInc(&own->leaving, gridDim.x - 1) == gridDim.x - 1)
+		word_write(&own->call, call);
 }
 
 /* After the moves: when the kernel ends all ranks' moves are done. A fused launch's are
  * when it ends. */
-DEVICE void ranks_part(const struct moves_args &args, bool is_equal)
+DEVICE void ranks_part(const struct moves_args &args, const struct meeting &meeting)
 {
+	struct dev_hall *own;
 	uint32_t block = blockIdx.x;
 
-	if (!args.is_resident || (!is_equal && block != 0))
+	if (!args.is_resident)
 		return;
-	/* all threads' stores are before the flag, by the barrier and the release */
-	__syncthreads();
-	if (threadIdx.x == 0)
-		flag_release(flag_of(args, 1, block, args.rank), args.call,
-			args.is_one_device);
-	flags_wait(args, 1, block, true);
+	own = args.halls[args.rank];
+	if (meeting.is_equal || block == 0) {
+		/* all threads' stores are before the flags, by the barrier and the
+		 * releases */
+		__syncthreads();
+		if (threadIdx.x < args.rank_count)
+			flag_release(&args.halls[threadIdx.x]->gone[block][args.rank],
+				meeting.call, args.is_one_device);
+		flags_wait(args, own->gone[block], meeting.call, true);
+	}
+	call_count(own, meeting.call);
 }
 
 #endif

@@ -105,6 +105,34 @@ static enum err move_write(
 	return e;
 }
 
+static struct dev_move *moves_of(const struct dev_moves *all)
+{
+	return (struct dev_move *)((char *)(uintptr_t)all + all->moves_at);
+}
+
+static struct dev_place *places_of(const struct dev_moves *all)
+{
+	return (struct dev_place *)((char *)(uintptr_t)all + all->places_at);
+}
+
+static struct dev_moves *moves_alloc(
+	uint32_t rank_count, uint32_t move_count, uint32_t place_count, size_t *bytes)
+{
+	struct dev_moves *head;
+
+	*bytes = sizeof(*head) + move_count * sizeof(struct dev_move) +
+		 place_count * sizeof(struct dev_place);
+	head = calloc(1, *bytes);
+	if (head)
+		*head = (struct dev_moves){.rank_count = rank_count,
+			.move_count = move_count,
+			.place_count = place_count,
+			.moves_at = sizeof(*head),
+			.places_at = (uint32_t)(sizeof(*head) +
+						move_count * sizeof(struct dev_move))};
+	return head;
+}
+
 static enum err moves_write(struct program *const *programs, uint32_t rank_count,
 	struct dev_moves **moves, size_t *bytes)
 {
@@ -114,18 +142,11 @@ static enum err moves_write(struct program *const *programs, uint32_t rank_count
 	enum err e = OK;
 
 	count_all(programs, rank_count, &move_count, &place_count);
-	*bytes = sizeof(*head) + move_count * sizeof(*at.moves) +
-		 place_count * sizeof(*at.places);
-	head = calloc(1, *bytes);
+	head = moves_alloc(rank_count, move_count, place_count, bytes);
 	if (!head)
 		return err_set(ERR_SYSTEM, "no memory for a list of moves");
-	*head = (struct dev_moves){.rank_count = rank_count,
-		.move_count = move_count,
-		.place_count = place_count,
-		.moves_at = sizeof(*head),
-		.places_at = (uint32_t)(sizeof(*head) + move_count * sizeof(*at.moves))};
-	at.moves = (struct dev_move *)((char *)head + head->moves_at);
-	at.places = (struct dev_place *)((char *)head + head->places_at);
+	at.moves = moves_of(head);
+	at.places = places_of(head);
 	for (uint32_t r = 0; r < rank_count; r++) {
 		head->first[r] = at.move_count;
 		for (uint32_t l = 0; l < programs[r]->lane_count; l++)
@@ -139,6 +160,88 @@ static enum err moves_write(struct program *const *programs, uint32_t rank_count
 	if (e)
 		free(head);
 	return e;
+}
+
+/* Do two moves only copy, and from the same place? */
+static bool is_same_copy(const struct dev_moves *all, uint32_t a, uint32_t b)
+{
+	const struct dev_move *moves = moves_of(all);
+	const struct dev_place *places = places_of(all);
+
+	return moves[a].input_count == 1 && moves[b].input_count == 1 &&
+	       moves[a].count == moves[b].count && moves[a].op == moves[b].op &&
+	       !(moves[a].op & OP_POST) &&
+	       !memcmp(&places[moves[a].input_first], &places[moves[b].input_first],
+		       sizeof(*places));
+}
+
+/* The first move that copies from the same place: the one that this is joined with. */
+static uint32_t joined_with(const struct dev_moves *all, uint32_t move)
+{
+	for (uint32_t i = 0; i < move; i++)
+		if (is_same_copy(all, i, move))
+			return i;
+	return move;
+}
+
+static void places_copy(
+	struct writing *at, const struct dev_place *from, uint32_t count, uint32_t chunk)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		at->places[at->place_count] = from[i];
+		at->places[at->place_count++].chunk = chunk;
+	}
+}
+
+/* Rank `chunk`'s share: what every move does, on that chunk. */
+static void share_write(struct writing *at, const struct dev_moves *all, uint32_t chunk)
+{
+	const struct dev_move *moves = moves_of(all);
+	const struct dev_place *places = places_of(all);
+
+	for (uint32_t m = 0; m < all->move_count; m++) {
+		struct dev_move *to = &at->moves[at->move_count];
+
+		if (joined_with(all, m) != m)
+			continue;
+		at->move_count++;
+		*to = moves[m];
+		to->input_first = at->place_count;
+		places_copy(
+			at, &places[moves[m].input_first], moves[m].input_count, chunk);
+		to->output_first = at->place_count;
+		for (uint32_t other = m; other < all->move_count; other++)
+			if (joined_with(all, other) == m)
+				places_copy(at, &places[moves[other].output_first],
+					moves[other].output_count, chunk);
+		to->output_count = (uint16_t)(at->place_count - to->output_first);
+	}
+}
+
+/* A vector that is not cut is moved by one rank, or read by many. Cut it, a chunk for
+ * each rank, and let copies of the same bytes be one: everybody has as much to do, and
+ * nothing is read twice. */
+static enum err moves_spread(struct dev_moves **moves, size_t *bytes)
+{
+	struct dev_moves *all = *moves, *head;
+	uint32_t n = all->rank_count, joined = 0;
+	struct writing at;
+
+	for (uint32_t m = 0; m < all->move_count; m++)
+		joined += joined_with(all, m) != m; /* which have one input */
+	head = moves_alloc(n, (all->move_count - joined) * n,
+		(all->place_count - joined) * n, bytes);
+	if (!head)
+		return err_set(ERR_SYSTEM, "no memory for a list of moves");
+	at = (struct writing){.moves = moves_of(head), .places = places_of(head)};
+	for (uint32_t r = 0; r < n; r++) {
+		head->first[r] = at.move_count;
+		share_write(&at, all, r);
+	}
+	head->first[n] = at.move_count;
+	free(all);
+	*moves = head;
+	return OK;
 }
 
 enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
@@ -160,6 +263,11 @@ enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
 		e = program_lower(&args, &programs[args.rank]);
 	if (!e)
 		e = moves_write(programs, rank_count, moves, bytes);
+	if (!e && coll_is_vector(coll) && programs[0]->chunk_count == 1) {
+		e = moves_spread(moves, bytes);
+		if (e)
+			free(*moves);
+	}
 	for (uint32_t r = 0; r < rank_count; r++)
 		program_destroy(programs[r]);
 	return e;

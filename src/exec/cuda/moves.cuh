@@ -38,6 +38,7 @@ struct batch {
 };
 
 struct shared {
+	uint32_t threads; /* that share the work */
 	struct ranks ranks;
 	struct batch batch;
 };
@@ -206,14 +207,16 @@ template <class Kind> DEVICE void moves_run(const struct moves_args &args)
 {
 	__shared__ struct shared shared;
 	struct list list;
-	bool is_equal;
+	struct meeting meeting;
 
+	if (threadIdx.x == 0)
+		shared.threads = gridDim.x * MOVES_THREADS;
 	list_open(args, &list);
-	if (!ranks_meet(args, &shared.ranks, &is_equal))
+	if (!ranks_meet(args, &shared.ranks, &meeting))
 		return;
-	if (is_equal)
+	if (meeting.is_equal)
 		moves_do<Kind>(args, &shared, &list);
-	ranks_part(args, is_equal);
+	ranks_part(args, meeting);
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "sched/sched.h"
 
 /* Lower the collective's direct schedule for all ranks and write it down without waits.
+ * The chunks of all_reduce, broadcast and reduce are as many as there are ranks.
  * ERR_INTERNAL when a move reads what another writes: then meeting once is not enough.
  * The block is the caller's, to be freed; it is `bytes` long and ready for the device. */
 enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,

@@ -10,7 +10,13 @@
 
 #include <stdint.h>
 
-enum { MOVES_RANKS_MAX = 64, MOVES_BLOCKS_MAX = 1024, MOVES_THREADS = 512 };
+enum {
+	MOVES_RANKS_MAX = 64,
+	MOVES_THREADS = 512,
+	RESIDENT_BLOCKS_MAX = 256, /* of one rank whose launch waits for others' */
+	BOX_SLOTS = 8,		   /* sends to one peer that can be under way */
+	PAIRS_MAX = 48		   /* sends and receives of one launch */
+};
 
 /* The first `count` chunks of a space of a rank, from `chunk` on. */
 struct dev_place {
@@ -53,11 +59,41 @@ struct dev_post {
 	uint64_t in, out, scalar;
 };
 
+/* A send from one rank to another: where its bytes are in the receiver's addresses. */
+struct dev_slot {
+	uint64_t from, bytes;
+	uint32_t posted; /* resident: its number; else 1 while it is there */
+	uint32_t unused[3];
+};
+
+/*
+ * What a rank has in device memory for others to write into. Every word has one writer
+ * at a time.
+ *   leader's way     rank 0's `mail` for calls with numbers, `constant` for calls that a
+ *                    graph replays: words are 1 while something is there, 0 else
+ *   resident         `mail` of all ranks, as this rank's launch sees them; come[r] and
+ *                    gone[b][r] are set to the number of the call
+ */
+struct dev_hall {
+	struct dev_mail mail[MOVES_RANKS_MAX];
+	struct dev_mail constant[MOVES_RANKS_MAX];
+	uint32_t come[MOVES_RANKS_MAX];
+	uint32_t call; /* resident: calls that are complete; this rank's own */
+	uint32_t leaving, unused[30];
+	struct dev_slot boxes[MOVES_RANKS_MAX][BOX_SLOTS]; /* from rank r to here */
+	uint32_t taken[MOVES_RANKS_MAX][BOX_SLOTS]; /* by rank r, of what we sent */
+	uint32_t signals[MOVES_RANKS_MAX]; /* ever given by rank r, see onesided.c */
+	/* resident: the numbers of the last send and receive; this rank's own */
+	uint32_t sent[MOVES_RANKS_MAX], got[MOVES_RANKS_MAX];
+	uint32_t pairs_leaving, unused2[31];
+	uint32_t copied[PAIRS_MAX]; /* blocks that have, of a receive */
+	uint32_t gone[RESIDENT_BLOCKS_MAX][MOVES_RANKS_MAX];
+};
+
 /* Types and operators as in base/dtype.h. */
 struct moves_args {
 	const struct dev_moves *moves; /* device memory */
-	struct dev_mail *mail;	       /* device memory: one per rank */
-	uint32_t *flags;	       /* device memory, resident ranks only: see below */
+	const struct dev_mail *mail;   /* device memory: one per rank */
 	const uint32_t *abort;	       /* host memory the device reads: not 0: stop */
 	uint32_t *trouble;    /* host memory: set to 1 + the rank whose sign differs */
 	uint64_t chunk_bytes; /* distance between chunks of IN and OUT */
@@ -66,7 +102,10 @@ struct moves_args {
 	/* of the longest IN and OUT any rank has; no move goes beyond, which is what
 	 * makes chunks at the end of a vector short or empty */
 	uint64_t in_bytes, out_bytes;
-	uint32_t call;		   /* its number, from 1, wraps */
+	uint64_t sign;		   /* resident: of this rank's call */
+	const void *scalar_at;	   /* resident: where this rank's scalar is, or NULL */
+	uint32_t scalar_bytes;	   /* .. and its length */
+	uint32_t call;		   /* fused: what `ready` must be */
 	uint32_t rank, rank_count; /* rank: of a resident launch */
 	uint32_t divisor;	   /* POST divides integers by it; 0: it does nothing */
 	uint32_t is_scaled;	   /* IN is multiplied by its rank's scalar when read */
@@ -75,18 +114,47 @@ struct moves_args {
 				 */
 	uint32_t is_posted; /* fused: `posts` stand for the mail, nothing is compared */
 	uint32_t unused;
-	struct dev_mail own; /* of a resident launch: what `rank` puts into its mail */
+	uint64_t scalars_at; /* posted: bit r: posts[r].scalar is where it is */
+	/* posted: every rank's; resident: this rank's, in the addresses of rank r */
 	struct dev_post posts[MOVES_RANKS_MAX];
+	struct dev_hall *halls[MOVES_RANKS_MAX]; /* resident: in our addresses */
 };
 
 /*
  * Fused: gridDim.y is the rank count, block (x, y) works on rank y's moves.
  * Resident: gridDim.y is 1 and the moves are those of `rank`; ranks whose signs agree
- * have equal grids. Ranks meet in flags[((phase * MOVES_BLOCKS_MAX) + b) *
- * MOVES_RANKS_MAX + rank], each set to `call`. Before the moves (phase 0) all blocks wait
- * for block 0 of every rank, which posts the rank's mail: a rank whose block 0 runs has
- * its buffers ready. After the moves (phase 1) block b waits for block b of every rank.
- * When signs differ only block 0 does, since the others have perhaps no partner.
+ * have equal grids. A rank's launch writes into the others' halls and waits on its own.
+ * Before the moves all blocks wait for block 0 of every rank, which posts the rank's
+ * mail: a rank whose block 0 runs has its buffers ready. After the moves block b waits
+ * for block b of every rank; when signs differ only block 0 does, since the others have
+ * perhaps no partner. The number of the call is the hall's own, so that a launch in a
+ * graph can be repeated.
  */
+
+/* One send or receive. */
+struct dev_pair {
+	uint64_t data;	/* ours; of a resident or posted send: in the peer's addresses */
+	uint64_t from;	/* of a receive: where its bytes are, 0: the box says */
+	uint64_t bytes; /* ours */
+	uint16_t peer;
+	uint8_t is_send, is_last; /* is_last: of those with this peer and direction */
+	uint32_t ordinal;	  /* among those, from 0 */
+};
+
+/*
+ * Sends and receives of one rank. The receiver copies. Not resident: there are only
+ * receives, whose slots are full (`ordinal` is the slot), and nothing is waited for.
+ * Resident: block 0 posts the sends and waits until they are taken; the others receive,
+ * one after the other.
+ */
+struct pairs_args {
+	const uint32_t *abort;
+	uint32_t *trouble;     /* set to 1 + the peer whose size differs */
+	struct dev_hall *hall; /* ours */
+	uint32_t rank, count;  /* count: of pairs */
+	uint32_t is_resident, is_one_device;
+	struct dev_pair pairs[PAIRS_MAX];
+	struct dev_hall *peers[PAIRS_MAX]; /* resident: of each pair's peer, here */
+};
 
 #endif

@@ -1,74 +1,55 @@
 #include "exec/cuda/share.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "exec/cuda/where.h"
 
-enum { BUCKET_COUNT = 256 };
+enum { BUCKET_COUNT = 256, CLOSING_NAP_US = 200 };
 
-/* An allocation we have exported (process 0, `handle` set) or imported (`here` set). */
-struct entry {
-	struct entry *next;
-	uint64_t process, buffer_id;
-	uint64_t base, bytes; /* in the owner's addresses */
-	cu_ptr here;
-	struct cu_ipc_handle handle;
+/* A block we have exported. */
+struct export
+{
+	struct export *next;
+	struct cuda_shared shared; /* of the whole block */
+};
+
+/* A block that is mapped into this process, for all who use it. */
+struct mapping {
+	struct mapping *next;
+	cu_context context;
+	uint64_t process, block_id, block_bytes;
+	cu_ptr here, opened; /* where the block begins, and what the driver gave */
+	uint32_t users;
+	bool is_closing; /* by somebody, who will take it out */
+};
+
+/* That we are one of them. */
+struct import {
+	struct import *next;
+	struct mapping *mapping;
 };
 
 struct cuda_share {
 	const struct cuda_driver *driver; /* borrowed */
-	struct entry *exports[BUCKET_COUNT], *imports[BUCKET_COUNT];
+	cu_context context;
+	struct export *exports[BUCKET_COUNT];
+	struct import *imports[BUCKET_COUNT];
 };
 
+/* All of this process; the lock guards them and their users. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapping *mappings;
+
 /* Ids are counters: mix them, so that those of several processes do not fall together. */
-static size_t bucket_of(uint64_t process, uint64_t buffer_id)
+static size_t bucket_of(uint64_t process, uint64_t block_id)
 {
-	uint64_t mixed = (process * 0x9e3779b97f4a7c15u) ^ buffer_id;
+	uint64_t mixed = (process * 0x9e3779b97f4a7c15u) ^ block_id;
 
 	return (size_t)((mixed ^ mixed >> 32) % BUCKET_COUNT);
-}
-
-/* The link that leads to the entry, so that it can be taken out; NULL when there is none.
- */
-static struct entry **entry_find(
-	struct entry **buckets, uint64_t process, uint64_t buffer_id)
-{
-	struct entry **link = &buckets[bucket_of(process, buffer_id)];
-
-	for (; *link; link = &(*link)->next)
-		if ((*link)->process == process && (*link)->buffer_id == buffer_id)
-			return link;
-	return NULL;
-}
-
-static void entry_add(struct entry **buckets, struct entry *entry)
-{
-	struct entry **head = &buckets[bucket_of(entry->process, entry->buffer_id)];
-
-	entry->next = *head;
-	*head = entry;
-}
-
-static void entry_forget(struct entry **link)
-{
-	struct entry *entry = *link;
-
-	*link = entry->next;
-	free(entry);
-}
-
-/* A mapping that does not go is no reason to stop: the process's end removes it. */
-static void import_close(struct cuda_share *share, struct entry **link)
-{
-	cu_result result = share->driver->ipc_close((*link)->here);
-
-	if (result)
-		log_info(LOG_P2P,
-			"shared memory of process %llu does not unmap: error %d",
-			(unsigned long long)(*link)->process, result);
-	entry_forget(link);
 }
 
 enum err cuda_share_create(const struct cuda_driver *driver, struct cuda_share **share)
@@ -78,21 +59,21 @@ enum err cuda_share_create(const struct cuda_driver *driver, struct cuda_share *
 	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to keep track of shared buffers");
 	fresh->driver = driver;
+	driver->context_get(&fresh->context);
 	*share = fresh;
 	return OK;
 }
 
-void cuda_share_destroy(struct cuda_share *share)
+/* ---- exports ---- */
+
+static struct export **export_find(struct cuda_share *share, uint64_t block_id)
 {
-	if (!share)
-		return;
-	for (size_t i = 0; i < BUCKET_COUNT; i++) {
-		while (share->exports[i])
-			entry_forget(&share->exports[i]);
-		while (share->imports[i])
-			import_close(share, &share->imports[i]);
-	}
-	free(share);
+	struct export **link = &share->exports[bucket_of(0, block_id)];
+
+	for (; *link; link = &(*link)->next)
+		if ((*link)->shared.block_id == block_id)
+			return link;
+	return NULL;
 }
 
 /* Ask the driver for the handle of an allocation. */
@@ -109,33 +90,36 @@ static enum err handle_get(
 		"expandable_segments (allocate with ncclMemAlloc, or turn these off)");
 }
 
-/* An allocation seen for the first time. */
+/* A block seen for the first time. */
 static enum err export_open(struct cuda_share *share, const struct cuda_where *where,
-	const struct entry **entry)
+	const struct export **export)
 {
-	struct entry *fresh = calloc(1, sizeof(*fresh));
+	struct export **head = &share->exports[bucket_of(0, where->block_id)];
+	struct export *fresh = calloc(1, sizeof(*fresh));
 	enum err e;
 
 	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to share a buffer");
-	e = handle_get(share->driver, where->base, &fresh->handle);
+	fresh->shared = (struct cuda_shared){.handle_offset = where->base - where->block,
+		.block_id = where->block_id,
+		.block = where->block,
+		.block_bytes = where->block_bytes};
+	e = handle_get(share->driver, where->base, &fresh->shared.handle);
 	if (e) {
 		free(fresh);
 		return e;
 	}
-	fresh->buffer_id = where->buffer_id;
-	fresh->base = where->base;
-	fresh->bytes = where->bytes;
-	entry_add(share->exports, fresh);
-	*entry = fresh;
+	fresh->next = *head;
+	*head = fresh;
+	*export = fresh;
 	return OK;
 }
 
 enum err cuda_share_export(struct cuda_share *share, const void *ptr, size_t bytes,
 	struct cuda_shared *shared)
 {
-	const struct entry *entry;
-	struct entry **link;
+	const struct export *export;
+	struct export **link;
 	struct cuda_where where;
 	uint64_t offset;
 	enum err e = cuda_where(share->driver, ptr, &where);
@@ -152,173 +136,250 @@ enum err cuda_share_export(struct cuda_share *share, const void *ptr, size_t byt
 		return err_set(ERR_ARGUMENT,
 			"a buffer of %zu bytes at %p goes beyond its allocation of %zu",
 			bytes, ptr, where.bytes);
-	link = entry_find(share->exports, 0, where.buffer_id);
-	entry = link ? *link : NULL;
-	if (!entry) {
-		e = export_open(share, &where, &entry);
+	link = export_find(share, where.block_id);
+	export = link ? *link : NULL;
+	if (!export) {
+		e = export_open(share, &where, &export);
 		if (e)
 			return e;
 	}
-	*shared = (struct cuda_shared){.handle = entry->handle,
-		.buffer_id = where.buffer_id,
-		.base = where.base,
-		.base_bytes = where.bytes,
-		.offset = offset,
-		.bytes = bytes};
+	*shared = export->shared;
+	shared->offset = (cu_ptr)(uintptr_t)ptr - where.block;
+	shared->bytes = bytes;
 	return OK;
 }
 
-/* A driver that cannot answer is not taken for a freed allocation. */
-static bool is_freed(const struct cuda_share *share, const struct entry *entry)
+static void export_close(struct export **link)
 {
-	struct cuda_where where;
+	struct export *export = *link;
 
-	return !cuda_where(share->driver, (const void *)(uintptr_t)entry->base, &where) &&
-	       where.buffer_id != entry->buffer_id;
+	*link = export->next;
+	free(export);
 }
 
-size_t cuda_share_sweep(struct cuda_share *share, uint64_t *buffer_ids, size_t room)
+void cuda_share_unexport(struct cuda_share *share, uint64_t block_id)
 {
-	size_t count = 0;
+	struct export **link = export_find(share, block_id);
 
-	for (size_t i = 0; i < BUCKET_COUNT; i++) {
-		struct entry **link = &share->exports[i];
-
-		while (*link && count < room) {
-			if (!is_freed(share, *link)) {
-				link = &(*link)->next;
-				continue;
-			}
-			buffer_ids[count++] = (*link)->buffer_id;
-			entry_forget(link);
-		}
-	}
-	return count;
+	if (link)
+		export_close(link);
 }
 
-static bool is_overlapping(const struct entry *entry, const struct cuda_shared *shared)
-{
-	return entry->base < shared->base + shared->base_bytes &&
-	       shared->base < entry->base + entry->bytes;
-}
+/* ---- imports ---- */
 
-/* Two allocations of a process never lie over each other: the older one is freed. */
-static void imports_evict(
-	struct cuda_share *share, uint64_t process, const struct cuda_shared *shared)
+static struct import **import_find(
+	struct cuda_share *share, uint64_t process, uint64_t block_id)
 {
-	for (size_t i = 0; i < BUCKET_COUNT; i++) {
-		struct entry **link = &share->imports[i];
+	struct import **link = &share->imports[bucket_of(process, block_id)];
 
-		while (*link) {
-			if ((*link)->process == process && is_overlapping(*link, shared))
-				import_close(share, link);
-			else
-				link = &(*link)->next;
-		}
-	}
+	for (; *link; link = &(*link)->next)
+		if ((*link)->mapping->process == process &&
+			(*link)->mapping->block_id == block_id)
+			return link;
+	return NULL;
 }
 
 /* Does the mapping really hold what its owner says it does? */
-static enum err import_check(
-	const struct cuda_share *share, cu_ptr here, const struct cuda_shared *shared)
+static enum err mapping_check(
+	const struct cuda_share *share, cu_ptr opened, const struct cuda_shared *shared)
 {
-	cu_ptr base = 0;
-	size_t bytes = 0;
-	enum err e = cuda_check(share->driver->mem_address_range(&base, &bytes, here),
-		"looking at a peer's buffer");
+	struct cuda_where where;
+	cu_ptr here = opened - shared->handle_offset;
+	enum err e = cuda_where(share->driver, (const void *)(uintptr_t)opened, &where);
 
 	if (e)
 		return e;
-	if (here - base > bytes || shared->base_bytes > bytes - (here - base))
+	if (here > opened || here < where.block ||
+		here - where.block > where.block_bytes ||
+		shared->block_bytes > where.block_bytes - (here - where.block))
 		return err_set(ERR_REMOTE,
-			"a peer shares %zu bytes as an allocation of %llu: it is broken "
-			"or runs another version",
-			bytes, (unsigned long long)shared->base_bytes);
+			"a peer shares %zu bytes as a block of %llu: it is broken or "
+			"runs another version",
+			where.block_bytes, (unsigned long long)shared->block_bytes);
 	return OK;
 }
 
-static enum err import_open(struct cuda_share *share, uint64_t process,
-	const struct cuda_shared *shared, const struct entry **entry)
+/* With the lock held. */
+static enum err mapping_open(struct cuda_share *share, uint64_t process,
+	const struct cuda_shared *shared, struct mapping **mapping)
 {
-	struct entry *fresh = calloc(1, sizeof(*fresh));
+	struct mapping *fresh = calloc(1, sizeof(*fresh));
+	cu_ptr opened = 0;
 	enum err e;
 
 	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to open a peer's buffer");
-	/* Closing waits for all work of the context, which may itself be waiting for this
-	 * buffer. So what was freed is closed first only where the driver insists; else
-	 * with the rest. */
-	if (share->driver->ipc_open(&fresh->here, shared->handle, CU_IPC_LAZY_PEER)) {
-		imports_evict(share, process, shared);
-		e = cuda_check(share->driver->ipc_open(
-				       &fresh->here, shared->handle, CU_IPC_LAZY_PEER),
-			"opening a peer's buffer");
-	} else {
-		e = OK;
+	e = cuda_check(share->driver->ipc_open(&opened, shared->handle, CU_IPC_LAZY_PEER),
+		"opening a peer's buffer");
+	if (!e) {
+		e = mapping_check(share, opened, shared);
+		if (e)
+			share->driver->ipc_close(opened);
 	}
-	if (e)
-		goto err_free;
-	e = import_check(share, fresh->here, shared);
-	if (e)
-		goto err_close;
-	fresh->process = process;
-	fresh->buffer_id = shared->buffer_id;
-	fresh->base = shared->base;
-	fresh->bytes = shared->base_bytes;
-	entry_add(share->imports, fresh);
-	*entry = fresh;
+	if (e) {
+		free(fresh);
+		return e;
+	}
+	*fresh = (struct mapping){.next = mappings,
+		.context = share->context,
+		.process = process,
+		.block_id = shared->block_id,
+		.block_bytes = shared->block_bytes,
+		.here = opened - shared->handle_offset,
+		.opened = opened};
+	mappings = fresh;
+	*mapping = fresh;
 	return OK;
+}
 
-err_close:
-	share->driver->ipc_close(fresh->here);
-err_free:
-	free(fresh);
+static struct mapping *mapping_find(
+	const struct cuda_share *share, uint64_t process, uint64_t block_id)
+{
+	struct mapping *mapping = mappings;
+
+	while (mapping &&
+		(mapping->context != share->context || mapping->process != process ||
+			mapping->block_id != block_id))
+		mapping = mapping->next;
+	return mapping;
+}
+
+/* With the lock held. */
+static void mapping_remove(struct mapping *mapping)
+{
+	struct mapping **link = &mappings;
+
+	while (*link != mapping)
+		link = &(*link)->next;
+	*link = mapping->next;
+	free(mapping);
+}
+
+/* One more user of the block, which is mapped if it was not. */
+static enum err mapping_use(struct cuda_share *share, uint64_t process,
+	const struct cuda_shared *shared, struct mapping **mapping)
+{
+	enum err e = OK;
+
+	pthread_mutex_lock(&lock);
+	while ((*mapping = mapping_find(share, process, shared->block_id)) &&
+		(*mapping)->is_closing) {
+		pthread_mutex_unlock(&lock);
+		usleep(CLOSING_NAP_US);
+		pthread_mutex_lock(&lock);
+	}
+	if (!*mapping)
+		e = mapping_open(share, process, shared, mapping);
+	if (!e)
+		(*mapping)->users++;
+	pthread_mutex_unlock(&lock);
 	return e;
+}
+
+static enum err import_add(struct cuda_share *share, uint64_t process,
+	const struct cuda_shared *shared, struct import **import)
+{
+	struct import **head = &share->imports[bucket_of(process, shared->block_id)];
+	struct import *fresh = calloc(1, sizeof(*fresh));
+	enum err e;
+
+	if (!fresh)
+		return err_set(ERR_SYSTEM, "no memory to open a peer's buffer");
+	e = mapping_use(share, process, shared, &fresh->mapping);
+	if (e) {
+		free(fresh);
+		return e;
+	}
+	fresh->next = *head;
+	*head = fresh;
+	*import = fresh;
+	return OK;
 }
 
 enum err cuda_share_import(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, cu_ptr *ptr)
 {
-	struct entry **link = entry_find(share->imports, process, shared->buffer_id);
-	const struct entry *entry = link ? *link : NULL;
-	/* What the allocation was found to be when it was opened, not what is said now.
-	 */
-	uint64_t room = entry ? entry->bytes : shared->base_bytes;
-	enum err e;
+	struct import **link = import_find(share, process, shared->block_id);
+	struct import *import = link ? *link : NULL;
+	/* what the block was found to be when it was opened, not what is said now */
+	uint64_t room = import ? import->mapping->block_bytes : shared->block_bytes;
+	enum err e = OK;
 
-	if (shared->offset > room || shared->bytes > room - shared->offset ||
-		shared->base + room < room)
+	if (shared->offset > room || shared->bytes > room - shared->offset)
 		return err_set(ERR_REMOTE,
-			"a peer shares a buffer that its allocation of %llu bytes does "
-			"not hold: it is broken or runs another version",
+			"a peer shares a buffer that its block of %llu bytes does not "
+			"hold: it is broken or runs another version",
 			(unsigned long long)room);
-	if (!entry) {
-		e = import_open(share, process, shared, &entry);
-		if (e)
-			return e;
-	}
-	*ptr = entry->here + shared->offset;
-	return OK;
+	if (!import)
+		e = import_add(share, process, shared, &import);
+	if (!e)
+		*ptr = import->mapping->here + shared->offset;
+	return e;
 }
 
-void cuda_share_drop(struct cuda_share *share, uint64_t process, uint64_t buffer_id)
+static void import_drop(struct import **link)
 {
-	struct entry **link = entry_find(share->imports, process, buffer_id);
+	struct import *import = *link;
+
+	*link = import->next;
+	pthread_mutex_lock(&lock);
+	import->mapping->users--;
+	pthread_mutex_unlock(&lock);
+	free(import);
+}
+
+void cuda_share_forget(struct cuda_share *share, uint64_t process, uint64_t block_id)
+{
+	struct import **link = import_find(share, process, block_id);
 
 	if (link)
-		import_close(share, link);
+		import_drop(link);
 }
 
-void cuda_share_drop_process(struct cuda_share *share, uint64_t process)
+/* One that nobody uses; it is the caller's to close. */
+static struct mapping *mapping_unused(const struct cuda_share *share)
 {
-	for (size_t i = 0; i < BUCKET_COUNT; i++) {
-		struct entry **link = &share->imports[i];
+	struct mapping *mapping;
 
-		while (*link) {
-			if ((*link)->process == process)
-				import_close(share, link);
-			else
-				link = &(*link)->next;
-		}
+	pthread_mutex_lock(&lock);
+	mapping = mappings;
+	while (mapping && (mapping->context != share->context || mapping->users ||
+				  mapping->is_closing))
+		mapping = mapping->next;
+	if (mapping)
+		mapping->is_closing = true;
+	pthread_mutex_unlock(&lock);
+	return mapping;
+}
+
+/* A mapping that does not go is no reason to stop: the process's end removes it. */
+void cuda_share_tidy(const struct cuda_share *share)
+{
+	struct mapping *mapping;
+
+	while ((mapping = mapping_unused(share))) {
+		cu_result result = share->driver->ipc_close(mapping->opened);
+
+		if (result)
+			log_info(LOG_P2P,
+				"shared memory of process %llu does not unmap: error %d",
+				(unsigned long long)mapping->process, result);
+		pthread_mutex_lock(&lock);
+		mapping_remove(mapping);
+		pthread_mutex_unlock(&lock);
 	}
+}
+
+void cuda_share_destroy(struct cuda_share *share)
+{
+	if (!share)
+		return;
+	for (size_t i = 0; i < BUCKET_COUNT; i++) {
+		while (share->exports[i])
+			export_close(&share->exports[i]);
+		while (share->imports[i])
+			import_drop(&share->imports[i]);
+	}
+	cuda_share_tidy(share);
+	free(share);
 }

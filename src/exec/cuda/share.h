@@ -1,14 +1,14 @@
 /*
  * share.h - device memory that processes lend each other.
  *
- * The owner exports an address: a handle of the whole allocation and where in it the
- * buffer lies. Another process imports that, which maps the allocation once; further
- * buffers in it cost a look in a table. One struct cuda_share belongs to one context,
- * which is current in every call, and to one thread at a time.
+ * The owner exports an address: a handle of its block and where in it the buffer lies.
+ * Another process imports that, which maps the block once, whoever in the process asks,
+ * because the driver opens a block only once; further buffers in it cost a look in a
+ * table. One struct cuda_share belongs to one context, which is current in every call,
+ * and to one thread at a time.
  *
- * Nothing tells an importer that memory was freed. The owner finds out with
- * cuda_share_sweep() and says so, and the importer calls cuda_share_drop() at a time when
- * it may wait for the device; a mapping nobody drops lasts as long as the share.
+ * Nothing tells an importer that memory was freed: its owner must notice, unexport and
+ * say so, and the importer forgets and unmaps it.
  */
 #ifndef EXEC_CUDA_SHARE_H
 #define EXEC_CUDA_SHARE_H
@@ -23,9 +23,10 @@ struct cuda_share;
 
 /* A buffer as others are told of it; the same bytes in every process. */
 struct cuda_shared {
-	struct cu_ipc_handle handle; /* of the allocation */
-	uint64_t buffer_id;	     /* of the allocation: where.h */
-	uint64_t base, base_bytes;   /* the allocation, in the owner's addresses */
+	struct cu_ipc_handle handle; /* of an allocation in the block */
+	uint64_t handle_offset;	     /* where that begins in it */
+	uint64_t block_id;	     /* where.h */
+	uint64_t block, block_bytes; /* in the owner's addresses */
 	uint64_t offset, bytes;	     /* the buffer in it */
 };
 
@@ -41,19 +42,20 @@ void cuda_share_destroy(struct cuda_share *share);
 enum err cuda_share_export(struct cuda_share *share, const void *ptr, size_t bytes,
 	struct cuda_shared *shared);
 
-/* The allocations exported and freed since, at most `room`; each is told once. */
-size_t cuda_share_sweep(struct cuda_share *share, uint64_t *buffer_ids, size_t room);
+/* The block was freed. */
+void cuda_share_unexport(struct cuda_share *share, uint64_t block_id);
 
-/* The buffer's address here, good until it is dropped. `process` tells the owners apart:
- * a pid where all ranks see the same pids, else any number of the caller's. The driver
- * opens no handle of its own process: threads use the address as it is. */
+/* The buffer's address here, good until it is forgotten. `process` tells the owners
+ * apart: its pid. The driver opens no handle of its own process: threads use the address
+ * as it is. */
 enum err cuda_share_import(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, cu_ptr *ptr);
 
-/* Its owner has freed it: unmap it if it was imported. No work of ours may use it. */
-void cuda_share_drop(struct cuda_share *share, uint64_t process, uint64_t buffer_id);
+/* Its owner has freed it. It stays mapped until somebody tidies. */
+void cuda_share_forget(struct cuda_share *share, uint64_t process, uint64_t block_id);
 
-/* The owner is gone altogether. */
-void cuda_share_drop_process(struct cuda_share *share, uint64_t process);
+/* Unmap what nobody in the process uses. Waits for all work of the context, which may
+ * itself be waiting for something: not for a thread that others wait for. */
+void cuda_share_tidy(const struct cuda_share *share);
 
 #endif

@@ -508,7 +508,7 @@ template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 	bool is_going;
 
 	block_begin(args, &block, &shared);
-	if (!mail_read(args, (const struct dev_mail *)NULL, &shared.ranks))
+	if (!mail_read(args, NULL, &shared.ranks))
 		return;
 	block.base = word_read(
 		&word_of(shared, block.rank, block.channel, block.lane)->position);

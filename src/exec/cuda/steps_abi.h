@@ -139,7 +139,8 @@ struct steps_args {
 	uint32_t is_scaled;	/* IN is multiplied by its rank's scalar when read */
 	uint32_t is_one_device; /* all ranks, stages and words are on one device */
 	uint32_t is_posted;	/* `posts` stand for the mail */
-	uint32_t unused;
+	uint32_t scalar_bytes;	/* of an element */
+	uint64_t scalars_at;	/* as in moves_args */
 	uint8_t ranks[STEPS_RANKS_MAX];
 	struct dev_post posts[STEPS_RANKS_MAX];
 };

@@ -6,7 +6,7 @@
 
 #include "base/futex.h"
 
-enum { SPIN_TURNS = 20000, NAP_US = 2000 };
+enum { SPIN_TURNS = 20000, NAP_US = 2000, DONE = 1 };
 
 struct table {
 	pthread_mutex_t lock; /* guards laid, users */
@@ -15,6 +15,8 @@ struct table {
 	struct table_answer answer;
 	uint32_t joined[MOVES_RANKS_MAX]; /* the round each rank laid down for */
 	struct table_entry entries[MOVES_RANKS_MAX];
+	struct letter *letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
+	_Atomic uint32_t letter_count;				  /* ever put */
 };
 
 enum err table_create(uint32_t rank_count, struct table **table)
@@ -95,4 +97,85 @@ enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
 	}
 	*answer = table->answer;
 	return OK;
+}
+
+void letter_put(struct table *table, uint32_t from, uint32_t to, struct letter *letter)
+{
+	struct letter **last = &table->letters[from][to];
+
+	letter->next = NULL;
+	atomic_store(&letter->state, 0);
+	pthread_mutex_lock(&table->lock);
+	while (*last)
+		last = &(*last)->next;
+	*last = letter;
+	pthread_mutex_unlock(&table->lock);
+	atomic_fetch_add(&table->letter_count, 1);
+	futex_wake(&table->letter_count);
+}
+
+enum err letter_take(struct table *table, uint32_t from, uint32_t to,
+	const uint32_t *abort, struct letter **letter)
+{
+	for (uint32_t turn = 0;; turn++) {
+		uint32_t seen = atomic_load(&table->letter_count);
+
+		pthread_mutex_lock(&table->lock);
+		*letter = table->letters[from][to];
+		if (*letter)
+			table->letters[from][to] = (*letter)->next;
+		pthread_mutex_unlock(&table->lock);
+		if (*letter)
+			return OK;
+		if (__atomic_load_n(abort, __ATOMIC_RELAXED))
+			return err_set(ERR_REMOTE, "the communicator was aborted");
+		for (uint32_t i = 0;
+			i < SPIN_TURNS && atomic_load(&table->letter_count) == seen; i++)
+			cpu_relax();
+		futex_wait(&table->letter_count, seen, NAP_US);
+	}
+}
+
+void letter_done(struct letter *letter, enum err error)
+{
+	atomic_store(&letter->state, DONE + (uint32_t)error);
+	futex_wake(&letter->state);
+}
+
+/* Is it still there to be taken back? */
+static bool letter_withdraw(struct table *table, const struct letter *letter)
+{
+	bool is_found = false;
+
+	pthread_mutex_lock(&table->lock);
+	for (uint32_t i = 0; i < MOVES_RANKS_MAX * MOVES_RANKS_MAX && !is_found; i++) {
+		struct letter **link = &table->letters[0][0] + i;
+
+		while (*link && *link != letter)
+			link = &(*link)->next;
+		is_found = *link;
+		if (is_found)
+			*link = letter->next;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return is_found;
+}
+
+enum err letter_wait(struct table *table, struct letter *letter, const uint32_t *abort)
+{
+	uint32_t state;
+
+	for (uint32_t turn = 0; !(state = atomic_load(&letter->state)); turn++) {
+		if (turn < SPIN_TURNS) {
+			cpu_relax();
+			continue;
+		}
+		if (__atomic_load_n(abort, __ATOMIC_RELAXED) &&
+			letter_withdraw(table, letter))
+			return err_set(ERR_REMOTE, "the communicator was aborted");
+		futex_wait(&letter->state, 0, NAP_US);
+	}
+	return state == DONE ? OK
+			     : err_set((enum err)(state - DONE),
+				       "the receiver of a send could not take it");
 }

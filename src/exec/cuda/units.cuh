@@ -261,8 +261,8 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 }
 
 /* The parts of a move that both kinds of kernel know. */
-DEVICE struct run run_make(const struct moves_args &args, const struct shared *shared,
-	const struct ready_move &move, uint32_t turn)
+DEVICE struct run run_make(const struct shared *shared, const struct ready_move &move,
+	uint32_t divisor, uint32_t turn)
 {
 	struct run run;
 
@@ -272,8 +272,8 @@ DEVICE struct run run_make(const struct moves_args &args, const struct shared *s
 	run.is_scaled = args.is_scaled;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
-	run.divisor = move.op & OP_POST ? args.divisor : 0;
-	run.step = gridDim.x * MOVES_THREADS;
+	run.divisor = move.op & OP_POST ? divisor : 0;
+	run.step = shared->threads;
 	run.at = turn;
 	return run;
 }
@@ -331,7 +331,7 @@ template <class T, fold_op OP, bool IS_STREAMED = true> struct kind_fold {
 		const struct shared *shared, uint32_t slot, uint32_t turn)
 	{
 		const struct ready_move &move = shared->batch.moves[slot];
-		struct run run = run_make(args, shared, move, turn);
+		struct run run = run_make(shared, move, args.divisor, turn);
 
 		return piece(run, move.bytes, move.any, move.apart);
 	}
@@ -361,11 +361,16 @@ template <bool IS_STREAMED = true> struct kind_copy {
 			return parts<unit_element<type_half>>(run, all);
 		return parts<unit_element<type_uint8>>(run, all);
 	}
-	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
+	static __device__ __forceinline__ uint64_t run(const struct moves_args &,
+		const struct shared *shared, uint32_t slot, uint32_t turn)
+	{
+		return copy(shared, slot, turn);
+	}
+	static __device__ __forceinline__ uint64_t copy(
 		const struct shared *shared, uint32_t slot, uint32_t turn)
 	{
 		const struct ready_move &move = shared->batch.moves[slot];
-		struct run run = run_make(args, shared, move, turn);
+		struct run run = run_make(shared, move, 0, turn);
 
 		return piece(run, move.bytes, move.any, move.apart);
 	}

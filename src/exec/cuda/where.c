@@ -8,6 +8,30 @@ static bool is_stranger(cu_result result)
 	       result == CU_INVALID_CONTEXT;
 }
 
+static void block_find(
+	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where)
+{
+	static const int attributes[] = {
+		CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START, CU_POINTER_MAPPING_SIZE};
+	enum { COUNT = sizeof(attributes) / sizeof(*attributes) };
+	uint64_t id = 0;
+	size_t bytes = 0;
+	cu_ptr block = 0;
+	void *values[COUNT] = {&id, &block, &bytes};
+
+	where->block_id = where->buffer_id;
+	where->block = where->base;
+	where->block_bytes = where->bytes;
+	if (driver->pointer_attributes(
+		    COUNT, attributes, values, (cu_ptr)(uintptr_t)ptr) ||
+		!id || !bytes || where->base < block || where->base - block > bytes ||
+		where->bytes > bytes - (where->base - block))
+		return;
+	where->block_id = id;
+	where->block = block;
+	where->block_bytes = bytes;
+}
+
 enum err cuda_where(
 	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where)
 {
@@ -28,5 +52,7 @@ enum err cuda_where(
 	answer.is_device = !result && (type == CU_MEMORY_DEVICE || is_managed);
 	answer.is_shareable = is_shareable != 0;
 	*where = answer.is_device ? answer : (struct cuda_where){0};
+	if (answer.is_device)
+		block_find(driver, ptr, where);
 	return OK;
 }

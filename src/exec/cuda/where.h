@@ -21,11 +21,15 @@ struct cuda_where {
 	uint64_t buffer_id;
 	cu_ptr base; /* of the allocation; of the reserved range for cuMemCreate */
 	size_t bytes;
+	/* What is really mapped there, and shared when the allocation is: small ones lie
+	 * together in a block. An old driver does not tell: then it is the allocation. */
+	uint64_t block_id;
+	cu_ptr block;
+	size_t block_bytes;
 };
 
 /* Managed memory counts as the device's, since kernels reach all of it. An address the
- * driver knows nothing of is host memory, NULL too. One call of the driver, which wants
- * no context. */
+ * driver knows nothing of is host memory, NULL too. Wants no context. */
 enum err cuda_where(
 	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where);
 

@@ -1,0 +1,123 @@
+#include "exec/cuda/bounce.h"
+
+#include <stdlib.h>
+
+#include "exec/cuda/state.h"
+
+enum { BOUNCE_LEAST = 2 << 20, NO_TIMING = 2 };
+
+bool bounce_is_needed(const struct cuda_engine *engine, const void *ptr, bool is_shown)
+{
+	struct cuda_where where;
+
+	if (cuda_where(engine->driver, ptr, &where))
+		return false; /* whoever uses it will say what is wrong */
+	return !where.is_device || (is_shown && !where.is_shareable);
+}
+
+static enum err grow(
+	struct bounce *bounce, const struct cuda_driver *driver, size_t bytes)
+{
+	size_t room = bounce->bytes ? 2 * bounce->bytes : (size_t)BOUNCE_LEAST;
+	enum err e;
+
+	while (room < bytes)
+		room *= 2;
+	if (bounce->generation_count == BOUNCE_GENERATIONS)
+		return err_set(ERR_USAGE, "no room for a copy of %zu bytes", bytes);
+	e = cuda_check(driver->mem_alloc(&bounce->memory[bounce->generation_count], room),
+		"allocate device memory for a buffer that cannot be shared");
+	if (e)
+		return e;
+	bounce->generation_count++;
+	bounce->bytes = room;
+	return OK;
+}
+
+enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream)
+{
+	struct bounce *bounce = &engine->bounce;
+	enum err e = OK;
+
+	bounce->used = 0;
+	bounce->back_count = 0;
+	if (bytes > bounce->bytes)
+		e = grow(bounce, engine->driver, bytes);
+	if (e || !bytes || !bounce->is_recorded || engine_is_capturing(engine, stream) ||
+		bounce->stream == cuda_stream_number(engine->driver, stream))
+		return e;
+	return cuda_check(engine->driver->stream_wait_event(stream, bounce->event, 0),
+		"wait for an earlier copy");
+}
+
+enum err bounce_in(struct cuda_engine *engine, const void *from, size_t bytes,
+	cu_stream stream, void **here)
+{
+	struct bounce *bounce = &engine->bounce;
+	cu_ptr at = bounce->memory[bounce->generation_count - 1] + bounce->used;
+
+	bounce->used += bounce_size(bytes);
+	*here = (void *)(uintptr_t)at;
+	if (!from)
+		return OK;
+	return cuda_check(
+		engine->driver->memcpy_async(at, (cu_ptr)(uintptr_t)from, bytes, stream),
+		"copy a buffer that cannot be shared");
+}
+
+enum err bounce_out(struct cuda_engine *engine, void *here, void *to, size_t bytes)
+{
+	struct bounce *bounce = &engine->bounce;
+
+	if (bounce->back_count == bounce->back_room) {
+		uint32_t room = bounce->back_room ? 2 * bounce->back_room : BOUNCE_BACKS;
+		void *backs = realloc(bounce->backs, room * sizeof(*bounce->backs));
+
+		if (!backs)
+			return err_set(ERR_SYSTEM, "no memory for a list of copies");
+		bounce->backs = backs;
+		bounce->back_room = room;
+	}
+	bounce->backs[bounce->back_count++] = (struct bounce_back){
+		.from = (cu_ptr)(uintptr_t)here, .to = to, .bytes = bytes};
+	return OK;
+}
+
+enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
+{
+	struct bounce *bounce = &engine->bounce;
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = OK;
+
+	if (!bounce->used)
+		return OK;
+	bounce->used = 0;
+	for (uint32_t i = 0; i < bounce->back_count && !e; i++)
+		e = cuda_check(
+			driver->memcpy_async((cu_ptr)(uintptr_t)bounce->backs[i].to,
+				bounce->backs[i].from, bounce->backs[i].bytes, stream),
+			"copy a result back");
+	bounce->back_count = 0;
+	if (e || engine_is_capturing(engine, stream))
+		return e;
+	if (!bounce->event)
+		e = cuda_check(
+			driver->event_create(&bounce->event, NO_TIMING), "make an event");
+	if (!e)
+		e = cuda_check(
+			driver->event_record(bounce->event, stream), "record an event");
+	bounce->is_recorded = !e;
+	bounce->stream = cuda_stream_number(driver, stream);
+	return e;
+}
+
+void bounce_free(struct cuda_engine *engine)
+{
+	struct bounce *bounce = &engine->bounce;
+
+	for (uint32_t i = 0; i < bounce->generation_count; i++)
+		engine->driver->mem_free(bounce->memory[i]);
+	if (bounce->event)
+		engine->driver->event_destroy(bounce->event);
+	free(bounce->backs);
+}

@@ -1,0 +1,535 @@
+/*
+ * colls.c - one collective call, the three ways of engine.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/cuda/state.h"
+
+enum {
+	FUSED_BLOCKS = 4224,   /* of all ranks */
+	BLOCK_WORK = 32 << 10, /* bytes a block should have to do */
+	POOL_BYTES = 1 << 20,
+	POOL_ALIGNMENT = 256
+};
+
+/* Room for a list in device memory, and in the list of lists. */
+static enum err kept_reserve(struct cuda_engine *engine, size_t bytes)
+{
+	struct kept *kept = &engine->kept;
+	void *list = realloc(kept->list, (kept->count + 1) * sizeof(*kept->list));
+	enum err e;
+
+	if (!list)
+		return err_set(ERR_SYSTEM, "no memory for a list of moves");
+	kept->list = list;
+	if (kept->pool_count && kept->used + bytes <= POOL_BYTES)
+		return OK;
+	if (kept->pool_count == POOLS_MAX || bytes > POOL_BYTES)
+		return err_set(ERR_USAGE,
+			"a communicator on a GPU keeps no more collectives with so many "
+			"different roots: use fewer roots");
+	e = cuda_check(
+		engine->driver->mem_alloc(&kept->pools[kept->pool_count], POOL_BYTES),
+		"allocate device memory");
+	kept->pool_count += !e;
+	kept->used = 0;
+	return e;
+}
+
+static enum err moves_get(
+	struct cuda_engine *engine, enum coll coll, uint32_t root, cu_ptr *address)
+{
+	const struct cuda_driver *driver = engine->driver;
+	struct kept *kept = &engine->kept;
+	struct dev_moves *moves;
+	size_t bytes;
+	enum err e;
+
+	for (uint32_t i = 0; i < kept->count; i++)
+		if (kept->list[i].coll == coll && kept->list[i].root == root) {
+			*address = kept->list[i].address;
+			return OK;
+		}
+	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
+	if (e)
+		return e;
+	e = kept_reserve(engine, bytes);
+	*address = e ? 0 : kept->pools[kept->pool_count - 1] + kept->used;
+	if (!e)
+		e = cuda_check(driver->memcpy_async(*address, (cu_ptr)(uintptr_t)moves,
+				       bytes, engine->side),
+			"copy to the device");
+	if (!e)
+		e = cuda_check(driver->stream_synchronize(engine->side),
+			"wait for a copy to the device");
+	free(moves);
+	if (e)
+		return e;
+	kept->list[kept->count++] = (struct kept_moves){coll, root, *address};
+	kept->used += (bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+	return OK;
+}
+
+/* Everything ranks must agree on. */
+static uint64_t call_sign(const struct cuda_call *call)
+{
+	uint64_t sign = 0xcbf29ce484222325u;
+	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
+		call->key.count, coll_reduces(call->key.coll) ? call->op : 0,
+		call->kind ? 1 + call->codec : 0};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		sign = (sign ^ parts[i]) * 0x100000001b3u;
+	return sign;
+}
+
+static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct dev_mail *mine)
+{
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	bool is_vector = coll_is_vector(call->key.coll);
+	uint32_t chunks = is_vector ? engine->rank_count : 1;
+	struct fold_rule rule;
+	cu_ptr moves = 0;
+	enum err e = call->kind
+			     ? OK
+			     : moves_get(engine, call->key.coll, call->key.root, &moves);
+
+	fold_rule(&rule, &call->key, call->op, call->scalar, engine->rank_count);
+	*args = (struct moves_args){.moves = (const void *)(uintptr_t)moves,
+		.abort = (void *)(uintptr_t)engine->words_device,
+		.trouble = (void *)(uintptr_t)(engine->words_device + 4),
+		.chunk_bytes = bytes,
+		.total_bytes = bytes,
+		.in_bytes = is_vector ? bytes : UINT64_MAX,
+		.out_bytes = is_vector ? bytes : UINT64_MAX,
+		.scalar_bytes = (uint32_t)dtype_size(call->key.type),
+		.rank = engine->rank,
+		.rank_count = engine->rank_count,
+		.divisor = rule.divisor,
+		.is_scaled = rule.scaled,
+		.is_one_device = engine->is_one_device};
+	if (is_vector && chunks > 1)
+		args->chunk_bytes = ((bytes + chunks - 1) / chunks + 127) / 128 * 128;
+	*mine = (struct dev_mail){.in = (uint64_t)(uintptr_t)call->in,
+		.out = (uint64_t)(uintptr_t)call->out,
+		.scalar = rule.scalar.bits,
+		.sign = call_sign(call)};
+	return e;
+}
+
+/* Cut fine, so that no multiprocessor is left alone with the end of it. */
+static unsigned blocks_for(
+	const struct cuda_engine *engine, const struct cuda_call *call, unsigned most)
+{
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	size_t share = coll_is_vector(call->key.coll) ? bytes / engine->rank_count
+						      : bytes;
+	size_t blocks = share / BLOCK_WORK + 1;
+
+	return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* For `ranks` ranks, on this many blocks each at most. */
+static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, unsigned ranks, unsigned most)
+{
+	unsigned op = call->op == REDOP_AVG || call->op == REDOP_PREMUL
+			      ? (unsigned)REDOP_SUM
+			      : (unsigned)call->op;
+	cu_function function = coll_reduces(call->key.coll)
+				       ? engine->functions[call->key.type][op]
+				       : engine->copy;
+	void *params[] = {args};
+
+	if (call->kind)
+		return staged_launch(engine, call, args);
+	return cuda_check(
+		engine->driver->launch(function, blocks_for(engine, call, most), ranks, 1,
+			MOVES_THREADS, 1, 1, 0, call->stream, params, NULL),
+		"launch a kernel");
+}
+
+/* Where ranks [first, end) see this call's buffers: posts[0] is the first's. */
+static enum err buffers_show(struct cuda_engine *engine, const struct cuda_call *call,
+	uint32_t first, uint32_t end, struct dev_post *posts)
+{
+	struct cuda_where in, out;
+	enum err e = call->in ? cuda_where(engine->driver, call->in, &in) : OK;
+
+	if (!e && call->out)
+		e = cuda_where(engine->driver, call->out, &out);
+	for (uint32_t r = first; r < end && !e; r++) {
+		struct dev_post *post = &posts[r - first];
+
+		post->in = post->out = 0;
+		if (call->in)
+			e = desk_show(engine->desk, r, &in, call->in, &post->in);
+		if (!e && call->out)
+			e = desk_show(engine->desk, r, &out, call->out, &post->out);
+	}
+	return e;
+}
+
+/* ---- leader ---- */
+
+/* A scalar that is on the device is copied into the mail when the stream is there. */
+static enum err scalar_copy(
+	struct cuda_engine *engine, const struct cuda_call *call, bool is_constant)
+{
+	cu_ptr to = mail_at(engine->halls[0], is_constant, engine->rank,
+		offsetof(struct dev_mail, scalar));
+
+	if (!call->scalar_at)
+		return OK;
+	engine->sent_on = 0; /* nobody knows what is there */
+	return cuda_check(
+		engine->driver->memcpy_async(to, (cu_ptr)(uintptr_t)call->scalar_at,
+			dtype_size(call->key.type), call->stream),
+		"copy the operator's scalar");
+}
+
+/* The facts of a rank's mail, as far as they are not there already: on the same stream
+ * what was written last still stands. */
+static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct dev_mail *mine, bool is_constant, struct cu_memop *ops)
+{
+	static const size_t offsets[] = {offsetof(struct dev_mail, in),
+		offsetof(struct dev_mail, out), offsetof(struct dev_mail, sign),
+		offsetof(struct dev_mail, scalar)};
+	uint64_t values[] = {mine->in, mine->out, mine->sign, mine->scalar};
+	/* to ask for a stream's number ends its capture */
+	uint64_t number = is_constant
+				  ? 0
+				  : cuda_stream_number(engine->driver, call->stream) + 1;
+	const struct dev_mail *sent = !is_constant && engine->sent_on == number
+					      ? &engine->sent
+					      : NULL;
+	uint32_t facts = call->scalar_at ? 3 : 4, count = 0;
+
+	for (uint32_t i = 0; i < facts; i++)
+		if (!sent || memcmp((const char *)sent + offsets[i],
+				     (const char *)mine + offsets[i], sizeof(uint64_t)))
+			ops[count++] = memop_write_64(
+				mail_at(engine->halls[0], is_constant, engine->rank,
+					offsets[i]),
+				values[i]);
+	if (is_constant)
+		return count;
+	engine->sent = *mine;
+	engine->sent_on = call->scalar_at ? 0 : number;
+	return count;
+}
+
+/* The mail holds one call. On another stream than the last one's, wait until that call
+ * is done before it is overwritten. */
+static uint32_t mail_wait(const struct cuda_engine *engine, const struct cuda_call *call,
+	struct cu_memop *op)
+{
+	if (engine->call < 2 ||
+		engine->sent_on == cuda_stream_number(engine->driver, call->stream) + 1)
+		return 0;
+	*op = memop_wait(
+		mail_at(engine->halls[0], false, 0, offsetof(struct dev_mail, done)),
+		engine->call - 1);
+	return 1;
+}
+
+static enum err follow(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct dev_mail *mine)
+{
+	cu_ptr hall = engine->halls[0];
+	struct cu_memop ops[8];
+	uint32_t count = mail_wait(engine, call, ops);
+	enum err e = count ? memops_submit(engine, call->stream, ops, count) : OK;
+
+	if (!e)
+		e = scalar_copy(engine, call, false);
+	if (e)
+		return e;
+	count = mail_write(engine, call, mine, false, ops);
+	ops[count++] = memop_write(
+		mail_at(hall, false, engine->rank, offsetof(struct dev_mail, ready)),
+		engine->call);
+	ops[count++] = memop_wait(
+		mail_at(hall, false, 0, offsetof(struct dev_mail, done)), engine->call);
+	return memops_submit(engine, call->stream, ops, count);
+}
+
+static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct dev_mail *mine)
+{
+	cu_ptr hall = engine->halls[0];
+	struct cu_memop ops[6 + MOVES_RANKS_MAX];
+	uint32_t count = mail_wait(engine, call, ops);
+	enum err e = OK;
+
+	if (call->scalar_at) {
+		e = memops_submit(engine, call->stream, ops, count);
+		count = 0;
+		if (!e)
+			e = scalar_copy(engine, call, false);
+	}
+	count += mail_write(engine, call, mine, false, ops + count);
+	for (uint32_t r = 1; r < engine->rank_count; r++)
+		ops[count++] = memop_wait(
+			mail_at(hall, false, r, offsetof(struct dev_mail, ready)),
+			engine->call);
+	args->mail = (const void *)(uintptr_t)mail_at(hall, false, 0, 0);
+	args->call = engine->call;
+	if (!e)
+		e = memops_submit(engine, call->stream, ops, count);
+	if (!e)
+		e = launch(engine, call, args, engine->rank_count,
+			FUSED_BLOCKS / engine->rank_count);
+	ops[0] = memop_write(
+		mail_at(hall, false, 0, offsetof(struct dev_mail, done)), engine->call);
+	return e ? e : memops_submit(engine, call->stream, ops, 1);
+}
+
+/* The same for a graph, which repeats the same words: they are 1 while something is
+ * there, and whoever has seen that puts them back. */
+static enum err follow_constant(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct dev_mail *mine)
+{
+	cu_ptr hall = engine->halls[0];
+	cu_ptr ready = mail_at(
+		hall, true, engine->rank, offsetof(struct dev_mail, ready));
+	cu_ptr done = mail_at(hall, true, engine->rank, offsetof(struct dev_mail, done));
+	struct cu_memop ops[8];
+	uint32_t count;
+	enum err e = scalar_copy(engine, call, true);
+
+	count = mail_write(engine, call, mine, true, ops);
+	ops[count++] = memop_write(ready, 1);
+	ops[count++] = memop_wait(done, 1);
+	ops[count++] = memop_write(done, 0);
+	return e ? e : memops_submit(engine, call->stream, ops, count);
+}
+
+static enum err lead_constant(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct dev_mail *mine)
+{
+	cu_ptr hall = engine->halls[0];
+	struct cu_memop ops[4 + 2 * MOVES_RANKS_MAX];
+	uint32_t count;
+	enum err e = scalar_copy(engine, call, true);
+
+	count = mail_write(engine, call, mine, true, ops);
+	for (uint32_t r = 1; r < engine->rank_count; r++)
+		ops[count++] = memop_wait(
+			mail_at(hall, true, r, offsetof(struct dev_mail, ready)), 1);
+	args->mail = (const void *)(uintptr_t)mail_at(hall, true, 0, 0);
+	args->call = 1;
+	if (!e)
+		e = memops_submit(engine, call->stream, ops, count);
+	if (!e)
+		e = launch(engine, call, args, engine->rank_count,
+			FUSED_BLOCKS / engine->rank_count);
+	count = 0;
+	for (uint32_t r = 1; r < engine->rank_count; r++) {
+		ops[count++] = memop_write(
+			mail_at(hall, true, r, offsetof(struct dev_mail, ready)), 0);
+		ops[count++] = memop_write(
+			mail_at(hall, true, r, offsetof(struct dev_mail, done)), 1);
+	}
+	return e ? e : memops_submit(engine, call->stream, ops, count);
+}
+
+static enum err leader_begin(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct dev_mail *mine)
+{
+	enum err e = engine->rank ? buffers_show(engine, call, 0, 1, args->posts) : OK;
+
+	if (e)
+		return e;
+	if (engine->rank) {
+		mine->in = args->posts[0].in;
+		mine->out = args->posts[0].out;
+	}
+	if (engine_is_capturing(engine, call->stream))
+		return engine->rank ? follow_constant(engine, call, mine)
+				    : lead_constant(engine, call, args, mine);
+	engine->call++;
+	return engine->rank ? follow(engine, call, mine) : lead(engine, call, args, mine);
+}
+
+/* ---- resident ---- */
+
+static enum err resident_begin(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct dev_mail *mine)
+{
+	enum err e = order_begin(engine, call->stream);
+
+	/* through slots a rank reaches only its own buffers */
+	if (call->kind) {
+		args->posts[0] = (struct dev_post){mine->in, mine->out, mine->scalar};
+		args->is_posted = 1;
+		args->scalars_at = call->scalar_at != NULL;
+		if (call->scalar_at)
+			args->posts[0].scalar = (uint64_t)(uintptr_t)call->scalar_at;
+	} else if (!e) {
+		e = buffers_show(engine, call, 0, engine->rank_count, args->posts);
+	}
+	for (uint32_t r = 0; r < engine->rank_count && !call->kind; r++) {
+		args->posts[r].scalar = mine->scalar;
+		args->halls[r] = (struct dev_hall *)(uintptr_t)engine->halls[r];
+	}
+	args->mail = (const void *)(uintptr_t)mail_at(engine->hall, false, 0, 0);
+	args->sign = mine->sign;
+	args->scalar_at = call->scalar_at;
+	args->is_resident = 1;
+	if (!e)
+		e = launch(engine, call, args, 1, engine->resident_blocks);
+	return e ? e : order_end(engine, call->stream);
+}
+
+/* ---- threads ---- */
+
+/* Streams of all ranks around one launch, on the caller's. */
+static enum err table_launch(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct table_entry *entries)
+{
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = OK;
+
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
+		if (entries[r].stream == call->stream)
+			continue;
+		e = cuda_check(driver->event_record(entries[r].ready, entries[r].stream),
+			"record an event");
+		if (!e)
+			e = cuda_check(driver->stream_wait_event(
+					       call->stream, entries[r].ready, 0),
+				"wait for another rank's stream");
+	}
+	if (!e)
+		e = launch(engine, call, args, engine->rank_count,
+			FUSED_BLOCKS / engine->rank_count);
+	if (!e)
+		e = cuda_check(driver->event_record(engine->done, call->stream),
+			"record an event");
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
+		if (entries[r].stream != call->stream)
+			e = cuda_check(driver->stream_wait_event(
+					       entries[r].stream, engine->done, 0),
+				"wait for the launch");
+	return e;
+}
+
+/* The last thread of a round does the work of all: alone, because driver calls of several
+ * threads are in each other's way. */
+static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct table_answer *answer)
+{
+	const struct table_entry *entries = table_entries(engine->table);
+
+	args->is_posted = 1;
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		args->posts[r] = entries[r].post;
+		if (entries[r].is_scalar_at)
+			args->scalars_at |= (uint64_t)1 << r;
+		if (entries[r].sign != entries[engine->rank].sign) {
+			answer->culprit = r;
+			return ERR_USAGE;
+		}
+	}
+	return table_launch(engine, call, args, entries);
+}
+
+static void table_begin(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, const struct dev_mail *mine)
+{
+	struct table_entry entry = {.post = {mine->in, mine->out, mine->scalar},
+		.is_scalar_at = call->scalar_at != NULL,
+		.sign = mine->sign,
+		.stream = call->stream,
+		.ready = engine->ready};
+	struct table_answer answer = {0};
+
+	if (call->scalar_at)
+		entry.post.scalar = (uint64_t)(uintptr_t)call->scalar_at;
+	if (!table_put(engine->table, engine->rank, &entry))
+		return;
+	answer.error = table_serve(engine, call, args, &answer);
+	table_served(engine->table, &answer);
+}
+
+/* ---- all ways ---- */
+
+/* A buffer that others cannot reach is replaced by a copy. */
+static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call)
+{
+	struct sched shape = {.coll = call->key.coll,
+		.rank = engine->rank,
+		.rank_count = engine->rank_count,
+		.root = call->key.root,
+		.chunk_count = 1};
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	size_t in_bytes = bytes * sched_chunks(&shape, SPACE_IN);
+	size_t out_bytes = bytes * sched_chunks(&shape, SPACE_OUT);
+	bool is_shown = engine->way == CUDA_WAY_LEADER ||
+			(engine->way == CUDA_WAY_RESIDENT && !call->kind);
+	bool is_in = in_bytes && bounce_is_needed(engine, call->in, is_shown);
+	bool is_out = out_bytes && bounce_is_needed(engine, call->out, is_shown);
+	void *here;
+	enum err e;
+
+	e = bounce_begin(engine,
+		(is_in ? bounce_size(in_bytes) : 0) +
+			(is_out ? bounce_size(out_bytes) : 0),
+		call->stream);
+	if (!e && is_in) {
+		e = bounce_in(engine, call->in, in_bytes, call->stream, &here);
+		call->in = e ? NULL : here;
+	}
+	if (!e && is_out) {
+		e = bounce_in(engine, NULL, out_bytes, call->stream, &here);
+		if (!e)
+			e = bounce_out(engine, here, call->out, out_bytes);
+		call->out = here;
+	}
+	/* pointers that mean nothing on this rank */
+	call->in = in_bytes ? call->in : NULL;
+	call->out = out_bytes ? call->out : NULL;
+	return e;
+}
+
+enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *asked)
+{
+	struct cuda_call call = *asked;
+	struct moves_args args;
+	struct dev_mail mine;
+	enum err e = buffers_reach(engine, &call);
+
+	if (!e)
+		e = args_fill(engine, &call, &args, &mine);
+	if (e)
+		return e;
+	if (engine->way == CUDA_WAY_LEADER)
+		return leader_begin(engine, &call, &args, &mine);
+	/* other ranks' streams cannot be waited for from within a graph */
+	if (engine->way == CUDA_WAY_RESIDENT || engine_is_capturing(engine, call.stream))
+		return resident_begin(engine, &call, &args, &mine);
+	table_begin(engine, &call, &args, &mine);
+	return OK;
+}
+
+enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	struct table_answer answer;
+	enum err e;
+
+	if (engine->way != CUDA_WAY_THREADS || engine_is_capturing(engine, call->stream))
+		return OK;
+	e = table_wait(engine->table, engine->rank, &engine->words->abort, &answer);
+	if (!e && answer.error == ERR_USAGE)
+		return err_set(ERR_USAGE,
+			"rank %u called another collective, type, operator, root or "
+			"count than the others",
+			answer.culprit);
+	if (!e && answer.error)
+		return err_set(answer.error, "the rank that launches for all could not");
+	return e;
+}

@@ -1,0 +1,363 @@
+/*
+ * staged.c - collectives through slots: the memory for it, and the launch.
+ *
+ * For a schedule and a codec that the user asks for, and for ranks on GPUs that cannot
+ * reach each other's memory: then the slots are in host memory. steps.h says what the
+ * kernels want. A launch for all ranks uses slots of rank 0's; else every rank has its
+ * own and maps those of the others.
+ */
+#include "exec/cuda/staged.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/cuda/kernels.h"
+#include "exec/cuda/state.h"
+#include "link/region.h"
+
+enum {
+	CHANNELS_MAX = 32,
+	STAGE_BYTES = 512 << 10, /* of one channel, of one rank */
+	DEPTH = 4,
+	HOST_FLAGS = 1 | 2, /* of cuMemHostRegister: portable, mapped */
+	POOL_ALIGNMENT = 256
+};
+
+/* A rank's memory: stage and words of each codec, then scratch. */
+static size_t codec_bytes(const struct staged *staged)
+{
+	return (size_t)staged->channels * STAGE_BYTES +
+	       (steps_words_bytes(staged->channels) + STEPS_LINE - 1) / STEPS_LINE *
+		       STEPS_LINE;
+}
+
+static size_t rank_bytes(const struct staged *staged)
+{
+	size_t bytes = STEPS_CODECS * codec_bytes(staged) +
+		       (size_t)staged->channels * STAGE_BYTES;
+	size_t block = 2 << 20;
+
+	return (bytes + block - 1) / block * block;
+}
+
+static bool is_fused(const struct cuda_engine *engine)
+{
+	return engine->way != CUDA_WAY_RESIDENT;
+}
+
+static enum err device_make(struct cuda_engine *engine, struct cuda_offer *offer)
+{
+	const struct cuda_driver *driver = engine->driver;
+	struct staged *staged = &engine->staged;
+	size_t bytes = rank_bytes(staged) * (is_fused(engine) ? engine->rank_count : 1);
+	enum err e;
+
+	if (is_fused(engine) && engine->rank)
+		return OK;
+	e = cuda_check(driver->mem_alloc(&staged->memory, bytes),
+		"allocate device memory for slots");
+	if (!e)
+		e = cuda_check(
+			driver->memset_async(staged->memory, 0, bytes, engine->side),
+			"clear device memory");
+	if (!e)
+		e = cuda_check(
+			driver->stream_synchronize(engine->side), "clear device memory");
+	if (!e && !is_fused(engine))
+		e = cuda_check(driver->ipc_get(&offer->handle, staged->memory),
+			"share device memory");
+	offer->address = staged->memory;
+	return e;
+}
+
+static enum err host_map(struct cuda_engine *engine, void *host, cu_ptr *address)
+{
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = cuda_check(
+		driver->mem_host_register(host, rank_bytes(&engine->staged), HOST_FLAGS),
+		"let the GPU use host memory");
+
+	return e ? e
+		 : cuda_check(driver->mem_host_device_pointer(address, host, 0),
+			   "map pinned memory");
+}
+
+static enum err host_make(struct cuda_engine *engine, struct cuda_offer *offer)
+{
+	struct staged *staged = &engine->staged;
+	struct region region;
+	enum err e = region_alloc(rank_bytes(staged), &staged->host[engine->rank]);
+
+	if (e)
+		return e;
+	region_find(staged->host[engine->rank], 1, &region);
+	offer->fd = (uint32_t)region.fd;
+	return host_map(engine, staged->host[engine->rank], &staged->memory);
+}
+
+enum err cuda_engine_offer(
+	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer)
+{
+	struct staged *staged = &engine->staged;
+	uint32_t n = is_fused(engine) || engine->is_one_device ? engine->rank_count : 1;
+
+	memset(offer, 0, sizeof(*offer));
+	offer->pid = (uint32_t)getpid();
+	staged->is_host = is_apart;
+	staged->channels = engine->resident_blocks_all / (STEPS_LANES * n);
+	if (staged->channels > CHANNELS_MAX)
+		staged->channels = CHANNELS_MAX;
+	if (!staged->channels)
+		staged->channels = 1;
+	return is_apart ? host_make(engine, offer) : device_make(engine, offer);
+}
+
+/* Where this process sees rank `r`'s memory. */
+static enum err rank_map(struct cuda_engine *engine, uint32_t r,
+	const struct cuda_offer *offer, cu_ptr *address)
+{
+	struct staged *staged = &engine->staged;
+	enum err e;
+
+	*address = staged->memory;
+	if (r == engine->rank)
+		return OK;
+	if (staged->is_host) {
+		e = region_map_peer((int)offer->pid, (int)offer->fd, rank_bytes(staged),
+			&staged->host[r]);
+		return e ? e : host_map(engine, staged->host[r], address);
+	}
+	*address = offer->address;
+	if (offer->pid == (uint32_t)getpid())
+		return OK;
+	e = cuda_check(engine->driver->ipc_open(
+			       &staged->mapped[r], offer->handle, CU_IPC_LAZY_PEER),
+		"map another rank's slots");
+	*address = staged->mapped[r];
+	return e;
+}
+
+/* The table the kernels look into: for each codec, where every rank's things are. */
+static enum err ends_make(struct cuda_engine *engine, const cu_ptr *ranks)
+{
+	struct staged *staged = &engine->staged;
+	uint32_t n = engine->rank_count;
+	size_t bytes = STEPS_CODECS * n * sizeof(struct dev_end);
+	struct dev_end *ends = calloc(1, bytes);
+	enum err e = ends ? OK : err_set(ERR_SYSTEM, "no memory for %u ranks", n);
+
+	for (uint32_t c = 0; c < STEPS_CODECS && !e; c++)
+		for (uint32_t r = 0; r < n; r++) {
+			cu_ptr stage = ranks[r] + c * codec_bytes(staged);
+
+			ends[c * n + r] = (struct dev_end){.stage = stage,
+				.words = stage + (size_t)staged->channels * STAGE_BYTES,
+				.scratch = ranks[r] + STEPS_CODECS * codec_bytes(staged)};
+		}
+	if (!e)
+		e = cuda_check(engine->driver->mem_alloc(&staged->ends, bytes),
+			"allocate device memory");
+	if (!e)
+		e = cuda_check(engine->driver->memcpy_async(staged->ends,
+				       (cu_ptr)(uintptr_t)ends, bytes, engine->side),
+			"copy to the device");
+	if (!e)
+		e = cuda_check(engine->driver->stream_synchronize(engine->side),
+			"wait for a copy to the device");
+	free(ends);
+	return e;
+}
+
+enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers)
+{
+	struct staged *staged = &engine->staged;
+	cu_ptr ranks[MOVES_RANKS_MAX];
+	enum err e = OK;
+
+	staged->is_on = true;
+	if (engine->way == CUDA_WAY_LEADER && engine->rank)
+		return OK; /* rank 0 launches */
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
+		if (is_fused(engine))
+			ranks[r] = offers[0].address + r * rank_bytes(staged);
+		else
+			e = rank_map(engine, r, &offers[r], &ranks[r]);
+	return e ? e : ends_make(engine, ranks);
+}
+
+/* ---- steps ---- */
+
+static enum err steps_keep(struct cuda_engine *engine, const struct sched_kind *kind,
+	uint32_t root, struct kept_steps *kept)
+{
+	const struct steps_key key = {.kind = kind,
+		.rank_count = engine->rank_count,
+		.root = root,
+		.depth = DEPTH};
+	size_t bytes = 0;
+	enum err e = steps_flatten(&key, &kept->steps, &bytes);
+
+	if (e)
+		return e;
+	kept->kind = kind;
+	kept->root = root;
+	e = cuda_check(engine->driver->mem_alloc(&kept->address, bytes),
+		"allocate device memory");
+	if (!e)
+		e = cuda_check(
+			engine->driver->memcpy_async(kept->address,
+				(cu_ptr)(uintptr_t)kept->steps, bytes, engine->side),
+			"copy to the device");
+	if (!e)
+		e = cuda_check(engine->driver->stream_synchronize(engine->side),
+			"wait for a copy to the device");
+	if (e)
+		free(kept->steps);
+	return e;
+}
+
+static enum err steps_get(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct kept_steps **found)
+{
+	struct staged *staged = &engine->staged;
+	struct kept_steps *list;
+	enum err e;
+
+	for (uint32_t i = 0; i < staged->kept_count; i++)
+		if (staged->kept[i].kind == call->kind &&
+			staged->kept[i].root == call->key.root) {
+			*found = &staged->kept[i];
+			return OK;
+		}
+	list = realloc(staged->kept, (staged->kept_count + 1) * sizeof(*list));
+	if (!list)
+		return err_set(ERR_SYSTEM, "no memory for steps");
+	staged->kept = list;
+	e = steps_keep(engine, call->kind, call->key.root, &list[staged->kept_count]);
+	if (e)
+		return e;
+	*found = &list[staged->kept_count++];
+	return OK;
+}
+
+static enum err function_get(
+	struct cuda_engine *engine, const struct cuda_call *call, cu_function *function)
+{
+	static const char *const ops[] = {
+		[REDOP_SUM] = "sum",
+		[REDOP_PROD] = "prod",
+		[REDOP_MAX] = "max",
+		[REDOP_MIN] = "min",
+		[REDOP_AVG] = "sum",
+		[REDOP_PREMUL] = "sum",
+	};
+	static const unsigned char *const images[STEPS_CODECS] = {
+		[STEPS_SIMPLE] = cuda_steps_simple,
+		[STEPS_LL] = cuda_steps_ll,
+		[STEPS_LL128] = cuda_steps_ll128};
+	cu_module *module = &engine->staged.modules[call->codec];
+	const char *codec = steps_codec_name((enum steps_codec)call->codec);
+	char name[64];
+	enum err e = OK;
+
+	if (!*module)
+		e = cuda_check(engine->driver->module_load(module, images[call->codec]),
+			"load the kernels");
+	if (coll_reduces(call->key.coll))
+		snprintf(name, sizeof(name), "steps_%s_%s_%s", codec,
+			dtype_name(call->key.type), ops[call->op]);
+	else
+		snprintf(name, sizeof(name), "steps_%s_copy", codec);
+	return e ? e
+		 : cuda_check(engine->driver->module_function(function, *module, name),
+			   name);
+}
+
+static void args_fill(struct cuda_engine *engine, const struct moves_args *from,
+	const struct kept_steps *kept, struct steps_args *args)
+{
+	args->steps = (const char *)(uintptr_t)kept->address;
+	args->mail = (struct dev_mail *)(uintptr_t)from->mail;
+	args->abort = from->abort;
+	args->trouble = from->trouble;
+	args->call = from->call;
+	args->divisor = from->divisor;
+	args->is_scaled = from->is_scaled;
+	args->is_one_device = engine->is_one_device && !engine->staged.is_host;
+	args->is_posted = from->is_posted;
+	args->scalar_bytes = from->scalar_bytes;
+	args->scalars_at = from->scalars_at;
+	args->rank_count = is_fused(engine) && !from->is_resident ? engine->rank_count
+								  : 1;
+	for (uint32_t i = 0; i < args->rank_count; i++) {
+		args->ranks[i] = (uint8_t)(from->is_resident ? engine->rank : i);
+		args->posts[i] = from->posts[i];
+	}
+}
+
+enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct moves_args *from)
+{
+	struct staged *staged = &engine->staged;
+	enum steps_codec codec = (enum steps_codec)call->codec;
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	struct steps_room room = {.codec = codec, .stage_bytes = STAGE_BYTES};
+	const struct kept_steps *kept = NULL;
+	struct steps_args args = {0};
+	cu_function function = NULL;
+	void *params[] = {&args};
+	enum err e = steps_get(engine, call, &kept);
+
+	if (!e)
+		e = function_get(engine, call, &function);
+	if (e)
+		return e;
+	room.channels = steps_channels(kept->steps, codec, bytes, staged->channels);
+	e = steps_shape(kept->steps, &room, bytes, &args);
+	if (!e && args.scratch_bytes > STAGE_BYTES)
+		e = err_set(ERR_USAGE,
+			"%s needs more scratch than there is: use another algorithm",
+			call->kind->name);
+	if (e)
+		return e;
+	args_fill(engine, from, kept, &args);
+	args.ends = (const struct dev_end *)(uintptr_t)(staged->ends +
+							codec * engine->rank_count *
+								sizeof(struct dev_end));
+	return cuda_check(
+		engine->driver->launch(function, room.channels * kept->steps->lane_count,
+			args.rank_count, 1, steps_threads(&args, codec), 1, 1, 0,
+			call->stream, params, NULL),
+		"launch a kernel");
+}
+
+void staged_free(struct cuda_engine *engine)
+{
+	const struct cuda_driver *driver = engine->driver;
+	struct staged *staged = &engine->staged;
+
+	for (uint32_t i = 0; i < staged->kept_count; i++) {
+		driver->mem_free(staged->kept[i].address);
+		free(staged->kept[i].steps);
+	}
+	free(staged->kept);
+	for (uint32_t c = 0; c < STEPS_CODECS; c++)
+		if (staged->modules[c])
+			driver->module_unload(staged->modules[c]);
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		if (staged->mapped[r])
+			driver->ipc_close(staged->mapped[r]);
+		if (staged->host[r])
+			driver->mem_host_unregister(staged->host[r]);
+		if (staged->host[r] && r == engine->rank)
+			region_free(staged->host[r]);
+		else if (staged->host[r])
+			region_unmap(staged->host[r], rank_bytes(staged));
+	}
+	if (staged->ends)
+		driver->mem_free(staged->ends);
+	if (staged->memory && !staged->is_host)
+		driver->mem_free(staged->memory);
+}

@@ -1,0 +1,39 @@
+/*
+ * staged.h - collectives through slots, inside the engine; see steps.h.
+ */
+#ifndef EXEC_CUDA_STAGED_H
+#define EXEC_CUDA_STAGED_H
+
+#include <stdbool.h>
+
+#include "exec/cuda/engine.h"
+#include "exec/cuda/steps.h"
+
+/* A schedule's steps, here and on the device. */
+struct kept_steps {
+	const struct sched_kind *kind;
+	uint32_t root;
+	struct dev_steps *steps; /* owned */
+	cu_ptr address;		 /* owned */
+};
+
+struct staged {
+	bool is_on;   /* there are slots */
+	bool is_host; /* .. in host memory */
+	uint32_t channels;
+	cu_ptr memory;			/* of this rank, or of all */
+	cu_ptr mapped[MOVES_RANKS_MAX]; /* the others', where they had to be mapped */
+	void *host[MOVES_RANKS_MAX];	/* the same in host memory */
+	cu_ptr ends;
+	cu_module modules[STEPS_CODECS];
+	struct kept_steps *kept; /* owned */
+	uint32_t kept_count;
+};
+
+/* `args` are those of the direct way, as far as they say where buffers are. */
+enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,
+	const struct moves_args *args);
+
+void staged_free(struct cuda_engine *engine);
+
+#endif

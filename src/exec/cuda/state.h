@@ -1,0 +1,121 @@
+/*
+ * state.h - what a CUDA engine is made of; for the files of this folder only.
+ */
+#ifndef EXEC_CUDA_STATE_H
+#define EXEC_CUDA_STATE_H
+
+#include "exec/cuda/bounce.h"
+#include "exec/cuda/desk.h"
+#include "exec/cuda/engine.h"
+#include "exec/cuda/moves.h"
+#include "exec/cuda/staged.h"
+#include "exec/cuda/table.h"
+#include "exec/cuda/where.h"
+
+/* One collective's moves, on the device. */
+struct kept_moves {
+	enum coll coll;
+	uint32_t root;
+	cu_ptr address;
+};
+
+/* Lists of moves, and the memory they are in: the newest pool has room. */
+enum { POOLS_MAX = 64 };
+struct kept {
+	struct kept_moves *list; /* owned */
+	uint32_t count;
+	cu_ptr pools[POOLS_MAX]; /* owned */
+	uint32_t pool_count;
+	size_t used;
+};
+
+/* What the device reads and writes in host memory. */
+struct words {
+	uint32_t abort, trouble;
+};
+
+/* So that calls on several streams run one after the other, where they must. */
+struct order {
+	cu_event event; /* recorded after the last call */
+	bool is_recorded;
+	uint64_t stream; /* .. which was on this one */
+};
+
+struct cuda_engine {
+	const struct cuda_driver *driver;
+	struct cuda_watch watch;
+	cu_context context;
+	uint32_t rank, rank_count;
+	enum cuda_way way;
+	bool is_one_device;
+	bool is_lost;		  /* somebody is: the desk's thread frees what waits */
+	bool is_apart;		  /* on GPUs that cannot reach each other's memory */
+	unsigned resident_blocks; /* of one rank */
+	unsigned resident_blocks_all; /* of all that share a GPU */
+	cu_module module;
+	cu_function functions[DTYPE_COUNT][4], copy, pairs;
+	cu_ptr hall;			 /* owned */
+	cu_ptr halls[MOVES_RANKS_MAX];	 /* as this process sees them; 0: not yet */
+	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
+	struct cuda_hello *hellos;	 /* owned */
+	struct table *table;		 /* counted */
+	cu_event ready, done;		 /* of threads */
+	struct letter *letters;		 /* owned: sends of the call under way */
+	uint32_t letter_count;
+	struct dev_pair *pairs_plan; /* owned: of the same call */
+	uint32_t pairs_count;
+	struct desk *desk;   /* owned; NULL when all ranks are threads */
+	struct words *words; /* owned, pinned */
+	cu_ptr words_device;
+	struct kept kept;
+	cu_stream side;	      /* of our own: what waits for nobody's kernels */
+	cu_stream watcher;    /* of the desk's thread */
+	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
+	uint64_t sent_on;
+	uint32_t call;
+	struct order order;
+	struct bounce bounce;
+	struct staged staged;
+	uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX]; /* signals */
+};
+
+/* ---- engine.c ---- */
+
+bool engine_is_capturing(const struct cuda_engine *engine, cu_stream stream);
+
+/* The rank's hall in this process's addresses. */
+enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
+
+/* Calls of this communicator that share words run one after the other, whatever streams
+ * they are on: before the first and after the last thing a call enqueues. */
+enum err order_begin(struct cuda_engine *engine, cu_stream stream);
+enum err order_end(struct cuda_engine *engine, cu_stream stream);
+
+/* ---- memops.c ---- */
+
+struct cu_memop memop_write_64(cu_ptr address, uint64_t value);
+struct cu_memop memop_write(cu_ptr address, uint32_t value);
+/* Until the word has grown to `value`. */
+struct cu_memop memop_wait(cu_ptr address, uint32_t value);
+enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops,
+	uint32_t count);
+
+/* The address of a rank's mail in a hall. */
+cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
+
+/* Let everything of this rank that waits on the device go on; kernels see the abort word.
+ * Uses the desk thread's stream. */
+void memops_free(struct cuda_engine *engine);
+
+/* ---- colls.c ---- */
+
+enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *call);
+enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call);
+
+/* ---- pairs.c ---- */
+
+enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call);
+enum err pairs_move(struct cuda_engine *engine, const struct cuda_call *call);
+enum err pairs_finish(struct cuda_engine *engine, const struct cuda_call *call);
+
+#endif
