@@ -269,7 +269,7 @@ DEVICE struct run run_make(const struct shared *shared, const struct ready_move 
 	run.places = shared->batch.places + move.first;
 	run.scaled_by = shared->batch.scaled_by + move.first;
 	run.scalars = shared->ranks.scalar;
-	run.is_scaled = args.is_scaled;
+	run.is_scaled = true;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
 	run.divisor = move.op & OP_POST ? divisor : 0;
