@@ -3,6 +3,8 @@
  *
  *   test_cuda_steps           all tests
  *   test_cuda_steps --few     some of them, for tools that watch every access
+ *   test_cuda_steps N         those with N ranks
+ *   test_cuda_steps --one     one call with each codec, for still slower ones
  *   test_cuda_steps --bench   times of a ring instead (steps_bench.c)
  */
 #include <unistd.h>
@@ -328,7 +330,9 @@ static void test_wrap(struct world *world)
 
 		call.count = 2000;
 		call.channels = 2;
-		world_set(world, begin, (uint32_t)begin + 2);
+		/* what no flag of 64 bits was ever is no test of them */
+		world_set(
+			world, begin, world->codec == STEPS_LL ? (uint32_t)begin + 2 : 0);
 		for (int i = 0; i < 3; i++)
 			call_run(world, &call, false);
 	}
@@ -427,6 +431,18 @@ static void test_abort(struct world *world)
 	world_set(world, 0, 0);
 }
 
+static int one_of_each(void)
+{
+	static struct world world;
+
+	for (int codec = 0; codec < STEPS_CODECS; codec++) {
+		world_begin(&world, 2, (enum steps_codec)codec, false, STAGE);
+		test_rounding(&world);
+		world_end(&world);
+	}
+	return 0;
+}
+
 static void test_world(uint32_t n, enum steps_codec codec, bool is_host)
 {
 	static struct world world;
@@ -458,12 +474,17 @@ int main(int argc, char **argv)
 		return steps_bench();
 	is_few = argc > 1 && !strcmp(argv[1], "--few");
 	buffers_make();
-	for (uint32_t i = 0; i < (is_few ? 1 : 4); i++)
+	if (argc > 1 && !strcmp(argv[1], "--one"))
+		return one_of_each();
+	for (uint32_t i = 0; i < (is_few ? 1 : 4); i++) {
+		if (argc > 1 && argv[1][0] != '-' && (int)ranks[i] != atoi(argv[1]))
+			continue;
 		for (int codec = 0; codec < STEPS_CODECS; codec++) {
 			test_world(ranks[i], (enum steps_codec)codec, false);
 			/* LL128 is not for host memory */
 			if (ranks[i] % 2 && codec != STEPS_LL128)
 				test_world(ranks[i], (enum steps_codec)codec, true);
 		}
+	}
 	return 0;
 }

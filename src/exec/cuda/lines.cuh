@@ -290,15 +290,15 @@ template <class Codec, class Kind> struct lines {
 	static __device__ __forceinline__ bool load(const struct work &work,
 		uint32_t input, const struct lines_turn &turn, unit *units)
 	{
+		uint64_t place = work.places[input], flag = work.flags[input];
 		uint4 raw[IN_FLIGHT] = {};
 		uint64_t data[IN_FLIGHT][PARTS];
 
-		if (work.spaces[input] != STEPS_SPACE_STAGE) {
-			user_load(turn, work.places[input], units);
+		if (!flag) {
+			user_load(turn, place, units);
 			return true;
 		}
-		if (!Codec::load(turn, work.places[input], work.flags[input],
-			    work.args->abort, raw))
+		if (!Codec::load(turn, place, flag, work.args->abort, raw))
 			return false;
 #pragma unroll
 		for (int u = 0; u < IN_FLIGHT; u++)
@@ -312,7 +312,7 @@ template <class Codec, class Kind> struct lines {
 		uint64_t slot = work.places[output], flag = work.flags[output];
 		uint64_t data[IN_FLIGHT][PARTS];
 
-		if (work.spaces[output] != STEPS_SPACE_STAGE) {
+		if (!flag) {
 			user_store(turn, slot, units);
 			return;
 		}

@@ -37,15 +37,19 @@ struct alignas(16) ready_step {
 	uint32_t unused;
 };
 
-/* Double: for this tile and the next. */
+/* What is needed of all steps of a page. Addresses, flags and wanted positions are there
+ * twice, for this tile and the next. */
 struct page {
 	struct ready_step steps[STEPS_PAGE];
 	uint64_t places[2][STEPS_PAGE_PLACES]; /* addresses */
-	uint64_t flags[2][STEPS_PAGE_PLACES];  /* of slots */
-	uint64_t words[STEPS_PAGE_WAITS];      /* addresses */
-	uint64_t wants[2][STEPS_PAGE_WAITS];
+	uint64_t flags[2][STEPS_PAGE_PLACES];  /* of slots; 0: it is none */
+	uint64_t groups[STEPS_PAGE_PLACES];    /* of slots: address of the first */
+	uint32_t turns[STEPS_PAGE_PLACES]; /* period << 16 | message; else tiles to go */
+	uint32_t lengths[STEPS_PAGE_PLACES]; /* what a tile adds to the flag */
 	uint8_t scaled_by[STEPS_PAGE_PLACES];
-	uint8_t spaces[STEPS_PAGE_PLACES];
+	uint64_t words[STEPS_PAGE_WAITS]; /* addresses */
+	uint64_t wants[2][STEPS_PAGE_WAITS];
+	struct dev_step_wait waits[STEPS_PAGE_WAITS];
 };
 
 struct steps_shared {
@@ -59,7 +63,7 @@ struct work {
 	const struct steps_args *args;
 	const struct steps_shared *shared;
 	const uint64_t *places, *flags;
-	const uint8_t *spaces, *scaled_by;
+	const uint8_t *scaled_by;
 	uint64_t bytes;
 };
 
@@ -71,6 +75,7 @@ DEVICE struct run work_run(const struct work &work, const struct ready_step &ste
 	run.places = work.places;
 	run.scaled_by = work.scaled_by;
 	run.scalars = work.shared->ranks.scalar;
+	run.is_scaled = work.args->is_scaled;
 	run.input_count = step.places >> 8 & 0xff;
 	run.output_count = step.places & 0xff;
 	run.divisor = step.op_tell >> 8 & OP_POST ? work.args->divisor : 0;
@@ -148,12 +153,6 @@ DEVICE uint64_t chunk_left(
 	return bytes < args.part_bytes ? bytes : args.part_bytes;
 }
 
-/* Which page, and for which tile; its steps are the same in every tile. */
-struct turn_to {
-	uint32_t number, tile;
-	bool has_steps;
-};
-
 DEVICE const struct dev_step *page_steps(
 	const struct steps_args &args, const struct block &block, uint32_t page)
 {
@@ -191,93 +190,121 @@ DEVICE void step_decode(const struct steps_args &args, const struct block &block
 	*to = ready;
 }
 
-DEVICE uint64_t slot_address(const struct steps_args &args, const struct block &block,
-	const struct dev_step_place &place, uint32_t tile)
-{
-	uint32_t message = (tile * place.period + place.chunk) & (args.head.depth - 1);
-
-	return block.channel * args.stage_bytes +
-	       (place.slot + message) * args.slot_bytes + place.part * args.stride_bytes;
-}
-
-DEVICE uint64_t place_address(const struct steps_args &args, const struct block &block,
-	const struct dev_step_place &place, const struct steps_shared &shared,
-	uint32_t tile)
+/* Where a buffer's chunk begins for this channel, or the slots of a group. */
+DEVICE uint64_t place_begin(const struct steps_args &args, const struct block &block,
+	const struct dev_step_place &place, const struct steps_shared &shared)
 {
 	const struct ranks &ranks = shared.ranks;
 	uint64_t begin = (place.space == SPACE_IN ? ranks.in : ranks.out)[block.index];
 
 	if (place.space == STEPS_SPACE_STAGE)
-		return shared.ends[place.rank].stage +
-		       slot_address(args, block, place, tile);
+		return shared.ends[place.rank].stage + block.channel * args.stage_bytes +
+		       place.slot * args.slot_bytes + place.part * args.stride_bytes;
 	if (place.space == SPACE_TMP)
 		return shared.ends[block.rank].scratch +
 		       block.channel * args.scratch_bytes + place.chunk * args.tile_bytes;
-	return begin + place.chunk * args.chunk_bytes + block.channel * args.part_bytes +
-	       tile * args.tile_bytes;
+	return begin + place.chunk * args.chunk_bytes + block.channel * args.part_bytes;
 }
 
-DEVICE void place_decode(const struct steps_args &args, const struct block &block,
-	const struct dev_step_place &place, struct steps_shared *shared, uint2 at)
+/* Address and flag of place `i` in a tile, from what is the same in all. */
+DEVICE void place_turn(const struct steps_args &args, const struct block &block,
+	struct page *page, uint32_t i, uint32_t tile)
 {
-	struct page *to = &shared->page;
-	uint32_t tile = at.x, i = at.y;
+	uint32_t turns = page->turns[i], length = page->lengths[i];
+	uint32_t message = (tile * (turns >> 16) + turns) & (args.head.depth - 1);
+	uint64_t at = page->groups[i];
 
-	to->places[tile & 1][i] = place_address(args, block, place, *shared, tile);
-	to->flags[tile & 1][i] = block.base + (uint64_t)tile * place.length +
-				 place.position;
-	to->spaces[i] = place.space;
-	to->scaled_by[i] = args.is_scaled && place.space == SPACE_IN
-				   ? (uint8_t)block.index
-				   : (uint8_t)NOT_SCALED;
+	/* a slot's length is not 0: its sender has sent something */
+	at += length ? message * args.slot_bytes : turns * tile * args.tile_bytes;
+	page->places[tile & 1][i] = at;
+	page->flags[tile & 1][i] = length ? block.base + (uint64_t)tile * (length >> 16) +
+						    (length & 0xffff)
+					  : 0;
 }
 
 /* Where nothing is to be waited for the wanted position is one that all have. */
-DEVICE void wait_decode(const struct block &block, const struct dev_step_wait &wait,
-	struct steps_shared *shared, uint2 at)
+DEVICE void wait_turn(
+	const struct block &block, struct page *page, uint32_t i, uint32_t tile)
 {
-	uint32_t tile = at.x, i = at.y;
+	struct dev_step_wait wait = page->waits[i];
 	uint64_t before = (uint64_t)(tile - wait.back) * wait.length;
 
+	page->wants[tile & 1][i] = block.base +
+				   (tile < wait.back ? 0 : before + wait.position);
+}
+
+DEVICE void place_decode(const struct steps_args &args, const struct block &block,
+	const uint4 &raw, struct steps_shared *shared, uint32_t i)
+{
+	struct page *page = &shared->page;
+	struct dev_step_place place;
+	bool is_slot;
+
+	memcpy(&place, &raw, sizeof(place));
+	is_slot = place.space == STEPS_SPACE_STAGE;
+	page->groups[i] = place_begin(args, block, place, *shared);
+	page->turns[i] = is_slot ? (uint32_t)place.period << 16 | place.chunk
+				 : place.space != SPACE_TMP;
+	page->lengths[i] = is_slot ? (uint32_t)place.length << 16 | place.position : 0;
+	page->scaled_by[i] = args.is_scaled && place.space == SPACE_IN
+				     ? (uint8_t)block.index
+				     : (uint8_t)NOT_SCALED;
+}
+
+DEVICE void wait_decode(const struct block &block, const struct dev_step_wait &wait,
+	struct steps_shared *shared, uint32_t i)
+{
+	shared->page.waits[i] = wait;
 	shared->page.words[i] = (uint64_t)&word_of(
 		*shared, wait.rank, block.channel, wait.lane)
 					->position;
-	shared->page.wants[tile & 1][i] = block.base +
-					  (tile < wait.back ? 0 : before + wait.position);
 }
 
-/* A function of its own: it is no part of what a step does, and takes registers. Every
- * thread loads one of each before it decodes any. */
-static __device__ __noinline__ void page_decode(const struct steps_args &args,
-	struct block block, struct turn_to turn, struct steps_shared *shared)
+/* A thread's first step, place and wait: loaded before anything is waited for. */
+struct fetched {
+	struct dev_step step;
+	uint4 place;
+	struct dev_step_wait wait;
+};
+
+DEVICE void page_fetch(const struct steps_args &args, const struct block &block,
+	uint32_t number, uint32_t i, struct fetched *to)
 {
-	const struct dev_step *steps = page_steps(args, block, turn.number);
-	const uint4 *places = page_places(args, block, turn.number);
-	const struct dev_step_wait *waits = page_waits(args, block, turn.number);
-	uint32_t step_count = turn.has_steps ? args.head.step_stride : 0;
-	uint32_t place_count = args.head.place_stride, wait_count = args.head.wait_stride;
+	*to = {};
+	if (i < args.head.step_stride)
+		to->step = page_steps(args, block, number)[i];
+	if (i < args.head.place_stride)
+		to->place = page_places(args, block, number)[i];
+	if (i < args.head.wait_stride)
+		to->wait = page_waits(args, block, number)[i];
+}
 
-	for (uint32_t i = threadIdx.x;
-		i < step_count || i < place_count || i < wait_count; i += blockDim.x) {
-		struct dev_step step = {};
-		struct dev_step_place place;
-		struct dev_step_wait wait = {};
-		uint4 raw = {};
+DEVICE void page_next(const struct steps_args &args, const struct block &block,
+	struct page *page, uint32_t tile)
+{
+	for (uint32_t i = threadIdx.x; i < args.head.place_stride; i += blockDim.x)
+		place_turn(args, block, page, i, tile);
+	for (uint32_t i = threadIdx.x; i < args.head.wait_stride; i += blockDim.x)
+		wait_turn(block, page, i, tile);
+}
 
-		if (i < step_count)
-			step = steps[i];
-		if (i < place_count)
-			raw = places[i];
-		if (i < wait_count)
-			wait = waits[i];
-		memcpy(&place, &raw, sizeof(place));
-		if (i < step_count)
-			step_decode(args, block, step, &shared->page.steps[i]);
-		if (i < place_count)
-			place_decode(args, block, place, shared, {turn.tile, i});
-		if (i < wait_count)
-			wait_decode(block, wait, shared, {turn.tile, i});
-	}
+DEVICE uint32_t page_largest(const struct steps_args &args)
+{
+	uint32_t all = args.head.step_stride;
+
+	all = all > args.head.place_stride ? all : args.head.place_stride;
+	return all > args.head.wait_stride ? all : args.head.wait_stride;
+}
+
+DEVICE void page_decode(const struct steps_args &args, const struct block &block,
+	const struct fetched &fetched, struct steps_shared *shared, uint32_t i)
+{
+	if (i < args.head.step_stride)
+		step_decode(args, block, fetched.step, &shared->page.steps[i]);
+	if (i < args.head.place_stride)
+		place_decode(args, block, fetched.place, shared, i);
+	if (i < args.head.wait_stride)
+		wait_decode(block, fetched.wait, shared, i);
 }
 
 /* How the addresses of each step lie to each other, which is the same in all tiles. */
@@ -361,7 +388,6 @@ DEVICE bool step_run(const struct steps_args &args, const struct block &block,
 	work.shared = &shared;
 	work.places = page.places[tile & 1] + first;
 	work.flags = page.flags[tile & 1] + first;
-	work.spaces = page.spaces + first;
 	work.scaled_by = page.scaled_by + first;
 	work.bytes = step.left > done ? step.left - done : 0;
 	work.bytes = work.bytes < args.tile_bytes ? work.bytes : args.tile_bytes;
@@ -380,11 +406,20 @@ DEVICE bool step_run(const struct steps_args &args, const struct block &block,
 
 /* ---- the call ---- */
 
-/* Every rank has ended the call before this, so that all slots of this channel are free.
- * The last threads look, the first ones are busy decoding. False: told to stop. */
+/* Does this launch all ranks' work? */
+DEVICE bool is_for_all(const struct steps_args &args)
+{
+	return args.rank_count == args.head.rank_count;
+}
+
+/* Every rank has ended the call before this, so that all slots of this channel are free;
+ * where launches are for all ranks it was ended with the launch. The last threads look,
+ * the first ones are busy decoding. False: told to stop. */
 DEVICE bool ranks_wait(const struct steps_args &args, const struct block &block,
 	const struct steps_shared &shared)
 {
+	if (is_for_all(args))
+		return true;
 	for (uint32_t i = blockDim.x - 1 - threadIdx.x;
 		i < args.head.rank_count * STEPS_LANES; i += blockDim.x)
 		if (!position_wait(args,
@@ -427,6 +462,25 @@ static __device__ __noinline__ bool flags_clean(const struct steps_args &args,
 	return !__syncthreads_or(is_stopped);
 }
 
+/* The other pages of a long program, and its first again: a function of its own, since it
+ * is rare and takes registers. */
+static __device__ __noinline__ void page_turn(const struct steps_args &args,
+	struct block block, struct steps_shared *shared, uint32_t number, uint32_t tile)
+{
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < page_largest(args); i += blockDim.x) {
+		struct fetched fetched;
+
+		page_fetch(args, block, number, i, &fetched);
+		page_decode(args, block, fetched, shared, i);
+	}
+	__syncthreads();
+	page_next(args, block, &shared->page, tile);
+	__syncthreads();
+	steps_align(args, tile, &shared->page);
+	__syncthreads();
+}
+
 /* All steps of all tiles; false: told to stop. With one page the next tile is decoded
  * ahead; the barriers of the steps between keep it from being read too early. */
 template <class Kind>
@@ -434,21 +488,13 @@ DEVICE bool tiles_run(const struct steps_args &args, const struct block &block,
 	struct steps_shared *shared)
 {
 	uint32_t pages = args.head.page_count;
-	struct turn_to turn = {0, 0, pages > 1};
 
 	for (uint32_t tile = 0; tile < args.tile_count; tile++)
-		for (turn.number = 0; turn.number < pages; turn.number++) {
-			if (pages > 1 && (turn.number || tile)) {
-				turn.tile = tile;
-				__syncthreads();
-				page_decode(args, block, turn, shared);
-				__syncthreads();
-				steps_align(args, tile, &shared->page);
-				__syncthreads();
-			} else if (pages == 1 && tile + 1 < args.tile_count) {
-				turn.tile = tile + 1;
-				page_decode(args, block, turn, shared);
-			}
+		for (uint32_t number = 0; number < pages; number++) {
+			if (pages > 1 && (number || tile))
+				page_turn(args, block, shared, number, tile);
+			else if (pages == 1 && tile + 1 < args.tile_count)
+				page_next(args, block, &shared->page, tile + 1);
 			for (uint32_t i = 0; i < args.head.step_stride; i++) {
 				const struct ready_step &step = shared->page.steps[i];
 
@@ -462,17 +508,22 @@ DEVICE bool tiles_run(const struct steps_args &args, const struct block &block,
 }
 
 /* The call is over for this lane. A lane that this call has not is over too: all words of
- * a channel stay alike between calls. */
+ * a channel stay alike between calls. Where a launch is for all ranks the next one sees
+ * it anyway; where data has flags see step_tell(). */
+template <class Kind>
 DEVICE void position_end(const struct steps_args &args, const struct block &block,
 	const struct steps_shared &shared)
 {
 	uint32_t lane = block.lane + threadIdx.x;
+	uint64_t *word = &word_of(shared, block.rank, block.channel, lane)->position;
 
 	__syncthreads();
-	if (lane < (args.head.lane_count == 1 ? STEPS_LANES : block.lane + 1))
-		position_release(
-			&word_of(shared, block.rank, block.channel, lane)->position,
-			block.base + args.span, args.is_one_device);
+	if (lane >= (args.head.lane_count == 1 ? STEPS_LANES : block.lane + 1))
+		return;
+	if (Kind::HAS_FLAGS || is_for_all(args))
+		word_write(word, block.base + args.span);
+	else
+		position_release(word, block.base + args.span, args.is_one_device);
 }
 
 /* What a block must know before it can find anything. */
@@ -490,16 +541,24 @@ DEVICE void block_begin(
 template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 {
 	__shared__ struct steps_shared shared;
+	struct fetched fetched;
 	struct block block;
 	bool is_going;
 
 	block_begin(args, &block, &shared);
-	if (!mail_read(args, NULL, &shared.ranks))
+	page_fetch(args, block, 0, threadIdx.x, &fetched);
+	if (!mail_read(args, (const uint64_t *)NULL, &shared.ranks))
 		return;
 	block.base = word_read(
 		&word_of(shared, block.rank, block.channel, block.lane)->position);
+	page_decode(args, block, fetched, &shared, threadIdx.x);
+	for (uint32_t i = threadIdx.x + blockDim.x; i < page_largest(args);
+		i += blockDim.x) {
+		page_fetch(args, block, 0, i, &fetched);
+		page_decode(args, block, fetched, &shared, i);
+	}
+	page_next(args, block, &shared.page, 0); /* of what this thread has decoded */
 	is_going = ranks_wait(args, block, shared);
-	page_decode(args, block, {0, 0, true}, &shared);
 	if (!__syncthreads_and(is_going))
 		return;
 	if (Kind::FLAG_BITS == 32 && flags_are_old(args, block) &&
@@ -510,7 +569,7 @@ template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 		__syncthreads();
 	}
 	if (tiles_run<Kind>(args, block, &shared))
-		position_end(args, block, shared);
+		position_end<Kind>(args, block, shared);
 }
 
 #endif

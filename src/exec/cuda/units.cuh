@@ -21,6 +21,7 @@ struct run {
 	const uint64_t *places;	  /* addresses: the inputs, then the outputs */
 	const uint8_t *scaled_by; /* of each place: which scalar, or NOT_SCALED */
 	const uint64_t *scalars;
+	bool is_scaled; /* is any of them? */
 	uint32_t input_count, output_count;
 	uint32_t divisor;
 	uint32_t at, step; /* first unit of this thread, distance to its next */
@@ -160,9 +161,12 @@ template <class T, fold_op OP, class Unit> struct folding {
 	static __device__ __forceinline__ void scale(
 		const struct run &run, uint32_t input, Unit *units)
 	{
-		uint32_t rank = OP == FOLD_SUM ? run.scaled_by[input] : NOT_SCALED;
+		uint32_t rank;
 		typename T::word by;
 
+		if (OP != FOLD_SUM || !run.is_scaled)
+			return;
+		rank = run.scaled_by[input];
 		if (rank == NOT_SCALED)
 			return;
 		by = splat<T>(run.scalars[rank]);
@@ -265,6 +269,7 @@ DEVICE struct run run_make(const struct shared *shared, const struct ready_move 
 	run.places = shared->batch.places + move.first;
 	run.scaled_by = shared->batch.scaled_by + move.first;
 	run.scalars = shared->ranks.scalar;
+	run.is_scaled = true;
 	run.input_count = move.input_count;
 	run.output_count = move.output_count;
 	run.divisor = move.op & OP_POST ? divisor : 0;
