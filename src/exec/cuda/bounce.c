@@ -6,27 +6,39 @@
 
 enum { BOUNCE_LEAST = 2 << 20, NO_TIMING = 2 };
 
-bool bounce_is_needed(struct cuda_engine *engine, const void *ptr, bool is_shown)
+bool bounce_is_needed(
+	struct cuda_engine *engine, const void *ptr, size_t bytes, bool is_shown)
 {
 	struct cuda_where where;
+	uint64_t offset;
 
 	if (engine_where(engine, ptr, &where))
 		return false; /* whoever uses it will say what is wrong */
-	return !where.is_device || (is_shown && !where.is_shareable);
+	if (!where.is_device || !is_shown)
+		return !where.is_device;
+	/* a range of cuMemCreate may be many blocks, and a descriptor is of one */
+	offset = (uint64_t)(uintptr_t)ptr - where.block;
+	if (where.is_by_fd)
+		return !engine->can_pass_fds || offset > where.block_bytes ||
+		       bytes > where.block_bytes - offset;
+	return !where.is_shareable;
 }
 
 static enum err grow(
 	struct bounce *bounce, const struct cuda_driver *driver, size_t bytes)
 {
 	size_t room = bounce->bytes ? 2 * bounce->bytes : (size_t)BOUNCE_LEAST;
+	int mode;
 	enum err e;
 
 	while (room < bytes)
 		room *= 2;
 	if (bounce->generation_count == BOUNCE_GENERATIONS)
 		return err_set(ERR_USAGE, "no room for a copy of %zu bytes", bytes);
+	cuda_capture_relax(driver, &mode);
 	e = cuda_check(driver->mem_alloc(&bounce->memory[bounce->generation_count], room),
 		"allocate device memory for a buffer that cannot be shared");
+	cuda_capture_restore(driver, mode);
 	if (e)
 		return e;
 	bounce->generation_count++;
@@ -41,6 +53,8 @@ enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream
 
 	bounce->used = 0;
 	bounce->back_count = 0;
+	if (bytes && !engine->is_capturing)
+		engine->stream_number = cuda_stream_number(engine->driver, stream);
 	if (bytes > bounce->bytes)
 		e = grow(bounce, engine->driver, bytes);
 	if (e || !bytes || !bounce->is_recorded || engine->is_capturing ||

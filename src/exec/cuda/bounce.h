@@ -35,7 +35,8 @@ struct bounce {
 
 /* Can the ranks that must reach it do so where it is? `is_shown`: ranks of other
  * processes must, else only this one. */
-bool bounce_is_needed(struct cuda_engine *engine, const void *ptr, bool is_shown);
+bool bounce_is_needed(
+	struct cuda_engine *engine, const void *ptr, size_t bytes, bool is_shown);
 
 /* Before a call: room for all that it will put here, in all. */
 enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream);

@@ -45,6 +45,7 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 	struct dev_moves *moves;
 	size_t bytes;
 	cu_ptr address;
+	int mode;
 	enum err e;
 
 	for (uint32_t i = 0; i < kept->count; i++)
@@ -55,6 +56,7 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
 	if (e)
 		return e;
+	cuda_capture_relax(driver, &mode);
 	e = kept_reserve(engine, bytes);
 	address = e ? 0 : kept->pools[kept->pool_count - 1] + kept->used;
 	if (!e)
@@ -64,6 +66,7 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 	if (!e)
 		e = cuda_check(driver->stream_synchronize(engine->side),
 			"wait for a copy to the device");
+	cuda_capture_restore(driver, mode);
 	if (e || bytes > LIST_MAX) {
 		free(moves);
 		moves = NULL;
@@ -422,9 +425,50 @@ static enum err resident_begin(struct cuda_engine *engine, const struct cuda_cal
 	return e ? e : resident_note(engine, call);
 }
 
+/* ---- all ways ---- */
+
+/* A buffer that others cannot reach is replaced by a copy. */
+static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call)
+{
+	struct sched shape = {.coll = call->key.coll,
+		.rank = engine->rank,
+		.rank_count = engine->rank_count,
+		.root = call->key.root,
+		.chunk_count = 1};
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	size_t in_bytes = bytes * sched_chunks(&shape, SPACE_IN);
+	size_t out_bytes = bytes * sched_chunks(&shape, SPACE_OUT);
+	bool is_shown = engine->way == CUDA_WAY_LEADER ||
+			(engine->way == CUDA_WAY_RESIDENT && !call->kind);
+	bool is_in = in_bytes && bounce_is_needed(engine, call->in, in_bytes, is_shown);
+	bool is_out = out_bytes &&
+		      bounce_is_needed(engine, call->out, out_bytes, is_shown);
+	void *here;
+	enum err e;
+
+	e = bounce_begin(engine,
+		(is_in ? bounce_size(in_bytes) : 0) +
+			(is_out ? bounce_size(out_bytes) : 0),
+		call->stream);
+	if (!e && is_in) {
+		e = bounce_in(engine, call->in, in_bytes, call->stream, &here);
+		call->in = e ? NULL : here;
+	}
+	if (!e && is_out) {
+		e = bounce_in(engine, NULL, out_bytes, call->stream, &here);
+		if (!e)
+			e = bounce_out(engine, here, call->out, out_bytes);
+		call->out = here;
+	}
+	/* pointers that mean nothing on this rank */
+	call->in = in_bytes ? call->in : NULL;
+	call->out = out_bytes ? call->out : NULL;
+	return e;
+}
+
 /* ---- threads ---- */
 
-/* The last thread of a round does the work of all, on its own stream. */
+/* The last thread of a round launches for all, on its own stream. */
 static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, struct table_answer *answer)
 {
@@ -454,6 +498,8 @@ static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *
 	return e;
 }
 
+/* Each thread records on and waits for its own stream: for one thread to do it for all
+ * takes longer, because the driver's state of a stream is in another core's cache. */
 static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
@@ -477,46 +523,6 @@ static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *
 	return OK;
 }
 
-/* ---- all ways ---- */
-
-/* A buffer that others cannot reach is replaced by a copy. */
-static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call)
-{
-	struct sched shape = {.coll = call->key.coll,
-		.rank = engine->rank,
-		.rank_count = engine->rank_count,
-		.root = call->key.root,
-		.chunk_count = 1};
-	size_t bytes = call->key.count * dtype_size(call->key.type);
-	size_t in_bytes = bytes * sched_chunks(&shape, SPACE_IN);
-	size_t out_bytes = bytes * sched_chunks(&shape, SPACE_OUT);
-	bool is_shown = engine->way == CUDA_WAY_LEADER ||
-			(engine->way == CUDA_WAY_RESIDENT && !call->kind);
-	bool is_in = in_bytes && bounce_is_needed(engine, call->in, is_shown);
-	bool is_out = out_bytes && bounce_is_needed(engine, call->out, is_shown);
-	void *here;
-	enum err e;
-
-	e = bounce_begin(engine,
-		(is_in ? bounce_size(in_bytes) : 0) +
-			(is_out ? bounce_size(out_bytes) : 0),
-		call->stream);
-	if (!e && is_in) {
-		e = bounce_in(engine, call->in, in_bytes, call->stream, &here);
-		call->in = e ? NULL : here;
-	}
-	if (!e && is_out) {
-		e = bounce_in(engine, NULL, out_bytes, call->stream, &here);
-		if (!e)
-			e = bounce_out(engine, here, call->out, out_bytes);
-		call->out = here;
-	}
-	/* pointers that mean nothing on this rank */
-	call->in = in_bytes ? call->in : NULL;
-	call->out = out_bytes ? call->out : NULL;
-	return e;
-}
-
 enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *asked)
 {
 	struct cuda_call call = *asked;
@@ -531,9 +537,9 @@ enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *asked)
 	if (engine->way == CUDA_WAY_LEADER)
 		return leader_begin(engine, &call, &args, &mine);
 	/* other ranks' streams cannot be waited for from within a graph */
-	if (engine->way == CUDA_WAY_RESIDENT || engine->is_capturing)
-		return resident_begin(engine, &call, &args, &mine);
-	return table_begin(engine, &call, &args, &mine);
+	return engine->way == CUDA_WAY_RESIDENT || engine->is_capturing
+		       ? resident_begin(engine, &call, &args, &mine)
+		       : table_begin(engine, &call, &args, &mine);
 }
 
 enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)

@@ -51,6 +51,8 @@ enum {
 	CU_POINTER_RANGE_START = 11,
 	CU_POINTER_RANGE_SIZE = 12,
 	/* since CUDA 11.7 */
+	CU_POINTER_HANDLE_TYPES = 14,
+	CU_POINTER_POOL = 17,
 	CU_POINTER_MAPPING_SIZE = 18,
 	CU_POINTER_MAPPING_START = 19,
 	CU_POINTER_BLOCK_ID = 20
@@ -61,6 +63,14 @@ struct cu_ipc_handle {
 	char bytes[64];
 };
 enum { CU_IPC_LAZY_PEER = 1 }; /* the only flag of ipc_open, and it must be given */
+
+/* Physical memory, and where it may be used from. */
+typedef unsigned long long cu_physical;
+enum { CU_HANDLE_FD = 1, CU_LOCATION_DEVICE = 1, CU_ACCESS_READ_WRITE = 3 };
+struct cu_access {
+	int location_type, location_id;
+	int access;
+};
 
 /* One stream memory operation; the driver's union is 48 bytes long. */
 enum {
@@ -116,6 +126,20 @@ struct cuda_driver {
 	cu_result (*ipc_get)(struct cu_ipc_handle *handle, cu_ptr ptr);
 	cu_result (*ipc_open)(cu_ptr *ptr, struct cu_ipc_handle handle, unsigned flags);
 	cu_result (*ipc_close)(cu_ptr ptr);
+	/* memory by descriptors: NULL in a driver that has none of it */
+	cu_result (*physical_of)(cu_physical *physical, void *address);
+	cu_result (*physical_export)(
+		void *handle, cu_physical physical, int type, unsigned long long flags);
+	cu_result (*physical_import)(cu_physical *physical, void *handle, int type);
+	cu_result (*physical_release)(cu_physical physical);
+	cu_result (*range_reserve)(cu_ptr *ptr, size_t bytes, size_t alignment,
+		cu_ptr wanted, unsigned long long flags);
+	cu_result (*range_free)(cu_ptr ptr, size_t bytes);
+	cu_result (*range_map)(cu_ptr ptr, size_t bytes, size_t offset,
+		cu_physical physical, unsigned long long flags);
+	cu_result (*range_unmap)(cu_ptr ptr, size_t bytes);
+	cu_result (*range_access)(
+		cu_ptr ptr, size_t bytes, const struct cu_access *access, size_t count);
 	cu_result (*pointer_attributes)(
 		unsigned count, const int *attributes, void **values, cu_ptr ptr);
 	cu_result (*stream_create)(cu_stream *stream, unsigned flags);

@@ -9,6 +9,7 @@
 #include "base/param.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/mps.h"
+#include "exec/cuda/share.h"
 #include "exec/cuda/state.h"
 
 enum {
@@ -330,8 +331,13 @@ enum err cuda_engine_connect(
 	engine->hellos = calloc(engine->rank_count, sizeof(*engine->hellos));
 	if (!engine->hellos)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
-	for (uint32_t r = 0; r < engine->rank_count; r++)
+	engine->can_pass_fds = engine->driver->physical_import != NULL;
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
 		engine->hellos[r] = *hellos[r];
+		if (hellos[r]->pid != hellos[engine->rank]->pid && engine->can_pass_fds)
+			engine->can_pass_fds = cuda_share_can_pass(
+				hellos[r]->pid, (int)hellos[r]->desk.fd);
+	}
 	if (engine->way == CUDA_WAY_THREADS && engine->rank) {
 		engine->table = (struct table *)(uintptr_t)hellos[0]->table;
 		table_hold(engine->table);
@@ -493,18 +499,24 @@ static enum err aborted(const struct cuda_engine *engine)
 
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	int mode;
+	int mode = 0;
+	bool is_quiet;
 	enum err e = aborted(engine);
 
 	if (e)
 		return e;
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
-	if (!engine->is_capturing)
+	/* threads get in each other's way in the driver: as few calls as can be */
+	is_quiet = engine->way == CUDA_WAY_THREADS && !engine->is_capturing &&
+		   !call->pairs && !call->kind;
+	if (!engine->is_capturing && !is_quiet)
 		engine->stream_number = cuda_stream_number(engine->driver, call->stream);
-	cuda_capture_relax(engine->driver, &mode);
+	if (!is_quiet)
+		cuda_capture_relax(engine->driver, &mode);
 	e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
-	cuda_capture_restore(engine->driver, mode);
+	if (!is_quiet)
+		cuda_capture_restore(engine->driver, mode);
 	return e;
 }
 

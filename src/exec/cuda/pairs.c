@@ -30,7 +30,7 @@ static bool is_bounced(struct cuda_engine *engine, const struct cuda_pair *pair)
 	bool is_shown = pair->is_send && !is_self(engine, pair) &&
 			engine->way != CUDA_WAY_THREADS;
 
-	return pair->bytes && bounce_is_needed(engine, pair->data, is_shown);
+	return pair->bytes && bounce_is_needed(engine, pair->data, pair->bytes, is_shown);
 }
 
 /* Where the pair's bytes are or will be, in this process. */

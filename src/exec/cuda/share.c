@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,7 +23,8 @@ struct mapping {
 	struct mapping *next;
 	cu_context context;
 	uint64_t process, block_id, block_bytes;
-	cu_ptr here, opened; /* where the block begins, and what the driver gave */
+	cu_ptr here, opened;  /* where the block begins, and what the driver gave */
+	cu_physical physical; /* of a block by descriptor, else 0 */
 	uint32_t users;
 	bool is_closing; /* by somebody, who will take it out */
 };
@@ -90,6 +92,23 @@ static enum err handle_get(
 		"expandable_segments (allocate with ncclMemAlloc, or turn these off)");
 }
 
+/* .. or for a descriptor of the physical memory behind a range. */
+static enum err fd_get(const struct cuda_driver *driver, cu_ptr block, int64_t *fd)
+{
+	cu_physical physical = 0;
+	int made = -1;
+	enum err e = cuda_check(driver->physical_of(&physical, (void *)(uintptr_t)block),
+		"finding the memory behind a range");
+
+	if (e)
+		return e;
+	e = cuda_check(driver->physical_export(&made, physical, CU_HANDLE_FD, 0),
+		"sharing memory by a descriptor");
+	driver->physical_release(physical);
+	*fd = made;
+	return e;
+}
+
 /* A block seen for the first time. */
 static enum err export_open(struct cuda_share *share, const struct cuda_where *where,
 	const struct export **export)
@@ -104,7 +123,10 @@ static enum err export_open(struct cuda_share *share, const struct cuda_where *w
 		.block_id = where->block_id,
 		.block = where->block,
 		.block_bytes = where->block_bytes};
-	e = handle_get(share->driver, where->base, &fresh->shared.handle);
+	fresh->shared.fd = -1;
+	e = where->is_by_fd
+		    ? fd_get(share->driver, where->block, &fresh->shared.fd)
+		    : handle_get(share->driver, where->base, &fresh->shared.handle);
 	if (e) {
 		free(fresh);
 		return e;
@@ -154,6 +176,8 @@ static void export_close(struct export **link)
 	struct export *export = *link;
 
 	*link = export->next;
+	if (export->shared.fd >= 0)
+		close((int)export->shared.fd);
 	free(export);
 }
 
@@ -199,34 +223,126 @@ static enum err mapping_check(
 	return OK;
 }
 
+/* A descriptor of another process, as one of ours. */
+static enum err fd_fetch(uint64_t process, int64_t fd, int *here)
+{
+	int watch = (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
+
+	*here = watch < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, watch, (int)fd, 0);
+	if (*here < 0)
+		err_set(ERR_SYSTEM, "cannot take over a descriptor of process %llu: %m",
+			(unsigned long long)process);
+	if (watch >= 0)
+		close(watch);
+	return *here < 0 ? ERR_SYSTEM : OK;
+}
+
+bool cuda_share_can_pass(uint64_t process, int fd)
+{
+	int watch = (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
+	int here = watch < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, watch, fd, 0);
+
+	if (here >= 0)
+		close(here);
+	if (watch >= 0)
+		close(watch);
+	return here >= 0;
+}
+
+/* Map the physical memory: it is used from this context's device. */
+static enum err physical_map(
+	struct cuda_share *share, cu_physical physical, size_t bytes, cu_ptr *opened)
+{
+	const struct cuda_driver *driver = share->driver;
+	struct cu_access access = {
+		.location_type = CU_LOCATION_DEVICE, .access = CU_ACCESS_READ_WRITE};
+	enum err e = cuda_check(
+		driver->context_device(&access.location_id), "ask for the device");
+
+	if (!e)
+		e = cuda_check(driver->range_reserve(opened, bytes, 0, 0, 0),
+			"reserving addresses for a peer's buffer");
+	if (e)
+		return e;
+	e = cuda_check(driver->range_map(*opened, bytes, 0, physical, 0),
+		"opening a peer's buffer");
+	if (!e) {
+		e = cuda_check(driver->range_access(*opened, bytes, &access, 1),
+			"opening a peer's buffer");
+		if (e)
+			driver->range_unmap(*opened, bytes);
+	}
+	if (e)
+		driver->range_free(*opened, bytes);
+	return e;
+}
+
+static enum err fd_open(struct cuda_share *share, uint64_t process,
+	const struct cuda_shared *shared, struct mapping *mapping)
+{
+	const struct cuda_driver *driver = share->driver;
+	int fd = -1;
+	enum err e = driver->physical_import
+			     ? fd_fetch(process, shared->fd, &fd)
+			     : err_set(ERR_CUDA, "the driver cannot open memory "
+						 "by descriptors: update it");
+
+	if (e)
+		return e;
+	e = cuda_check(driver->physical_import(
+			       &mapping->physical, (void *)(intptr_t)fd, CU_HANDLE_FD),
+		"opening a peer's buffer");
+	close(fd);
+	if (e)
+		return e;
+	e = physical_map(share, mapping->physical, shared->block_bytes, &mapping->opened);
+	if (e)
+		driver->physical_release(mapping->physical);
+	return e;
+}
+
+static cu_result mapping_close(const struct cuda_share *share, struct mapping *mapping)
+{
+	const struct cuda_driver *driver = share->driver;
+
+	if (!mapping->physical)
+		return driver->ipc_close(mapping->opened);
+	driver->context_synchronize(); /* as the other way does by itself */
+	driver->range_unmap(mapping->opened, mapping->block_bytes);
+	driver->range_free(mapping->opened, mapping->block_bytes);
+	return driver->physical_release(mapping->physical);
+}
+
 /* With the lock held. */
 static enum err mapping_open(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, struct mapping **mapping)
 {
 	struct mapping *fresh = calloc(1, sizeof(*fresh));
-	cu_ptr opened = 0;
 	enum err e;
 
 	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to open a peer's buffer");
-	e = cuda_check(share->driver->ipc_open(&opened, shared->handle, CU_IPC_LAZY_PEER),
-		"opening a peer's buffer");
-	if (!e) {
-		e = mapping_check(share, opened, shared);
+	fresh->context = share->context;
+	fresh->process = process;
+	fresh->block_id = shared->block_id;
+	fresh->block_bytes = shared->block_bytes;
+	if (shared->fd >= 0)
+		e = fd_open(share, process, shared, fresh);
+	else
+		e = cuda_check(share->driver->ipc_open(
+				       &fresh->opened, shared->handle, CU_IPC_LAZY_PEER),
+			"opening a peer's buffer");
+	if (!e && shared->fd < 0) {
+		e = mapping_check(share, fresh->opened, shared);
 		if (e)
-			share->driver->ipc_close(opened);
+			mapping_close(share, fresh);
 	}
 	if (e) {
 		free(fresh);
 		return e;
 	}
-	*fresh = (struct mapping){.next = mappings,
-		.context = share->context,
-		.process = process,
-		.block_id = shared->block_id,
-		.block_bytes = shared->block_bytes,
-		.here = opened - shared->handle_offset,
-		.opened = opened};
+	fresh->here = fresh->opened - (shared->fd >= 0 ? 0 : shared->handle_offset);
+	fresh->next = mappings;
 	mappings = fresh;
 	*mapping = fresh;
 	return OK;
@@ -358,7 +474,7 @@ void cuda_share_tidy(const struct cuda_share *share)
 	struct mapping *mapping;
 
 	while ((mapping = mapping_unused(share))) {
-		cu_result result = share->driver->ipc_close(mapping->opened);
+		cu_result result = mapping_close(share, mapping);
 
 		if (result)
 			log_info(LOG_P2P,

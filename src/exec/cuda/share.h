@@ -13,6 +13,7 @@
 #ifndef EXEC_CUDA_SHARE_H
 #define EXEC_CUDA_SHARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct cuda_share;
 struct cuda_shared {
 	struct cu_ipc_handle handle; /* of an allocation in the block */
 	uint64_t handle_offset;	     /* where that begins in it */
+	int64_t fd; /* or the owner's descriptor of the block; negative: there is none */
 	uint64_t block_id;	     /* where.h */
 	uint64_t block, block_bytes; /* in the owner's addresses */
 	uint64_t offset, bytes;	     /* the buffer in it */
@@ -50,6 +52,9 @@ void cuda_share_unexport(struct cuda_share *share, uint64_t block_id);
  * as it is. */
 enum err cuda_share_import(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, cu_ptr *ptr);
+
+/* Can descriptors of that process be taken over? Tried with one that it has. */
+bool cuda_share_can_pass(uint64_t process, int fd);
 
 /* Its owner has freed it. It stays mapped until somebody tidies. */
 void cuda_share_forget(struct cuda_share *share, uint64_t process, uint64_t block_id);

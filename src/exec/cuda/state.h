@@ -57,6 +57,7 @@ struct cuda_engine {
 	uint32_t rank, rank_count;
 	enum cuda_way way;
 	bool is_one_device;
+	bool can_pass_fds;	  /* between all processes */
 	bool is_lost;		  /* somebody is: the desk's thread frees what waits */
 	bool is_apart;		  /* on GPUs that cannot reach each other's memory */
 	unsigned resident_blocks; /* of one rank */

@@ -12,7 +12,8 @@
 
 enum {
 	WIDE_BYTES = 16,
-	UNROLL = 4 /* units a thread has in flight */
+	UNROLL = 4, /* units a thread has in flight */
+	FEW = 6	    /* inputs of one unit that it has, when it has no more units */
 };
 
 /* How many units of a move, where they are, and who does which: unit i begins at byte
@@ -152,6 +153,7 @@ template <class T> DEVICE typename T::word splat(uint64_t scalar)
 /* What is folded: x op y for whole units. Only sums are scaled or divided: average and
  * pre-multiplied sum are the operators that ask for it. */
 template <class T, fold_op OP, class Unit> struct folding {
+	static constexpr bool FOLDS = true;
 	static __device__ __forceinline__ void fold(Unit &x, const Unit &y)
 	{
 #pragma unroll
@@ -177,6 +179,31 @@ template <class T, fold_op OP, class Unit> struct folding {
 				units[u].words[i] = T::template fold<FOLD_PROD>(
 					units[u].words[i], by);
 	}
+	/* The same for one unit. */
+	static __device__ __forceinline__ void scale_one(
+		const struct run &run, uint32_t input, Unit &unit)
+	{
+		typename T::word by;
+
+		if (OP != FOLD_SUM || !run.is_scaled ||
+			run.scaled_by[input] == NOT_SCALED)
+			return;
+		by = splat<T>(run.scalars[run.scaled_by[input]]);
+#pragma unroll
+		for (int i = 0; i < Unit::WORDS; i++)
+			unit.words[i] = T::template fold<FOLD_PROD>(unit.words[i], by);
+	}
+	static __device__ __forceinline__ void divide_one(
+		const struct run &run, Unit &unit)
+	{
+		if constexpr (T::IS_INTEGER && OP == FOLD_SUM) {
+			if (!run.divisor)
+				return;
+#pragma unroll
+			for (int i = 0; i < Unit::WORDS; i++)
+				unit.words[i] = T::divide(unit.words[i], run.divisor);
+		}
+	}
 	static __device__ __forceinline__ void divide(const struct run &run, Unit *units)
 	{
 		if constexpr (T::IS_INTEGER && OP == FOLD_SUM) {
@@ -194,6 +221,7 @@ template <class T, fold_op OP, class Unit> struct folding {
 
 /* Nothing is. */
 template <class Unit> struct copying {
+	static constexpr bool FOLDS = false;
 	static __device__ __forceinline__ void fold(Unit &, const Unit &)
 	{
 	}
@@ -227,11 +255,52 @@ DEVICE void turn_store(const struct turn &turn, uint64_t address, const Unit *un
 		units[u].store(address + turn.offset[u], turn.is_there[u]);
 }
 
+/* Not even one unit for every thread: what takes time then is to wait for memory, so all
+ * inputs are asked for before any is used. */
+template <class Unit, class Work> DEVICE void run_few(const struct run &run)
+{
+	uint64_t offset = run.at * (uint64_t)Unit::BYTES +
+			  (run.at < run.split ? 0 : run.gap);
+	uint32_t places = run.input_count + run.output_count;
+	Unit sum = {}, next[FEW] = {};
+
+#pragma unroll 1
+	for (uint32_t input = 0; input < run.input_count; input += FEW) {
+#pragma unroll
+		for (uint32_t i = 0; i < FEW; i++) {
+			bool is_there = input + i < run.input_count;
+
+			next[i].load(
+				run.places[is_there ? input + i : 0] + offset, is_there);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < FEW; i++) {
+			if (input + i >= run.input_count)
+				break;
+			Work::scale_one(run, input + i, next[i]);
+			if (input + i == 0)
+				sum = next[i];
+			else
+				Work::fold(sum, next[i]);
+		}
+	}
+	Work::divide_one(run, sum);
+#pragma unroll 1
+	for (uint32_t output = run.input_count; output < places; output++)
+		sum.store(run.places[output] + offset, true);
+}
+
 /* This thread's units of one move. */
 template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 {
 	uint32_t places = run.input_count + run.output_count;
 
+	if constexpr (Work::FOLDS)
+		if (run.count <= run.step) {
+			if (run.at < run.count)
+				run_few<Unit, Work>(run);
+			return;
+		}
 	for (uint64_t at = run.at; at < run.count; at += (uint64_t)UNROLL * run.step) {
 		Unit sum[UNROLL] = {}, next[UNROLL] = {};
 		struct turn turn;

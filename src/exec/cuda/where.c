@@ -9,17 +9,23 @@ static bool is_stranger(cu_result result)
 }
 
 /* An old driver does not know blocks, and then refuses the whole question. */
-enum { PLAIN = 8, WITH_BLOCK = 11 };
+enum { PLAIN = 8, WITH_BLOCK = 13, HANDLE_FD = 1 };
 static const int attributes[WITH_BLOCK] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_IS_MANAGED,
 	CU_POINTER_DEVICE_ORDINAL, CU_POINTER_CONTEXT, CU_POINTER_BUFFER_ID,
 	CU_POINTER_RANGE_START, CU_POINTER_RANGE_SIZE, CU_POINTER_IS_IPC_CAPABLE,
-	CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START, CU_POINTER_MAPPING_SIZE};
+	CU_POINTER_BLOCK_ID, CU_POINTER_MAPPING_START, CU_POINTER_MAPPING_SIZE,
+	CU_POINTER_HANDLE_TYPES, CU_POINTER_POOL};
 
 /* Without a block that makes sense, the allocation stands for it. */
 static void block_check(struct cuda_where *where)
 {
 	uint64_t before = where->base - where->block;
 
+	if (where->is_by_fd) { /* the range may be many blocks */
+		where->base = where->block;
+		where->bytes = where->block_bytes;
+		return;
+	}
 	if (where->block_id && where->base >= where->block &&
 		before <= where->block_bytes &&
 		where->bytes <= where->block_bytes - before)
@@ -34,10 +40,12 @@ enum err cuda_where(
 {
 	/* Booleans may be one byte or four: zeroed words hold either. */
 	unsigned type = 0, is_managed = 0, is_shareable = 0;
+	uint64_t handle_types = 0, pool = 0;
 	struct cuda_where answer = {0};
 	void *values[WITH_BLOCK] = {&type, &is_managed, &answer.device, &answer.context,
 		&answer.buffer_id, &answer.base, &answer.bytes, &is_shareable,
-		&answer.block_id, &answer.block, &answer.block_bytes};
+		&answer.block_id, &answer.block, &answer.block_bytes, &handle_types,
+		&pool};
 	cu_result result = driver->pointer_attributes(
 		WITH_BLOCK, attributes, values, (cu_ptr)(uintptr_t)ptr);
 
@@ -48,6 +56,9 @@ enum err cuda_where(
 		return cuda_check(result, "asking what a buffer's address is");
 	answer.is_device = !result && (type == CU_MEMORY_DEVICE || is_managed);
 	answer.is_shareable = is_shareable != 0;
+	answer.is_by_fd = !answer.is_shareable && !is_managed && !pool &&
+			  handle_types & HANDLE_FD && answer.block_id &&
+			  answer.block_bytes;
 	block_check(&answer);
 	*where = answer.is_device ? answer : (struct cuda_where){0};
 	return OK;

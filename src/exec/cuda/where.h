@@ -14,6 +14,7 @@
 struct cuda_where {
 	bool is_device;	    /* else host memory, pinned or not, and the rest is 0 */
 	bool is_shareable;  /* the driver would let another process open it, share.h */
+	bool is_by_fd;	    /* the same by a file descriptor: memory of cuMemCreate */
 	int device;	    /* its ordinal; negative: managed memory of no device */
 	cu_context context; /* NULL: of no context, as memory from cuMemCreate */
 	/* Never given twice in a process: memory freed and allocated again at the same
