@@ -75,16 +75,18 @@ struct codec_ll {
 	{
 		data[0] = unit.x | (uint64_t)unit.z << 32;
 	}
-	/* Until the flags of all units are there; false: told to stop. */
+	/* Until the flags of all units are there; false: told to stop. A warp goes on as
+	 * one or not at all, since its threads wait for each other when they store. */
 	static __device__ __forceinline__ bool load(const struct lines_turn &turn,
 		uint64_t slot, uint64_t flag, const uint32_t *abort, uint4 *units)
 	{
+		bool is_stopped = false;
 		uint32_t late = 0;
 
 #pragma unroll
 		for (int u = 0; u < IN_FLIGHT; u++)
 			late |= turn.is_there(u) ? 1u << u : 0;
-		for (uint32_t look = 1; late; look++) {
+		for (uint32_t look = 1; late && !is_stopped; look++) {
 #pragma unroll
 			for (int u = 0; u < IN_FLIGHT; u++)
 				slot_load(slot + turn.slot_offset(u), late >> u & 1,
@@ -94,10 +96,10 @@ struct codec_ll {
 				if (units[u].y == (uint32_t)flag &&
 					units[u].w == (uint32_t)flag)
 					late &= ~(1u << u);
-			if (late && look % LINES_ABORT_TURNS == 0 && word_read(abort))
-				return false;
+			if (late && look % LINES_ABORT_TURNS == 0)
+				is_stopped = word_read(abort) != 0;
 		}
-		return true;
+		return !__any_sync(~0u, is_stopped);
 	}
 };
 
