@@ -17,6 +17,8 @@ struct job *job_create(enum job_kind kind, struct comm *parent)
 	}
 	job->kind = kind;
 	job->parent = parent;
+	job->gpu_context =
+		gpu_context(); /* of now: a group may change it before its end */
 	return job;
 }
 
@@ -247,7 +249,6 @@ static bool chain_start(struct job *head)
 	pthread_t thread;
 	int error;
 
-	head->gpu_context = gpu_context();
 	error = pthread_create(
 		&thread, NULL, background ? background_main : waited_main, head);
 	if (error) {

@@ -72,10 +72,15 @@ static enum err vote(struct comm *comm, bool *all)
 	return e;
 }
 
-static void give_up(struct comm *comm, const char *reason)
+static void reason_set(struct comm *comm, const char *reason)
 {
 	if (!comm->gpu_reason[0])
 		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", reason);
+}
+
+static void give_up(struct comm *comm, const char *reason)
+{
+	reason_set(comm, reason);
 	cuda_engine_destroy(comm->gpu);
 	comm->gpu = NULL;
 }
@@ -129,7 +134,7 @@ static enum err slots_connect(struct comm *comm)
 
 enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 {
-	bool any = false, works;
+	bool any = false, works, passes;
 	enum err e;
 
 	for (uint32_t i = 0; i < comm->rank_count; i++)
@@ -137,8 +142,10 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	if (!any)
 		return OK;
 	works = comm->gpu && !cuda_engine_connect(comm->gpu, hellos);
+	/* others may be using what is ours until they have voted */
 	if (!works)
-		give_up(comm, comm->gpu ? err_last() : "this rank has no CUDA context");
+		reason_set(
+			comm, comm->gpu ? err_last() : "this rank has no CUDA context");
 	e = vote(comm, &works);
 	if (e)
 		return e;
@@ -146,7 +153,11 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 		give_up(comm, "another rank cannot");
 		return OK;
 	}
-	e = slots_connect(comm);
+	passes = cuda_engine_passes_fds(comm->gpu);
+	e = vote(comm, &passes);
+	cuda_engine_pass_fds(comm->gpu, passes);
+	if (!e)
+		e = slots_connect(comm);
 	if (e)
 		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
@@ -359,8 +370,8 @@ static enum err works_round(struct gpu_works *works)
 	for (uint32_t i = 0; i < works->count && !e; i++) {
 		if (works->list[i].stage || is_behind(works, i))
 			continue;
-		e = work_step(&works->list[i], cuda_engine_begin);
 		works->list[i].stage = 1;
+		e = work_step(&works->list[i], cuda_engine_begin);
 	}
 	for (uint32_t i = 0; i < works->count && !e; i++)
 		if (works->list[i].stage == 1)
@@ -384,6 +395,12 @@ static enum err works_run_all(struct gpu_works *works)
 		for (uint32_t i = 0; i < works->count; i++)
 			is_left = is_left || works->list[i].stage < 2;
 	}
+	/* what was begun is taken back, so that nobody uses what will be freed */
+	for (uint32_t i = 0; e && i < works->count; i++)
+		if (works->list[i].stage == 1) {
+			cuda_engine_abort(works->list[i].comm->gpu);
+			work_step(&works->list[i], cuda_engine_finish);
+		}
 	return e;
 }
 

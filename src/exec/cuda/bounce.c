@@ -31,9 +31,9 @@ static enum err grow(
 	int mode;
 	enum err e;
 
-	while (room < bytes)
+	while (room < bytes && room <= SIZE_MAX / 2)
 		room *= 2;
-	if (bounce->generation_count == BOUNCE_GENERATIONS)
+	if (room < bytes || bounce->generation_count == BOUNCE_GENERATIONS)
 		return err_set(ERR_USAGE, "no room for a copy of %zu bytes", bytes);
 	cuda_capture_relax(driver, &mode);
 	e = cuda_check(driver->mem_alloc(&bounce->memory[bounce->generation_count], room),

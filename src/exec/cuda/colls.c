@@ -190,6 +190,10 @@ static enum err buffers_show(struct cuda_engine *engine, const struct cuda_call 
 		if (!e && call->out)
 			e = desk_show(engine->desk, r, &out, call->out, &post->out);
 	}
+	if (!e && engine->is_capturing && call->in)
+		desk_pin(engine->desk, &in);
+	if (!e && engine->is_capturing && call->out)
+		desk_pin(engine->desk, &out);
 	return e;
 }
 
@@ -372,33 +376,22 @@ static enum err leader_begin(struct cuda_engine *engine, const struct cuda_call 
 
 /* ---- resident ---- */
 
-/* On another stream than the call before: wait until that one is done. As long as no
- * graph has made calls we know the number of each, and the hall's word tells. */
-static enum err resident_order(struct cuda_engine *engine, const struct cuda_call *call)
-{
-	struct cu_memop op = memop_wait(
-		engine->hall + offsetof(struct dev_hall, call), engine->call);
-
-	if (engine->was_captured || call->kind || engine->order.is_recorded)
-		return order_begin(engine, call->stream);
-	if (!engine->call || engine->sent_on == engine->stream_number + 1)
-		return OK;
-	return memops_submit(engine, call->stream, &op, 1);
-}
-
 /* What the next call needs to know for that. */
 static enum err resident_note(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	engine->sent_on = engine->is_capturing ? 0 : engine->stream_number + 1;
-	if (engine->was_captured || call->kind || engine->order.is_recorded)
-		return order_end(engine, call->stream);
+	if (engine->was_captured || call->kind || engine->order.is_recorded) {
+		if (!engine->is_capturing)
+			engine->last_numbered = 0; /* it is before this one */
+		return order_end(engine, &engine->order, call->stream);
+	}
+	engine->last_numbered = engine->stream_number + 1;
 	return OK;
 }
 
 static enum err resident_begin(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
-	enum err e = resident_order(engine, call);
+	enum err e = resident_order(engine, call->stream);
 
 	/* through slots a rank reaches only its own buffers */
 	if (call->kind) {

@@ -42,6 +42,7 @@ struct known {
 	struct known *next;
 	uint64_t block, block_id;
 	const void *seen;     /* the address in it that was used last */
+	bool is_pinned;	      /* a graph or a window has its address for good */
 	uint64_t addresses[]; /* by rank */
 };
 
@@ -52,6 +53,7 @@ struct desk {
 	struct desk_page *page; /* owned, shared */
 	struct desk_address *addresses;
 	struct desk_page *pages[MOVES_RANKS_MAX]; /* the others', once they were needed */
+	bool is_mute[MOVES_RANKS_MAX]; /* did not answer: its slot may still be read */
 	pthread_t thread, janitor;
 	bool has_thread, has_janitor;
 	struct cuda_share *exports, *imports; /* owned; imports: the thread's */
@@ -217,10 +219,12 @@ static enum err ask(struct desk *desk, uint32_t peer, struct desk_page *page)
 	futex_wake(&page->bell);
 	while (atomic_load(&slot->state) == SLOT_ASKED) {
 		if (atomic_load(&page->is_over) || clock_ns() > end ||
-			__atomic_load_n(desk->args.abort, __ATOMIC_RELAXED))
+			__atomic_load_n(desk->args.abort, __ATOMIC_RELAXED)) {
+			desk->is_mute[peer] = true;
 			return err_set(ERR_REMOTE,
 				"rank %u does not answer a request to map device memory",
 				peer);
+		}
 		futex_wait(&slot->state, SLOT_ASKED, NAP_US);
 	}
 	atomic_store(&slot->state, SLOT_IDLE);
@@ -241,7 +245,7 @@ static void known_forget(struct desk *desk, struct known **link)
 	for (uint32_t peer = 0; peer < desk->args.rank_count; peer++) {
 		struct desk_page *page = desk->pages[peer];
 
-		if (!known->addresses[peer] || !page)
+		if (!known->addresses[peer] || !page || desk->is_mute[peer])
 			continue;
 		page->slots[desk->args.rank].dropped = known->block_id;
 		ask(desk, peer, page);
@@ -266,7 +270,8 @@ static void known_sweep(struct desk *desk)
 		while (*link) {
 			struct cuda_where where;
 
-			if (!cuda_where(desk->args.driver, (*link)->seen, &where) &&
+			if (!(*link)->is_pinned &&
+				!cuda_where(desk->args.driver, (*link)->seen, &where) &&
 				where.block_id != (*link)->block_id)
 				known_forget(desk, link);
 			else
@@ -316,6 +321,8 @@ static enum err known_show(
 	struct desk_slot *slot;
 	enum err e = page_of(desk, peer, &page);
 
+	if (!e && desk->is_mute[peer])
+		e = err_set(ERR_REMOTE, "rank %u has not answered before", peer);
 	if (e)
 		return e;
 	slot = &page->slots[desk->args.rank];
@@ -348,6 +355,14 @@ enum err desk_show(struct desk *desk, uint32_t peer, const struct cuda_where *wh
 	known->seen = ptr;
 	*address = known->addresses[peer] + ((uint64_t)(uintptr_t)ptr - where->block);
 	return OK;
+}
+
+void desk_pin(struct desk *desk, const struct cuda_where *where)
+{
+	struct known *known = known_find(desk, where);
+
+	if (known)
+		known->is_pinned = true;
 }
 
 void desk_close(struct desk *desk)

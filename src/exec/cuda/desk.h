@@ -45,6 +45,9 @@ enum err desk_start(struct desk *desk, const struct desk_address *addresses);
 enum err desk_show(struct desk *desk, uint32_t peer, const struct cuda_where *where,
 	const void *ptr, uint64_t *address);
 
+/* Its address is kept by others for good: it stays mapped until its block is freed. */
+void desk_pin(struct desk *desk, const struct cuda_where *where);
+
 /* Ends the thread, unmaps. NULL is fine. */
 void desk_close(struct desk *desk);
 

@@ -146,6 +146,12 @@ static enum err streams_make(struct cuda_engine *engine)
 	if (!e)
 		e = cuda_check(driver->event_create(&engine->order.event, NO_TIMING),
 			"make an event");
+	if (!e)
+		e = cuda_check(driver->event_create(&engine->puts.event, NO_TIMING),
+			"make an event");
+	if (!e)
+		e = cuda_check(driver->event_create(&engine->copied, NO_TIMING),
+			"make an event");
 	return e;
 }
 
@@ -351,6 +357,16 @@ enum err cuda_engine_connect(
 	return e;
 }
 
+bool cuda_engine_passes_fds(const struct cuda_engine *engine)
+{
+	return engine->can_pass_fds;
+}
+
+void cuda_engine_pass_fds(struct cuda_engine *engine, bool is_allowed)
+{
+	engine->can_pass_fds = is_allowed;
+}
+
 bool cuda_engine_is_apart(const struct cuda_engine *engine)
 {
 	return engine->is_apart;
@@ -424,6 +440,24 @@ enum err cuda_memory_free(void *ptr)
 
 /* ---- calls ---- */
 
+/* This thread, perhaps one without, has the engine's context; returns what it had. */
+static cu_context context_enter(const struct cuda_engine *engine)
+{
+	cu_context had = NULL;
+
+	engine->driver->context_get(&had);
+	if (had != engine->context)
+		engine->driver->context_set(engine->context);
+	return had;
+}
+
+static void context_leave(
+	const struct cuda_driver *driver, cu_context mine, cu_context had)
+{
+	if (had != mine)
+		driver->context_set(had);
+}
+
 static bool is_capturing(const struct cuda_engine *engine, cu_stream stream)
 {
 	int status = 0;
@@ -451,10 +485,8 @@ enum err engine_where(
 	return e;
 }
 
-enum err order_begin(struct cuda_engine *engine, cu_stream stream)
+enum err order_begin(struct cuda_engine *engine, struct order *order, cu_stream stream)
 {
-	struct order *order = &engine->order;
-
 	if (!order->is_recorded || engine->is_capturing ||
 		order->stream == engine->stream_number)
 		return OK;
@@ -462,9 +494,20 @@ enum err order_begin(struct cuda_engine *engine, cu_stream stream)
 		"wait for the call before");
 }
 
-enum err order_end(struct cuda_engine *engine, cu_stream stream)
+enum err resident_order(struct cuda_engine *engine, cu_stream stream)
 {
-	struct order *order = &engine->order;
+	struct cu_memop op = memop_wait(
+		engine->hall + offsetof(struct dev_hall, call), engine->call);
+	enum err e = OK;
+
+	if (engine->last_numbered && !engine->is_capturing &&
+		engine->last_numbered != engine->stream_number + 1)
+		e = memops_submit(engine, stream, &op, 1);
+	return e ? e : order_begin(engine, &engine->order, stream);
+}
+
+enum err order_end(struct cuda_engine *engine, struct order *order, cu_stream stream)
+{
 	enum err e;
 
 	if (engine->is_capturing)
@@ -501,12 +544,14 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 {
 	int mode = 0;
 	bool is_quiet;
+	cu_context had;
 	enum err e = aborted(engine);
 
 	if (e)
 		return e;
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
+	had = context_enter(engine);
 	/* threads get in each other's way in the driver: as few calls as can be */
 	is_quiet = engine->way == CUDA_WAY_THREADS && !engine->is_capturing &&
 		   !call->pairs && !call->kind;
@@ -517,19 +562,32 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
 	if (!is_quiet)
 		cuda_capture_restore(engine->driver, mode);
+	context_leave(engine->driver, engine->context, had);
 	return e;
 }
 
 enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	return call->pairs ? pairs_move(engine, call) : OK;
+	cu_context had;
+	enum err e;
+
+	if (!call->pairs)
+		return OK;
+	had = context_enter(engine);
+	e = pairs_move(engine, call);
+	context_leave(engine->driver, engine->context, had);
+	return e;
 }
 
 enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
+	cu_context had = context_enter(engine);
 	enum err e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
 
-	return e ? e : bounce_end(engine, call->stream);
+	if (!e)
+		e = bounce_end(engine, call->stream);
+	context_leave(engine->driver, engine->context, had);
+	return e;
 }
 
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other)
@@ -558,24 +616,6 @@ enum err cuda_engine_check(struct cuda_engine *engine)
 				 "root or count than the others",
 				 trouble - 1)
 		       : OK;
-}
-
-/* This thread, perhaps one without, has the engine's context; returns what it had. */
-static cu_context context_enter(const struct cuda_engine *engine)
-{
-	cu_context had = NULL;
-
-	engine->driver->context_get(&had);
-	if (had != engine->context)
-		engine->driver->context_set(engine->context);
-	return had;
-}
-
-static void context_leave(
-	const struct cuda_driver *driver, cu_context mine, cu_context had)
-{
-	if (had != mine)
-		driver->context_set(had);
 }
 
 void cuda_engine_abort(struct cuda_engine *engine)
@@ -610,6 +650,10 @@ static void device_free(struct cuda_engine *engine)
 		driver->event_destroy(engine->done);
 	if (engine->order.event)
 		driver->event_destroy(engine->order.event);
+	if (engine->puts.event)
+		driver->event_destroy(engine->puts.event);
+	if (engine->copied)
+		driver->event_destroy(engine->copied);
 	bounce_free(engine);
 	staged_free(engine);
 	for (uint32_t r = 0; r < engine->rank_count; r++)

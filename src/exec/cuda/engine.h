@@ -70,6 +70,9 @@ struct cuda_offer {
 	uint64_t address;
 	struct cu_ipc_handle handle;
 };
+/* Can this rank take over descriptors of the others? All must, or none is passed. */
+bool cuda_engine_passes_fds(const struct cuda_engine *engine);
+void cuda_engine_pass_fds(struct cuda_engine *engine, bool is_allowed);
 bool cuda_engine_is_apart(const struct cuda_engine *engine);
 enum err cuda_engine_offer(
 	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer);

@@ -79,10 +79,15 @@ static void mails_free(struct cuda_engine *engine)
 static void boxes_free(struct cuda_engine *engine)
 {
 	size_t from = offsetof(struct dev_hall, boxes);
-	size_t to = offsetof(struct dev_hall, sent);
+	size_t to = offsetof(struct dev_hall, signals);
+	struct cu_memop ops[MOVES_RANKS_MAX];
 
 	engine->driver->memset_async(
 		engine->hall + from, FREE_BYTE, to - from, engine->watcher);
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		ops[r] = memop_write(engine->hall + to + r * sizeof(uint32_t),
+			engine->awaited[r] + FREE_WAIT);
+	memops_submit(engine, engine->watcher, ops, engine->rank_count);
 }
 
 void memops_free(struct cuda_engine *engine)

@@ -32,14 +32,23 @@ enum err cuda_engine_put(
 
 	if (!e)
 		e = engine_hall(engine, put->peer, &hall);
+	/* the count must not go back: puts run in the order in which they were made */
+	engine->is_capturing = false;
+	engine->stream_number = cuda_stream_number(engine->driver, stream);
+	if (!e)
+		e = order_begin(engine, &engine->puts, stream);
 	if (!e && put->bytes)
 		e = cuda_check(engine->driver->memcpy_async(put->to,
 				       (cu_ptr)(uintptr_t)put->data, put->bytes, stream),
 			"copy into a window");
 	if (e)
 		return e;
-	op = memop_write(signal_at(hall, engine->rank), ++engine->given[put->peer]);
-	return memops_submit(engine, stream, &op, 1);
+	op = memop_write(signal_at(hall, engine->rank), engine->given[put->peer] + 1);
+	e = memops_submit(engine, stream, &op, 1);
+	if (e)
+		return e;
+	engine->given[put->peer]++;
+	return order_end(engine, &engine->puts, stream);
 }
 
 enum err cuda_engine_await(
@@ -61,5 +70,9 @@ enum err cuda_engine_show(
 	struct cuda_where where;
 	enum err e = cuda_where(engine->driver, ptr, &where);
 
-	return e ? e : desk_show(engine->desk, peer, &where, ptr, address);
+	if (!e)
+		e = desk_show(engine->desk, peer, &where, ptr, address);
+	if (!e)
+		desk_pin(engine->desk, &where);
+	return e;
 }

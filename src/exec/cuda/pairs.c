@@ -64,7 +64,11 @@ static enum err pair_fill(struct cuda_engine *engine, const struct cuda_pair *pa
 	if (e || !pair->is_send || !pair->bytes || engine->way == CUDA_WAY_THREADS)
 		return e;
 	e = engine_where(engine, here, &where);
-	return e ? e : desk_show(engine->desk, pair->peer, &where, here, &to->data);
+	if (!e)
+		e = desk_show(engine->desk, pair->peer, &where, here, &to->data);
+	if (!e && engine->is_capturing)
+		desk_pin(engine->desk, &where);
+	return e;
 }
 
 static bool is_alike(const struct dev_pair *a, const struct dev_pair *b)
@@ -140,7 +144,8 @@ static void selfs_match(const struct cuda_engine *engine, struct pair_list *list
 			}
 	}
 	for (uint32_t i = 0; i < list->count; i++)
-		if (list->pairs[i].peer != engine->rank || !list->pairs[i].is_send)
+		if (list->pairs[i].peer != engine->rank ||
+			(!list->pairs[i].is_send && list->pairs[i].bytes))
 			list->pairs[kept++] = list->pairs[i];
 	list->count = kept;
 }
@@ -222,7 +227,7 @@ static enum err resident_pairs(
 	struct cuda_engine *engine, const struct pair_list *list, cu_stream stream)
 {
 	struct pairs_args args;
-	enum err e = order_begin(engine, stream);
+	enum err e = resident_order(engine, stream);
 
 	args_begin(engine, &args);
 	args.is_resident = 1;
@@ -240,7 +245,9 @@ static enum err resident_pairs(
 	}
 	if (!e)
 		e = args_launch(engine, &args, stream);
-	return e ? e : order_end(engine, stream);
+	if (!engine->is_capturing)
+		engine->last_numbered = 0; /* it is before this one */
+	return e ? e : order_end(engine, &engine->order, stream);
 }
 
 /* ---- leader's way: every receiver launches ---- */
@@ -353,7 +360,7 @@ static enum err level_do(struct cuda_engine *engine, const struct dev_pair *pair
 static enum err leader_pairs(
 	struct cuda_engine *engine, const struct pair_list *list, cu_stream stream)
 {
-	enum err e = order_begin(engine, stream);
+	enum err e = order_begin(engine, &engine->order, stream);
 
 	for (uint32_t first = 0, end; first < list->count && !e; first = end) {
 		uint32_t level = list->pairs[first].ordinal / BOX_SLOTS;
@@ -364,7 +371,7 @@ static enum err leader_pairs(
 			;
 		e = level_do(engine, list->pairs + first, end - first, stream);
 	}
-	return e ? e : order_end(engine, stream);
+	return e ? e : order_end(engine, &engine->order, stream);
 }
 
 /* ---- threads ---- */
@@ -441,11 +448,11 @@ static enum err letters_copy(struct cuda_engine *engine, const struct pair_list 
 		e = args_launch(engine, &args, stream);
 	if (!e)
 		e = cuda_check(
-			driver->event_record(engine->done, stream), "record an event");
+			driver->event_record(engine->copied, stream), "record an event");
 	for (uint32_t i = 0; i < list->count && !e; i++)
 		if (letters[i] && letters[i]->stream != stream)
 			e = cuda_check(driver->stream_wait_event(
-					       letters[i]->stream, engine->done, 0),
+					       letters[i]->stream, engine->copied, 0),
 				"wait for the receiver's stream");
 	return e;
 }
@@ -478,6 +485,9 @@ enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	struct pair_list list = {0};
 	enum err e = list_make(engine, call, &list);
+
+	free(engine->pairs_plan);
+	engine->pairs_plan = NULL;
 
 	if (e)
 		return e;

@@ -69,7 +69,7 @@ struct cuda_engine {
 	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
 	struct cuda_hello *hellos;	 /* owned */
 	struct table *table;		 /* counted */
-	cu_event ready, done;		 /* of threads */
+	cu_event ready, done, copied;	 /* of threads; copied: by receives */
 	struct letter *letters;		 /* owned: sends of the call under way */
 	uint32_t letter_count;
 	struct dev_pair *pairs_plan; /* owned: of the same call */
@@ -87,7 +87,11 @@ struct cuda_engine {
 	uint64_t sent_on;
 	uint32_t call;
 	bool was_captured; /* a graph counts calls that we do not know of */
-	struct order order;
+	/* resident: the stream, plus one, of the last call that has a number and no event
+	 */
+	uint64_t last_numbered;
+	struct order order; /* calls that share words of the halls */
+	struct order puts;
 	struct seen seen[SEEN_MAX];
 	uint32_t seen_next;
 	struct bounce bounce;
@@ -106,8 +110,12 @@ enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
 
 /* Calls of this communicator that share words run one after the other, whatever streams
  * they are on: before the first and after the last thing a call enqueues. */
-enum err order_begin(struct cuda_engine *engine, cu_stream stream);
-enum err order_end(struct cuda_engine *engine, cu_stream stream);
+enum err order_begin(struct cuda_engine *engine, struct order *order, cu_stream stream);
+enum err order_end(struct cuda_engine *engine, struct order *order, cu_stream stream);
+
+/* The same for calls whose kernels wait for each other. As long as there was no other
+ * way, calls have numbers and no event, and the hall's word tells that one is done. */
+enum err resident_order(struct cuda_engine *engine, cu_stream stream);
 
 /* ---- memops.c ---- */
 

@@ -9,8 +9,10 @@
 enum { SPIN_TURNS = 20000, NAP_US = 2000, DONE = 1 };
 
 struct table {
-	pthread_mutex_t lock; /* guards laid, users */
+	pthread_mutex_t lock; /* guards all up to is_broken, and the letters */
 	uint32_t rank_count, laid, users;
+	bool is_serving; /* the last one has come and launches, waiting for nobody */
+	bool is_broken;	 /* somebody laid down and left: there is no next round */
 	_Atomic uint32_t round; /* how many were served */
 	struct table_answer answer;
 	uint32_t joined[MOVES_RANKS_MAX]; /* the round each rank laid down for */
@@ -61,9 +63,11 @@ bool table_put(struct table *table, uint32_t rank, const struct table_entry *ent
 	pthread_mutex_lock(&table->lock);
 	table->entries[rank] = *entry;
 	table->joined[rank] = atomic_load(&table->round);
-	is_last = ++table->laid == table->rank_count;
-	if (is_last)
+	is_last = !table->is_broken && ++table->laid == table->rank_count;
+	if (is_last) {
 		table->laid = 0;
+		table->is_serving = true;
+	}
 	pthread_mutex_unlock(&table->lock);
 	return is_last;
 }
@@ -76,8 +80,27 @@ const struct table_entry *table_entries(const struct table *table)
 void table_served(struct table *table, const struct table_answer *answer)
 {
 	table->answer = *answer;
+	pthread_mutex_lock(&table->lock);
+	table->is_serving = false;
+	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_add_explicit(&table->round, 1, memory_order_release);
 	futex_wake(&table->round);
+}
+
+/* Is there nothing more to wait for? Who leaves takes its buffers and events along, so
+ * that nobody may launch for it any more; one who launches already is waited for. */
+static bool is_left(struct table *table, const uint32_t *abort)
+{
+	bool is_told = __atomic_load_n(abort, __ATOMIC_RELAXED), is_over;
+
+	if (!is_told && !__atomic_load_n(&table->is_broken, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&table->lock);
+	is_over = !table->is_serving;
+	if (is_over)
+		__atomic_store_n(&table->is_broken, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&table->lock);
+	return is_over;
 }
 
 enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
@@ -88,7 +111,7 @@ enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
 	for (uint32_t turn = 0;
 		atomic_load_explicit(&table->round, memory_order_acquire) == round;
 		turn++) {
-		if (__atomic_load_n(abort, __ATOMIC_RELAXED))
+		if (is_left(table, abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
 		if (turn < SPIN_TURNS)
 			cpu_relax();
