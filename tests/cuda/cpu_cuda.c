@@ -5,8 +5,7 @@
  *
  * Device memory is a file in memory that other processes can map. A stream does at once
  * what it is given, in the calling thread, and waits there for words in memory. A launch
- * reads the arguments of the kernel and does what the kernel would, for the few types
- * that the tests use. There are no graphs, no MPS and only what is on every device.
+ * does what the kernel would (cpu_kernels.h). There are no graphs.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "exec/cuda/moves_abi.h"
+#include "cpu_kernels.h"
 
 enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, BAD_HANDLE = 400, NOT_SUPPORTED = 801 };
 enum { AREAS_MAX = 2048, PAGE = 4096, MULTIPROCESSORS = 132, NAP_US = 20 };
@@ -128,9 +127,12 @@ int cuDeviceGet(int *device, int ordinal)
 	return ordinal ? INVALID : DONE;
 }
 
+/* CPU_CUDA_MPS: is there an MPS server? */
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-	*value = attribute == 16 ? MULTIPROCESSORS : 0;
+	*value = attribute == 16    ? MULTIPROCESSORS
+		 : attribute == 133 ? getenv("CPU_CUDA_MPS") != NULL
+				    : 0;
 	return device ? INVALID : DONE;
 }
 
@@ -488,152 +490,6 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 	return *function && module ? DONE : INVALID;
 }
 
-typedef void fold_of(void *to, const void *from, size_t bytes);
-
-static void fold_sum(void *to, const void *from, size_t bytes)
-{
-	for (size_t i = 0; i < bytes / 4; i++)
-		((uint32_t *)to)[i] += ((const uint32_t *)from)[i];
-}
-
-static void fold_sum_float(void *to, const void *from, size_t bytes)
-{
-	for (size_t i = 0; i < bytes / 4; i++)
-		((float *)to)[i] += ((const float *)from)[i];
-}
-
-static void fold_max(void *to, const void *from, size_t bytes)
-{
-	int32_t *mine = to;
-	const int32_t *other = from;
-
-	for (size_t i = 0; i < bytes / 4; i++)
-		mine[i] = mine[i] > other[i] ? mine[i] : other[i];
-}
-
-static const struct {
-	const char *name;
-	fold_of *fold;
-} folds[] = {{"moves_copy", NULL}, {"moves_int32_sum", fold_sum},
-	{"moves_uint32_sum", fold_sum}, {"moves_int32_max", fold_max},
-	{"moves_float_sum", fold_sum_float}};
-enum { FOLDS = sizeof(folds) / sizeof(*folds) };
-
-/* Everybody's buffers. */
-struct posts {
-	uint64_t in[MOVES_RANKS_MAX], out[MOVES_RANKS_MAX];
-};
-
-/* As mail_read() of meet.cuh. */
-static bool posts_read(const struct moves_args *args, struct posts *posts)
-{
-	for (uint32_t r = 0; r < args->rank_count; r++) {
-		const struct dev_mail *mail = &args->mail[r];
-
-		posts->in[r] = args->is_posted ? args->posts[r].in : mail->in;
-		posts->out[r] = args->is_posted ? args->posts[r].out : mail->out;
-		if (args->is_posted)
-			continue;
-		if (r && mail->ready != args->call)
-			return false;
-		if (mail->sign != args->mail->sign) {
-			*args->trouble = 1 + r;
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Where a place is; *bytes becomes what it has of the move, if that is less. */
-static char *place_at(const struct moves_args *args, const struct posts *posts,
-	const struct dev_place *place, uint32_t count, uint64_t *bytes)
-{
-	bool is_in = place->space == 0;
-	uint64_t limit = is_in ? args->in_bytes : args->out_bytes;
-	uint64_t begin = place->chunk * args->chunk_bytes;
-	uint64_t left = limit > begin ? limit - begin : 0;
-	uint64_t all = count * args->chunk_bytes;
-
-	left = left < all ? left : all;
-	*bytes = left < *bytes ? left : *bytes;
-	return (char *)(uintptr_t)((is_in ? posts->in : posts->out)[place->rank] + begin);
-}
-
-static int move_do(const struct moves_args *args, const struct posts *posts,
-	const struct dev_move *move, const struct dev_place *places, fold_of *fold)
-{
-	uint32_t all = (uint32_t)move->input_count + move->output_count;
-	char *at[2 * MOVES_RANKS_MAX + 2], *sum;
-	uint64_t bytes = UINT64_MAX;
-
-	for (uint32_t i = 0; i < all; i++) {
-		uint32_t from = i < move->input_count
-					? move->input_first + i
-					: move->output_first + i - move->input_count;
-
-		at[i] = place_at(args, posts, &places[from], move->count, &bytes);
-	}
-	sum = malloc(bytes + 1);
-	if (!sum || (move->input_count > 1 && !fold))
-		return NOT_SUPPORTED;
-	memcpy(sum, at[0], bytes);
-	for (uint32_t i = 1; i < move->input_count; i++)
-		fold(sum, at[i], bytes);
-	for (uint32_t i = move->input_count; i < all; i++)
-		memcpy(at[i], sum, bytes);
-	free(sum);
-	return DONE;
-}
-
-static int moves_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
-{
-	const struct dev_moves *head = args->moves ? args->moves
-						   : (const void *)args->list;
-	const char *begin = (const char *)head;
-	const struct dev_move *moves = (const void *)(begin + head->moves_at);
-	const struct dev_place *places = (const void *)(begin + head->places_at);
-	struct posts posts;
-	int code = DONE;
-
-	if (args->is_resident || args->is_scaled)
-		return NOT_SUPPORTED;
-	if (!posts_read(args, &posts))
-		return DONE;
-	for (uint32_t m = 0; m < head->first[ranks] && !code; m++)
-		code = move_do(args, &posts, &moves[m], places, fold);
-	return code;
-}
-
-static int pairs_do(const struct pairs_args *args)
-{
-	for (uint32_t i = 0; i < args->count; i++) {
-		const struct dev_pair *pair = &args->pairs[i];
-		struct dev_slot slot = args->hall->boxes[pair->peer][pair->ordinal];
-
-		if (args->is_resident || pair->is_send)
-			return NOT_SUPPORTED;
-		if (pair->from)
-			slot = (struct dev_slot){pair->from, pair->bytes, 1, {0}};
-		if (slot.posted != 1)
-			return DONE; /* let go by an abort */
-		if (slot.bytes != pair->bytes)
-			*args->trouble = 1u + pair->peer;
-		memmove((void *)(uintptr_t)pair->data, (void *)(uintptr_t)slot.from,
-			slot.bytes < pair->bytes ? slot.bytes : pair->bytes);
-	}
-	return DONE;
-}
-
-static int kernel_do(const char *name, unsigned ranks, void *args)
-{
-	if (!strcmp(name, "pairs_copy"))
-		return pairs_do(args);
-	for (int i = 0; i < FOLDS; i++)
-		if (!strcmp(folds[i].name, name))
-			return moves_do(args, ranks, folds[i].fold);
-	return NOT_SUPPORTED;
-}
-
 /* The driver's own list of arguments, longer than we like. */
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
 	unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
@@ -641,7 +497,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
 {
 	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes;
 	(void)stream, (void)extra;
-	return grid_x && grid_z ? kernel_do(function, grid_y, params[0]) : INVALID;
+	return grid_x && grid_z ? cpu_kernel_do(function, grid_y, params[0]) : INVALID;
 }
 
 /* ---- what tests look for and do not use here ---- */

@@ -1,0 +1,291 @@
+#include "cpu_kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/cuda/moves_abi.h"
+
+enum { DONE = 0, NOT_SUPPORTED = 801, NAP_US = 20 };
+
+typedef void fold_of(void *to, const void *from, size_t bytes);
+
+static void fold_sum(void *to, const void *from, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / 4; i++)
+		((uint32_t *)to)[i] += ((const uint32_t *)from)[i];
+}
+
+static void fold_sum_float(void *to, const void *from, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / 4; i++)
+		((float *)to)[i] += ((const float *)from)[i];
+}
+
+static void fold_max(void *to, const void *from, size_t bytes)
+{
+	int32_t *mine = to;
+	const int32_t *other = from;
+
+	for (size_t i = 0; i < bytes / 4; i++)
+		mine[i] = mine[i] > other[i] ? mine[i] : other[i];
+}
+
+static const struct {
+	const char *name;
+	fold_of *fold;
+} folds[] = {{"moves_copy", NULL}, {"moves_int32_sum", fold_sum},
+	{"moves_uint32_sum", fold_sum}, {"moves_int32_max", fold_max},
+	{"moves_float_sum", fold_sum_float}};
+enum { FOLDS = sizeof(folds) / sizeof(*folds) };
+
+/* Everybody's buffers. */
+struct posts {
+	uint64_t in[MOVES_RANKS_MAX], out[MOVES_RANKS_MAX];
+};
+
+/* As mail_read() of meet.cuh. */
+static bool posts_read(const struct moves_args *args, struct posts *posts)
+{
+	uint64_t sign = args->is_resident ? args->sign
+			: args->mail	  ? args->mail->sign
+					  : 0;
+
+	for (uint32_t r = 0; r < args->rank_count; r++) {
+		const struct dev_mail *mail = &args->mail[r];
+
+		posts->in[r] = args->is_posted ? args->posts[r].in : mail->in;
+		posts->out[r] = args->is_posted ? args->posts[r].out : mail->out;
+		if (args->is_posted)
+			continue;
+		if (!args->is_resident && r && mail->ready != args->call)
+			return false;
+		if (mail->sign != sign) {
+			*args->trouble = 1 + r;
+			return false;
+		}
+	}
+	return true;
+}
+
+static uint32_t word_get(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void word_set(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* Until all ranks' words have the number; false: told to stop. */
+static bool words_wait(
+	const struct moves_args *args, const uint32_t *words, uint32_t number)
+{
+	for (uint32_t r = 0; r < args->rank_count; r++)
+		while ((int32_t)(word_get(&words[r]) - number) < 0) {
+			if (word_get(args->abort))
+				return false;
+			usleep(NAP_US);
+		}
+	return true;
+}
+
+/* As ranks_meet(), and the number of the call; 0: told to stop. */
+static uint32_t ranks_meet(const struct moves_args *args)
+{
+	struct dev_hall *own = args->halls[args->rank];
+	uint32_t call = args->call ? args->call : own->call + 1;
+
+	for (uint32_t r = 0; r < args->rank_count; r++) {
+		struct dev_mail *mail = &args->halls[r]->mail[args->rank];
+
+		mail->in = args->posts[r].in;
+		mail->out = args->posts[r].out;
+		mail->sign = args->sign;
+		word_set(&args->halls[r]->come[args->rank], call);
+	}
+	return words_wait(args, own->come, call) ? call : 0;
+}
+
+/* As ranks_part(). */
+static void ranks_part(const struct moves_args *args, uint32_t call)
+{
+	struct dev_hall *own = args->halls[args->rank];
+
+	for (uint32_t r = 0; r < args->rank_count; r++)
+		word_set(&args->halls[r]->gone[0][args->rank], call);
+	words_wait(args, own->gone[0], call);
+	word_set(&own->call, call);
+}
+
+/* Where a place is; *bytes becomes what it has of the move, if that is less. */
+static char *place_at(const struct moves_args *args, const struct posts *posts,
+	const struct dev_place *place, uint32_t count, uint64_t *bytes)
+{
+	bool is_in = place->space == 0;
+	uint64_t limit = is_in ? args->in_bytes : args->out_bytes;
+	uint64_t begin = place->chunk * args->chunk_bytes;
+	uint64_t left = limit > begin ? limit - begin : 0;
+	uint64_t all = count * args->chunk_bytes;
+
+	left = left < all ? left : all;
+	*bytes = left < *bytes ? left : *bytes;
+	return (char *)(uintptr_t)((is_in ? posts->in : posts->out)[place->rank] + begin);
+}
+
+static int move_do(const struct moves_args *args, const struct posts *posts,
+	const struct dev_move *move, const struct dev_place *places, fold_of *fold)
+{
+	uint32_t all = (uint32_t)move->input_count + move->output_count;
+	char *at[2 * MOVES_RANKS_MAX + 2], *sum;
+	uint64_t bytes = UINT64_MAX;
+
+	for (uint32_t i = 0; i < all; i++) {
+		uint32_t from = i < move->input_count
+					? move->input_first + i
+					: move->output_first + i - move->input_count;
+
+		at[i] = place_at(args, posts, &places[from], move->count, &bytes);
+	}
+	sum = malloc(bytes + 1);
+	if (!sum || (move->input_count > 1 && !fold))
+		return NOT_SUPPORTED;
+	memcpy(sum, at[0], bytes);
+	for (uint32_t i = 1; i < move->input_count; i++)
+		fold(sum, at[i], bytes);
+	for (uint32_t i = move->input_count; i < all; i++)
+		memcpy(at[i], sum, bytes);
+	free(sum);
+	return DONE;
+}
+
+static int moves_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
+{
+	const struct dev_moves *head = args->moves ? args->moves
+						   : (const void *)args->list;
+	const char *begin = (const char *)head;
+	const struct dev_move *moves = (const void *)(begin + head->moves_at);
+	const struct dev_place *places = (const void *)(begin + head->places_at);
+	uint32_t first = args->is_resident ? head->first[args->rank] : 0, call = 0;
+	uint32_t end = head->first[args->is_resident ? args->rank + 1 : ranks];
+	struct posts posts;
+	int code = DONE;
+
+	if (args->is_scaled)
+		return NOT_SUPPORTED;
+	if (args->is_resident) {
+		call = ranks_meet(args);
+		if (!call)
+			return DONE;
+	}
+	if (posts_read(args, &posts))
+		for (uint32_t m = first; m < end && !code; m++)
+			code = move_do(args, &posts, &moves[m], places, fold);
+	if (call)
+		ranks_part(args, call);
+	return code;
+}
+
+static int pairs_do(const struct pairs_args *args)
+{
+	for (uint32_t i = 0; i < args->count; i++) {
+		const struct dev_pair *pair = &args->pairs[i];
+		struct dev_slot slot = args->hall->boxes[pair->peer][pair->ordinal];
+
+		if (pair->is_send)
+			return NOT_SUPPORTED;
+		if (pair->from)
+			slot = (struct dev_slot){pair->from, pair->bytes, 1, {0}};
+		if (slot.posted != 1)
+			return DONE; /* let go by an abort */
+		if (slot.bytes != pair->bytes)
+			*args->trouble = 1u + pair->peer;
+		memmove((void *)(uintptr_t)pair->data, (void *)(uintptr_t)slot.from,
+			slot.bytes < pair->bytes ? slot.bytes : pair->bytes);
+	}
+	return DONE;
+}
+
+/* One step of a send or receive whose other side runs at the same time: true when it is
+ * complete. See pairs.cuh. */
+static bool send_step(const struct pairs_args *args, uint32_t i, bool *is_posted)
+{
+	const struct dev_pair *pair = &args->pairs[i];
+	uint32_t number = args->hall->sent[pair->peer] + 1 + pair->ordinal;
+	const uint32_t *taken = &args->hall->taken[pair->peer][number % BOX_SLOTS];
+	struct dev_slot *slot = &args->peers[i]->boxes[args->rank][number % BOX_SLOTS];
+
+	if (!*is_posted && (int32_t)(word_get(taken) - (number - BOX_SLOTS)) >= 0) {
+		slot->from = pair->data;
+		slot->bytes = pair->bytes;
+		word_set(&slot->posted, number);
+		*is_posted = true;
+	}
+	return *is_posted && word_get(taken) == number;
+}
+
+static bool receive_step(const struct pairs_args *args, uint32_t i)
+{
+	const struct dev_pair *pair = &args->pairs[i];
+	uint32_t number = args->hall->got[pair->peer] + 1 + pair->ordinal;
+	const struct dev_slot *slot = &args->hall->boxes[pair->peer][number % BOX_SLOTS];
+	uint64_t from = pair->from, bytes = pair->bytes;
+
+	if (!from && word_get(&slot->posted) != number)
+		return false;
+	if (!from && slot->bytes != pair->bytes)
+		*args->trouble = 1u + pair->peer;
+	bytes = !from && slot->bytes < bytes ? slot->bytes : bytes;
+	memmove((void *)(uintptr_t)pair->data,
+		(void *)(uintptr_t)(from ? from : slot->from), bytes);
+	if (!from)
+		word_set(&args->peers[i]->taken[args->rank][number % BOX_SLOTS], number);
+	return true;
+}
+
+static void numbers_count(const struct pairs_args *args)
+{
+	for (uint32_t i = 0; i < args->count; i++) {
+		const struct dev_pair *pair = &args->pairs[i];
+
+		if (pair->is_last && pair->is_send)
+			args->hall->sent[pair->peer] += 1 + pair->ordinal;
+		else if (pair->is_last && !pair->from)
+			args->hall->got[pair->peer] += 1 + pair->ordinal;
+	}
+}
+
+static int pairs_do_resident(const struct pairs_args *args)
+{
+	bool is_done[PAIRS_MAX] = {false}, is_posted[PAIRS_MAX] = {false};
+
+	for (uint32_t left = args->count; left && !word_get(args->abort);) {
+		for (uint32_t i = 0; i < args->count; i++) {
+			if (is_done[i])
+				continue;
+			is_done[i] = args->pairs[i].is_send
+					     ? send_step(args, i, &is_posted[i])
+					     : receive_step(args, i);
+			left -= is_done[i];
+		}
+		usleep(left ? NAP_US : 0);
+	}
+	numbers_count(args);
+	return DONE;
+}
+
+int cpu_kernel_do(const char *name, unsigned ranks, void *args)
+{
+	if (!strcmp(name, "pairs_copy"))
+		return ((const struct pairs_args *)args)->is_resident
+			       ? pairs_do_resident(args)
+			       : pairs_do(args);
+	for (int i = 0; i < FOLDS; i++)
+		if (!strcmp(folds[i].name, name))
+			return moves_do(args, ranks, folds[i].fold);
+	return NOT_SUPPORTED;
+}
