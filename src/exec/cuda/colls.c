@@ -60,12 +60,7 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 	e = kept_reserve(engine, bytes);
 	address = e ? 0 : kept->pools[kept->pool_count - 1] + kept->used;
 	if (!e)
-		e = cuda_check(driver->memcpy_async(address, (cu_ptr)(uintptr_t)moves,
-				       bytes, engine->side),
-			"copy to the device");
-	if (!e)
-		e = cuda_check(driver->stream_synchronize(engine->side),
-			"wait for a copy to the device");
+		e = engine_upload(engine, address, moves, bytes);
 	cuda_capture_restore(driver, mode);
 	if (e || bytes > LIST_MAX) {
 		free(moves);
@@ -549,7 +544,8 @@ enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)
 			"count than the others",
 			answer.culprit);
 	if (!e && answer.error)
-		return err_set(answer.error, "the rank that launches for all could not");
+		return err_set(answer.error, "the rank that launches for all: %s",
+			table_reason(engine->table));
 	if (!e && answer.stream != call->stream)
 		e = cuda_check(
 			engine->driver->stream_wait_event(call->stream, answer.done, 0),

@@ -42,6 +42,30 @@ static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hell
 	return e;
 }
 
+enum err engine_upload(
+	struct cuda_engine *engine, cu_ptr to, const void *from, size_t bytes)
+{
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = cuda_check(
+		driver->memcpy_async(to, (cu_ptr)(uintptr_t)from, bytes, engine->side),
+		"copy to the device");
+
+	return e ? e
+		 : cuda_check(driver->stream_synchronize(engine->side),
+			   "wait for a copy to the device");
+}
+
+enum err engine_clear(struct cuda_engine *engine, cu_ptr to, size_t bytes)
+{
+	const struct cuda_driver *driver = engine->driver;
+	enum err e = cuda_check(
+		driver->memset_async(to, 0, bytes, engine->side), "clear device memory");
+
+	return e ? e
+		 : cuda_check(driver->stream_synchronize(engine->side),
+			   "clear device memory");
+}
+
 static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 {
 	const struct cuda_driver *driver = engine->driver;
@@ -51,11 +75,7 @@ static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 		driver->mem_alloc(&engine->hall, bytes), "allocate device memory");
 
 	if (!e)
-		e = cuda_check(driver->memset_async(engine->hall, 0, bytes, engine->side),
-			"clear device memory");
-	if (!e)
-		e = cuda_check(
-			driver->stream_synchronize(engine->side), "clear device memory");
+		e = engine_clear(engine, engine->hall, bytes);
 	if (!e)
 		e = cuda_check(driver->ipc_get(&hello->hall_handle, engine->hall),
 			"share device memory");

@@ -223,29 +223,23 @@ static enum err mapping_check(
 	return OK;
 }
 
-/* A descriptor of another process, as one of ours. */
-static enum err fd_fetch(uint64_t process, int64_t fd, int *here)
+/* A descriptor of another process, as one of ours; negative: it cannot be had. */
+static int fd_fetch(uint64_t process, int64_t fd)
 {
 	int watch = (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
+	int here = watch < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, watch, (int)fd, 0);
 
-	*here = watch < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, watch, (int)fd, 0);
-	if (*here < 0)
-		err_set(ERR_SYSTEM, "cannot take over a descriptor of process %llu: %m",
-			(unsigned long long)process);
 	if (watch >= 0)
 		close(watch);
-	return *here < 0 ? ERR_SYSTEM : OK;
+	return here;
 }
 
 bool cuda_share_can_pass(uint64_t process, int fd)
 {
-	int watch = (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
-	int here = watch < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, watch, fd, 0);
+	int here = fd_fetch(process, fd);
 
 	if (here >= 0)
 		close(here);
-	if (watch >= 0)
-		close(watch);
 	return here >= 0;
 }
 
@@ -281,14 +275,13 @@ static enum err fd_open(struct cuda_share *share, uint64_t process,
 	const struct cuda_shared *shared, struct mapping *mapping)
 {
 	const struct cuda_driver *driver = share->driver;
-	int fd = -1;
-	enum err e = driver->physical_import
-			     ? fd_fetch(process, shared->fd, &fd)
-			     : err_set(ERR_CUDA, "the driver cannot open memory "
-						 "by descriptors: update it");
+	int fd = driver->physical_import ? fd_fetch(process, shared->fd) : -1;
+	enum err e;
 
-	if (e)
-		return e;
+	if (fd < 0)
+		return err_set(ERR_SYSTEM,
+			"cannot take over memory of process %llu by its descriptor",
+			(unsigned long long)process);
 	e = cuda_check(driver->physical_import(
 			       &mapping->physical, (void *)(intptr_t)fd, CU_HANDLE_FD),
 		"opening a peer's buffer");

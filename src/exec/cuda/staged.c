@@ -21,8 +21,7 @@ enum {
 	CHANNELS_MAX = 32,
 	STAGE_BYTES = 512 << 10, /* of one channel, of one rank */
 	DEPTH = 4,
-	HOST_FLAGS = 1 | 2, /* of cuMemHostRegister: portable, mapped */
-	POOL_ALIGNMENT = 256
+	HOST_FLAGS = 1 | 2 /* of cuMemHostRegister: portable, mapped */
 };
 
 /* A rank's memory: stage and words of each codec, then scratch. */
@@ -59,12 +58,7 @@ static enum err device_make(struct cuda_engine *engine, struct cuda_offer *offer
 	e = cuda_check(driver->mem_alloc(&staged->memory, bytes),
 		"allocate device memory for slots");
 	if (!e)
-		e = cuda_check(
-			driver->memset_async(staged->memory, 0, bytes, engine->side),
-			"clear device memory");
-	if (!e)
-		e = cuda_check(
-			driver->stream_synchronize(engine->side), "clear device memory");
+		e = engine_clear(engine, staged->memory, bytes);
 	if (!e && !is_fused(engine))
 		e = cuda_check(driver->ipc_get(&offer->handle, staged->memory),
 			"share device memory");
@@ -160,12 +154,7 @@ static enum err ends_make(struct cuda_engine *engine, const cu_ptr *ranks)
 		e = cuda_check(engine->driver->mem_alloc(&staged->ends, bytes),
 			"allocate device memory");
 	if (!e)
-		e = cuda_check(engine->driver->memcpy_async(staged->ends,
-				       (cu_ptr)(uintptr_t)ends, bytes, engine->side),
-			"copy to the device");
-	if (!e)
-		e = cuda_check(engine->driver->stream_synchronize(engine->side),
-			"wait for a copy to the device");
+		e = engine_upload(engine, staged->ends, ends, bytes);
 	free(ends);
 	return e;
 }
@@ -203,16 +192,13 @@ static enum err steps_keep(struct cuda_engine *engine, const struct sched_kind *
 		return e;
 	kept->kind = kind;
 	kept->root = root;
+	kept->address = 0;
 	e = cuda_check(engine->driver->mem_alloc(&kept->address, bytes),
 		"allocate device memory");
 	if (!e)
-		e = cuda_check(
-			engine->driver->memcpy_async(kept->address,
-				(cu_ptr)(uintptr_t)kept->steps, bytes, engine->side),
-			"copy to the device");
-	if (!e)
-		e = cuda_check(engine->driver->stream_synchronize(engine->side),
-			"wait for a copy to the device");
+		e = engine_upload(engine, kept->address, kept->steps, bytes);
+	if (e && kept->address)
+		engine->driver->mem_free(kept->address);
 	if (e)
 		free(kept->steps);
 	return e;

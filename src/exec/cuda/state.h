@@ -74,7 +74,7 @@ struct cuda_engine {
 	uint32_t letter_count;
 	struct dev_pair *pairs_plan; /* owned: of the same call */
 	uint32_t pairs_count;
-	struct desk *desk;   /* owned; NULL when all ranks are threads */
+	struct desk *desk;   /* owned */
 	struct words *words; /* owned, pinned */
 	cu_ptr words_device;
 	struct kept kept;
@@ -107,6 +107,11 @@ enum err engine_where(
 
 /* The rank's hall in this process's addresses. */
 enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
+
+/* Copy to device memory, or clear some, now: nobody else's work is waited for. */
+enum err engine_upload(
+	struct cuda_engine *engine, cu_ptr to, const void *from, size_t bytes);
+enum err engine_clear(struct cuda_engine *engine, cu_ptr to, size_t bytes);
 
 /* Calls of this communicator that share words run one after the other, whatever streams
  * they are on: before the first and after the last thing a call enqueues. */

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/futex.h"
@@ -15,6 +16,7 @@ struct table {
 	bool is_broken;	 /* somebody laid down and left: there is no next round */
 	_Atomic uint32_t round; /* how many were served */
 	struct table_answer answer;
+	char reason[ERR_TEXT_BYTES];	  /* of an answer that is an error */
 	uint32_t joined[MOVES_RANKS_MAX]; /* the round each rank laid down for */
 	struct table_entry entries[MOVES_RANKS_MAX];
 	struct letter *letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
@@ -80,6 +82,8 @@ const struct table_entry *table_entries(const struct table *table)
 void table_served(struct table *table, const struct table_answer *answer)
 {
 	table->answer = *answer;
+	if (answer->error)
+		snprintf(table->reason, sizeof(table->reason), "%s", err_last());
 	pthread_mutex_lock(&table->lock);
 	table->is_serving = false;
 	pthread_mutex_unlock(&table->lock);
@@ -101,6 +105,11 @@ static bool is_left(struct table *table, const uint32_t *abort)
 		__atomic_store_n(&table->is_broken, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&table->lock);
 	return is_over;
+}
+
+const char *table_reason(const struct table *table)
+{
+	return table->reason;
 }
 
 enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,

@@ -43,6 +43,8 @@ struct table_answer {
 	cu_event done;
 };
 void table_served(struct table *table, const struct table_answer *answer);
+/* Why it was not done: the sentence of the one who should have. */
+const char *table_reason(const struct table *table);
 
 /* Wait until this rank's round is served. ERR_REMOTE when `abort` is set meanwhile. */
 enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
