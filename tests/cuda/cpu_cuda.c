@@ -490,14 +490,23 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 	return *function && module ? DONE : INVALID;
 }
 
-/* The driver's own list of arguments, longer than we like. */
+/* The driver's own list of arguments, longer than we like. A kernel whose arguments come
+ * as one block finds rubbish behind it. */
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
 	unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
 	void *stream, void **params, void **extra)
 {
-	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes;
-	(void)stream, (void)extra;
-	return grid_x && grid_z ? cpu_kernel_do(function, grid_y, params[0]) : INVALID;
+	enum { RUBBISH = 0xa5, ARGUMENTS_MAX = 4096 };
+	_Alignas(16) char block[ARGUMENTS_MAX];
+
+	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream;
+	if (!grid_x || !grid_z || (!params && *(const size_t *)extra[3] > sizeof(block)))
+		return INVALID;
+	if (params)
+		return cpu_kernel_do(function, grid_y, params[0]);
+	memset(block, RUBBISH, sizeof(block));
+	memcpy(block, extra[1], *(const size_t *)extra[3]);
+	return cpu_kernel_do(function, grid_y, block);
 }
 
 /* ---- what tests look for and do not use here ---- */

@@ -97,16 +97,16 @@ static bool words_wait(
 /* As ranks_meet(), and the number of the call; 0: told to stop. */
 static uint32_t ranks_meet(const struct moves_args *args)
 {
-	struct dev_hall *own = args->halls[args->rank];
+	struct dev_hall *own = args->posts[args->rank].hall;
 	uint32_t call = args->call ? args->call : own->call + 1;
 
 	for (uint32_t r = 0; r < args->rank_count; r++) {
-		struct dev_mail *mail = &args->halls[r]->mail[args->rank];
+		struct dev_mail *mail = &args->posts[r].hall->mail[args->rank];
 
 		mail->in = args->posts[r].in;
 		mail->out = args->posts[r].out;
 		mail->sign = args->sign;
-		word_set(&args->halls[r]->come[args->rank], call);
+		word_set(&args->posts[r].hall->come[args->rank], call);
 	}
 	return words_wait(args, own->come, call) ? call : 0;
 }
@@ -114,43 +114,42 @@ static uint32_t ranks_meet(const struct moves_args *args)
 /* As ranks_part(). */
 static void ranks_part(const struct moves_args *args, uint32_t call)
 {
-	struct dev_hall *own = args->halls[args->rank];
+	struct dev_hall *own = args->posts[args->rank].hall;
 
 	for (uint32_t r = 0; r < args->rank_count; r++)
-		word_set(&args->halls[r]->gone[0][args->rank], call);
+		word_set(&args->posts[r].hall->gone[0][args->rank], call);
 	words_wait(args, own->gone[0], call);
 	word_set(&own->call, call);
 }
 
-/* Where a place is; *bytes becomes what it has of the move, if that is less. */
 static char *place_at(const struct moves_args *args, const struct posts *posts,
-	const struct dev_place *place, uint32_t count, uint64_t *bytes)
+	const struct dev_place *place)
 {
-	bool is_in = place->space == 0;
-	uint64_t limit = is_in ? args->in_bytes : args->out_bytes;
-	uint64_t begin = place->chunk * args->chunk_bytes;
-	uint64_t left = limit > begin ? limit - begin : 0;
-	uint64_t all = count * args->chunk_bytes;
+	const uint64_t *buffers = place->space == 0 ? posts->in : posts->out;
 
-	left = left < all ? left : all;
-	*bytes = left < *bytes ? left : *bytes;
-	return (char *)(uintptr_t)((is_in ? posts->in : posts->out)[place->rank] + begin);
+	return (char *)(uintptr_t)(buffers[place->rank] +
+				   place->chunk * args->chunk_bytes);
+}
+
+/* What there is of a move's chunks. */
+static uint64_t chunks_bytes(
+	const struct moves_args *args, uint32_t chunk, uint32_t count)
+{
+	uint64_t begin = chunk * args->chunk_bytes, all = count * args->chunk_bytes;
+	uint64_t left = args->total_bytes > begin ? args->total_bytes - begin : 0;
+
+	return left < all ? left : all;
 }
 
 static int move_do(const struct moves_args *args, const struct posts *posts,
 	const struct dev_move *move, const struct dev_place *places, fold_of *fold)
 {
 	uint32_t all = (uint32_t)move->input_count + move->output_count;
+	uint64_t bytes = chunks_bytes(args, places[move->first].chunk, move->count);
 	char *at[2 * MOVES_RANKS_MAX + 2], *sum;
-	uint64_t bytes = UINT64_MAX;
 
-	for (uint32_t i = 0; i < all; i++) {
-		uint32_t from = i < move->input_count
-					? move->input_first + i
-					: move->output_first + i - move->input_count;
-
-		at[i] = place_at(args, posts, &places[from], move->count, &bytes);
-	}
+	for (uint32_t i = 0; i < all; i++)
+		at[i] = place_at(args, posts, &places[move->first + i]);
 	sum = malloc(bytes + 1);
 	if (!sum || (move->input_count > 1 && !fold))
 		return NOT_SUPPORTED;
@@ -165,11 +164,10 @@ static int move_do(const struct moves_args *args, const struct posts *posts,
 
 static int moves_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
 {
-	const struct dev_moves *head = args->moves ? args->moves
-						   : (const void *)args->list;
-	const char *begin = (const char *)head;
-	const struct dev_move *moves = (const void *)(begin + head->moves_at);
-	const struct dev_place *places = (const void *)(begin + head->places_at);
+	const struct dev_moves *head = args->moves;
+	const struct dev_move *moves = (const void *)(head + 1);
+	const struct dev_place *places =
+		(const void *)((const char *)head + head->places_at);
 	uint32_t first = args->is_resident ? head->first[args->rank] : 0, call = 0;
 	uint32_t end = head->first[args->is_resident ? args->rank + 1 : ranks];
 	struct posts posts;

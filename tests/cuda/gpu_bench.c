@@ -272,7 +272,7 @@ static bool check(const struct bench *bench, const struct row *row, size_t *wron
 
 static int turns_of(const struct row *row)
 {
-	return row->bytes <= 1 << 20 ? 100 : row->bytes <= 16 << 20 ? 20 : 5;
+	return row->bytes <= 1 << 20 ? 200 : 20;
 }
 
 static void round_run(const struct bench *bench, const struct row *row,
@@ -413,7 +413,7 @@ static void rows(const struct bench *bench)
 /* What a copy inside the device reaches, while nobody else works. */
 static double copy_rate(const struct bench *bench)
 {
-	enum { COPIES = 5 };
+	enum { COPIES = 20 };
 	size_t bytes = bench->options->bytes_max;
 	cu_stream stream = bench->crew.seats[0].stream;
 	double best = 0;

@@ -1,5 +1,5 @@
-/* Moves for a kernel: each defined chunk is written once, from inputs only, and doing the
- * moves in any order gives what the collective must. */
+/* Moves for a kernel: each chunk of an input is read once and each of an output written
+ * once, and doing the moves in any order gives what the collective must. */
 #include "exec/cuda/moves.h"
 
 #include "sched/insn.h"
@@ -13,7 +13,7 @@ struct world {
 	enum coll coll;
 	uint32_t n, root;
 	long in[RANKS][CHUNKS], out[RANKS][CHUNKS];
-	int writes[RANKS][CHUNKS];
+	int reads[RANKS][CHUNKS], writes[RANKS][CHUNKS];
 };
 
 /* How many chunks a rank's IN and OUT have; those of a vector are what it is cut into. */
@@ -75,14 +75,14 @@ static long wanted(const struct world *world, uint32_t rank, uint32_t chunk)
 	}
 }
 
-static long place_read(
-	const struct world *world, const struct dev_place *place, uint32_t i)
+static long place_read(struct world *world, const struct dev_place *place, uint32_t i)
 {
 	uint32_t chunk = place->chunk + i;
 
 	EQ(place->space, PLACE_IN);
 	TRUE(place->rank < world->n);
 	TRUE(chunk < chunks_of(world, place->rank, false));
+	world->reads[place->rank][chunk]++;
 	return world->in[place->rank][chunk];
 }
 
@@ -107,9 +107,10 @@ static void move_do(
 		long value = 0;
 
 		for (uint32_t i = 0; i < move->input_count; i++)
-			value += place_read(world, &places[move->input_first + i], c);
+			value += place_read(world, &places[move->first + i], c);
 		for (uint32_t i = 0; i < move->output_count; i++)
-			place_write(world, &places[move->output_first + i], c, value);
+			place_write(world, &places[move->first + move->input_count + i],
+				c, value);
 	}
 }
 
@@ -118,14 +119,29 @@ static void move_do(
 static void check_layout(const struct dev_moves *moves, size_t bytes, uint32_t n)
 {
 	EQ(moves->rank_count, n);
-	EQ(moves->moves_at, sizeof(*moves));
+	EQ(sizeof(*moves) % 16, 0); /* the kernel reads so much at a time */
 	EQ(moves->places_at,
-		moves->moves_at + moves->move_count * sizeof(struct dev_move));
+		sizeof(*moves) + moves->move_count * sizeof(struct dev_move));
 	EQ(bytes, moves->places_at + moves->place_count * sizeof(struct dev_place));
 	EQ(moves->first[0], 0);
 	for (uint32_t r = 0; r < n; r++)
 		TRUE(moves->first[r] <= moves->first[r + 1]);
 	EQ(moves->first[n], moves->move_count);
+}
+
+/* Places follow one another as the moves do, and all of a vector's are one chunk. */
+static void check_places(const struct dev_moves *moves, const struct dev_move *before,
+	const struct dev_move *move, bool is_vector)
+{
+	const struct dev_place *places =
+		(const struct dev_place *)((const char *)moves + moves->places_at);
+	uint32_t count = move->input_count + move->output_count;
+
+	EQ(move->first,
+		before ? before->first + before->input_count + before->output_count : 0);
+	TRUE(move->first + count <= moves->place_count);
+	for (uint32_t i = 1; i < count && is_vector; i++)
+		EQ(places[move->first + i].chunk, places[move->first].chunk);
 }
 
 static void world_begin(struct world *world, enum coll coll, uint32_t n, uint32_t root)
@@ -144,6 +160,7 @@ static void world_check(const struct world *world)
 		for (uint32_t c = 0; c < CHUNKS; c++) {
 			bool is_defined = c < chunks_of(world, r, true);
 
+			EQ(world->reads[r][c], c < chunks_of(world, r, false));
 			EQ(world->writes[r][c], is_defined);
 			EQ(world->out[r][c],
 				is_defined ? wanted(world, r, c) : UNWRITTEN);
@@ -161,15 +178,15 @@ static void test_one(enum coll coll, uint32_t n, uint32_t root, bool backwards)
 
 	EQ(moves_flatten(coll, n, root, &moves, &bytes), OK);
 	check_layout(moves, bytes, n);
-	list = (const struct dev_move *)((const char *)moves + moves->moves_at);
+	list = (const struct dev_move *)(moves + 1);
 	places = (const struct dev_place *)((const char *)moves + moves->places_at);
 	world_begin(&world, coll, n, root);
 	for (uint32_t i = 0; i < moves->move_count; i++) {
 		const struct dev_move *move =
 			&list[backwards ? moves->move_count - 1 - i : i];
 
-		TRUE(move->input_first + move->input_count <= moves->place_count);
-		TRUE(move->output_first + move->output_count <= moves->place_count);
+		check_places(moves, i ? &list[i - 1] : NULL, &list[i],
+			coll_is_vector(coll));
 		move_do(&world, move, places);
 	}
 	world_check(&world);

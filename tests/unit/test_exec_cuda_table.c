@@ -1,4 +1,4 @@
-/* Threads that meet at a table: every round has one server, who sees all entries, and
+/* Threads that meet at a table: rank 0's serves every round and sees all entries, and
  * nobody leaves with another round's answer. */
 #include "exec/cuda/table.h"
 
@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-enum { RANKS = 8, ROUNDS = 200 };
+enum { RANKS = 8, ROUNDS = 200, SLOW_ROUNDS = 50, SLOW_US = 5000 };
 
 struct seat {
 	struct table *table;
@@ -32,13 +32,14 @@ static struct table_entry entry_of(uint32_t rank, uint64_t round)
 
 static void serve(struct seat *seat, uint64_t round)
 {
-	const struct table_entry *entries = table_entries(seat->table);
 	struct table_answer answer = {.culprit = (uint32_t)round};
 
 	for (uint32_t r = 0; r < seat->rank_count; r++) {
-		EQ(entries[r].sign, round);
-		EQ(entries[r].post.in, round * 100 + r);
-		TRUE(entries[r].stream == stream_number(r + 1));
+		const struct table_entry *entry = table_entry(seat->table, r);
+
+		EQ(entry->sign, round);
+		EQ(entry->post.in, round * 100 + r);
+		TRUE(entry->stream == stream_number(r + 1));
 	}
 	seat->served++;
 	table_served(seat->table, &answer);
@@ -50,12 +51,15 @@ static void *seat_main(void *argument)
 
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		struct table_entry entry = entry_of(seat->rank, round);
-		struct table_answer answer = {0};
+		bool is_ours;
 
-		if (table_put(seat->table, seat->rank, &entry))
+		if (round % SLOW_ROUNDS == seat->rank)
+			usleep(SLOW_US); /* the others sleep, as likely as not */
+		table_put(seat->table, seat->rank, &entry);
+		EQ(table_wait(seat->table, seat->rank, &seat->abort, &is_ours), OK);
+		if (is_ours)
 			serve(seat, round);
-		EQ(table_wait(seat->table, seat->rank, &seat->abort, &answer), OK);
-		EQ(answer.culprit, round);
+		EQ(table_answer(seat->table).culprit, round);
 	}
 	table_release(seat->table);
 	return NULL;
@@ -65,7 +69,6 @@ static void test_rounds(uint32_t rank_count)
 {
 	struct seat seats[RANKS] = {0};
 	struct table *table;
-	uint32_t served = 0;
 
 	EQ(table_create(rank_count, &table), OK);
 	for (uint32_t r = 0; r < rank_count; r++) {
@@ -78,45 +81,69 @@ static void test_rounds(uint32_t rank_count)
 		EQ(pthread_create(&seats[r].thread, NULL, seat_main, &seats[r]), 0);
 	for (uint32_t r = 0; r < rank_count; r++) {
 		EQ(pthread_join(seats[r].thread, NULL), 0);
-		served += seats[r].served;
+		EQ(seats[r].served, r ? 0 : ROUNDS);
 	}
-	EQ(served, ROUNDS);
 }
 
-/* One thread for several ranks: all lay down before it waits for any. */
-static void test_one_thread(void)
-{
-	uint32_t abort = 0;
+/* One thread for several ranks: all lay down before it waits for any, and the first one
+ * that it waits for serves, whichever that is. */
+struct crew {
 	struct table *table;
+	uint32_t ranks[2];
+	uint32_t served;
+};
 
-	EQ(table_create(3, &table), OK);
-	for (uint32_t round = 0; round < 10; round++) {
-		for (uint32_t r = 0; r < 3; r++) {
-			struct table_entry entry = entry_of(r, round);
+static void *crew_main(void *argument)
+{
+	struct crew *crew = argument;
+	uint32_t abort = 0;
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			struct table_entry entry = entry_of(crew->ranks[i], round);
+
+			table_put(crew->table, crew->ranks[i], &entry);
+		}
+		for (uint32_t i = 0; i < 2; i++) {
 			struct table_answer answer = {
 				.error = ERR_USAGE, .culprit = round};
+			bool is_ours;
 
-			EQ(table_put(table, r, &entry), r == 2);
-			if (r == 2)
-				table_served(table, &answer);
-		}
-		for (uint32_t r = 0; r < 3; r++) {
-			struct table_answer answer = {0};
-
-			EQ(table_wait(table, r, &abort, &answer), OK);
-			EQ(answer.error, ERR_USAGE);
-			EQ(answer.culprit, round);
+			EQ(table_wait(crew->table, crew->ranks[i], &abort, &is_ours), OK);
+			if (is_ours) {
+				EQ(i, 0);
+				crew->served++;
+				table_served(crew->table, &answer);
+			}
+			EQ(table_answer(crew->table).error, ERR_USAGE);
+			EQ(table_answer(crew->table).culprit, round);
 		}
 	}
+	return NULL;
+}
+
+static void test_crews(void)
+{
+	struct crew crews[] = {{.ranks = {3, 0}}, {.ranks = {2, 1}}};
+	struct table *table;
+	pthread_t thread;
+
+	EQ(table_create(4, &table), OK);
+	crews[0].table = crews[1].table = table;
+	EQ(pthread_create(&thread, NULL, crew_main, &crews[1]), 0);
+	crew_main(&crews[0]);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(crews[0].served, ROUNDS);
+	EQ(crews[1].served, 0);
 	table_release(table);
 }
 
 static void *wait_main(void *argument)
 {
 	struct seat *seat = argument;
-	struct table_answer answer;
+	bool is_ours;
 
-	EQ(table_wait(seat->table, seat->rank, &seat->abort, &answer), ERR_REMOTE);
+	EQ(table_wait(seat->table, seat->rank, &seat->abort, &is_ours), ERR_REMOTE);
 	return NULL;
 }
 
@@ -127,7 +154,7 @@ static void test_abort(void)
 	struct table_entry entry = entry_of(1, 0);
 
 	EQ(table_create(2, &seat.table), OK);
-	EQ(table_put(seat.table, 1, &entry), false);
+	table_put(seat.table, 1, &entry);
 	EQ(pthread_create(&seat.thread, NULL, wait_main, &seat), 0);
 	usleep(20000); /* so that it sleeps, as likely as not */
 	__atomic_store_n(&seat.abort, 1, __ATOMIC_RELEASE);
@@ -142,7 +169,7 @@ int main(void)
 	test_rounds(2);
 	test_rounds(3);
 	test_rounds(RANKS);
-	test_one_thread();
+	test_crews();
 	test_abort();
 	return 0;
 }

@@ -320,6 +320,7 @@ static enum err known_show(
 	struct desk_page *page = NULL;
 	struct desk_slot *slot;
 	enum err e = page_of(desk, peer, &page);
+	int mode;
 
 	if (!e && desk->is_mute[peer])
 		e = err_set(ERR_REMOTE, "rank %u has not answered before", peer);
@@ -327,7 +328,9 @@ static enum err known_show(
 		return e;
 	slot = &page->slots[desk->args.rank];
 	slot->dropped = 0;
+	cuda_capture_relax(desk->args.driver, &mode);
 	e = cuda_share_export(desk->exports, ptr, 1, &slot->shared);
+	cuda_capture_restore(desk->args.driver, mode);
 	if (!e)
 		e = ask(desk, peer, page);
 	if (!e)

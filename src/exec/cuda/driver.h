@@ -34,6 +34,9 @@ enum {
 	CU_NOT_SUPPORTED = 801
 };
 
+/* The handle by which every thread means a stream of its own. */
+#define CU_STREAM_PER_THREAD ((cu_stream)2)
+
 enum { CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2 };
 
 /* Device attributes. Do contexts of this process go through an MPS server? Drivers before
@@ -71,6 +74,11 @@ struct cu_access {
 	int location_type, location_id;
 	int access;
 };
+
+/* What the list `extra` of a launch is made of, where all arguments are one block. */
+#define CU_LAUNCH_END ((void *)0)
+#define CU_LAUNCH_BLOCK ((void *)1)
+#define CU_LAUNCH_BLOCK_BYTES ((void *)2)
 
 /* One stream memory operation; the driver's union is 48 bytes long. */
 enum {

@@ -494,14 +494,16 @@ enum err engine_where(
 	while (seen < engine->seen + SEEN_MAX && seen->ptr != ptr)
 		seen++;
 	if (seen < engine->seen + SEEN_MAX &&
-		cuda_where_is_same(engine->driver, ptr, &seen->where)) {
+		(seen->moment == engine->moment ||
+			cuda_where_is_same(engine->driver, ptr, &seen->where))) {
+		seen->moment = engine->moment;
 		*where = seen->where;
 		return OK;
 	}
 	e = cuda_where(engine->driver, ptr, where);
 	if (seen == engine->seen + SEEN_MAX)
 		seen = &engine->seen[engine->seen_next++ % SEEN_MAX];
-	*seen = (struct seen){e ? NULL : ptr, *where};
+	*seen = (struct seen){e ? NULL : ptr, engine->moment, *where};
 	return e;
 }
 
@@ -569,13 +571,13 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 
 	if (e)
 		return e;
+	engine->moment++;
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
 	had = context_enter(engine);
-	/* threads get in each other's way in the driver: as few calls as can be */
-	is_quiet = engine->way == CUDA_WAY_THREADS && !engine->is_capturing &&
-		   !call->pairs && !call->kind;
-	if (!engine->is_capturing && !is_quiet)
+	/* a collective like most: what others' captures forbid is said where it is done */
+	is_quiet = !engine->is_capturing && !call->pairs && !call->kind;
+	if (!engine->is_capturing && !(is_quiet && engine->way == CUDA_WAY_THREADS))
 		engine->stream_number = cuda_stream_number(engine->driver, call->stream);
 	if (!is_quiet)
 		cuda_capture_relax(engine->driver, &mode);
@@ -601,8 +603,13 @@ enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *ca
 
 enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	cu_context had = context_enter(engine);
-	enum err e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
+	cu_context had;
+	enum err e;
+
+	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used)
+		return OK;
+	had = context_enter(engine);
+	e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
 
 	if (!e)
 		e = bounce_end(engine, call->stream);
@@ -704,8 +711,6 @@ void cuda_engine_destroy(struct cuda_engine *engine)
 	table_release(engine->table);
 	device_free(engine);
 	cuda_capture_restore(driver, mode);
-	for (uint32_t i = 0; i < engine->kept.count; i++)
-		free(engine->kept.list[i].here);
 	free(engine->kept.list);
 	free(engine->letters);
 	free(engine->pairs_plan);

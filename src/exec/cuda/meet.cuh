@@ -90,9 +90,8 @@ DEVICE uint64_t scalar_read(const void *at, uint32_t bytes)
 /* Thread r tells rank r. */
 DEVICE void mail_post(const struct moves_args &args, uint32_t call)
 {
-	struct dev_hall *hall = args.halls[threadIdx.x];
-	struct dev_mail *mail = &hall->mail[args.rank];
 	const struct dev_post &post = args.posts[threadIdx.x];
+	struct dev_mail *mail = &post.hall->mail[args.rank];
 
 	word_write(&mail->in, post.in);
 	word_write(&mail->out, post.out);
@@ -100,7 +99,7 @@ DEVICE void mail_post(const struct moves_args &args, uint32_t call)
 					  ? scalar_read(args.scalar_at, args.scalar_bytes)
 					  : post.scalar);
 	word_write(&mail->sign, args.sign);
-	flag_release(&hall->come[args.rank], call, args.is_one_device);
+	flag_release(&post.hall->come[args.rank], call, args.is_one_device);
 }
 
 /* Learn where all buffers are; false, with the rank named, when somebody calls something
@@ -155,7 +154,7 @@ DEVICE bool ranks_meet(
 {
 	meeting->call = 0;
 	if (args.is_resident) {
-		const struct dev_hall *own = args.halls[args.rank];
+		const struct dev_hall *own = args.posts[args.rank].hall;
 
 		meeting->call = args.call ? args.call : word_read(&own->call) + 1;
 		if (blockIdx.x == 0 && threadIdx.x < args.rank_count)
@@ -185,13 +184,13 @@ DEVICE void ranks_part(const struct moves_args &args, const struct meeting &meet
 
 	if (!args.is_resident)
 		return;
-	own = args.halls[args.rank];
+	own = args.posts[args.rank].hall;
 	if (meeting.is_equal || block == 0) {
 		/* all threads' stores are before the flags, by the barrier and the
 		 * releases */
 		__syncthreads();
 		if (threadIdx.x < args.rank_count)
-			flag_release(&args.halls[threadIdx.x]->gone[block][args.rank],
+			flag_release(&args.posts[threadIdx.x].hall->gone[block][args.rank],
 				meeting.call, args.is_one_device);
 		flags_wait(args, own->gone[block], meeting.call, true);
 	}

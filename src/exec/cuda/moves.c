@@ -90,12 +90,11 @@ static enum err move_write(
 	uint32_t *used = &at->place_count;
 	enum err e = OK;
 
-	at->moves[at->move_count++] = (struct dev_move){.input_first = *used,
+	at->moves[at->move_count++] = (struct dev_move){.first = *used,
 		.input_count = (uint16_t)move->input_count,
-		.output_first = *used + move->input_count,
 		.output_count = (uint16_t)move->output_count,
 		.count = move->count,
-		.op = move->op};
+		.op = move->op & OP_POST};
 	for (uint32_t i = 0; i < move->input_count && !e; i++)
 		e = place_read(at->programs, &program->places[move->input_first + i],
 			&at->places[(*used)++]);
@@ -107,7 +106,7 @@ static enum err move_write(
 
 static struct dev_move *moves_of(const struct dev_moves *all)
 {
-	return (struct dev_move *)((char *)(uintptr_t)all + all->moves_at);
+	return (struct dev_move *)(uintptr_t)(all + 1);
 }
 
 static struct dev_place *places_of(const struct dev_moves *all)
@@ -127,7 +126,6 @@ static struct dev_moves *moves_alloc(
 		*head = (struct dev_moves){.rank_count = rank_count,
 			.move_count = move_count,
 			.place_count = place_count,
-			.moves_at = sizeof(*head),
 			.places_at = (uint32_t)(sizeof(*head) +
 						move_count * sizeof(struct dev_move))};
 	return head;
@@ -169,10 +167,8 @@ static bool is_same_copy(const struct dev_moves *all, uint32_t a, uint32_t b)
 	const struct dev_place *places = places_of(all);
 
 	return moves[a].input_count == 1 && moves[b].input_count == 1 &&
-	       moves[a].count == moves[b].count && moves[a].op == moves[b].op &&
-	       !(moves[a].op & OP_POST) &&
-	       !memcmp(&places[moves[a].input_first], &places[moves[b].input_first],
-		       sizeof(*places));
+	       moves[a].count == moves[b].count && !moves[a].op && !moves[b].op &&
+	       !memcmp(&places[moves[a].first], &places[moves[b].first], sizeof(*places));
 }
 
 /* The first move that copies from the same place: the one that this is joined with. */
@@ -206,15 +202,16 @@ static void share_write(struct writing *at, const struct dev_moves *all, uint32_
 			continue;
 		at->move_count++;
 		*to = moves[m];
-		to->input_first = at->place_count;
-		places_copy(
-			at, &places[moves[m].input_first], moves[m].input_count, chunk);
-		to->output_first = at->place_count;
+		to->first = at->place_count;
+		places_copy(at, &places[moves[m].first], moves[m].input_count, chunk);
 		for (uint32_t other = m; other < all->move_count; other++)
 			if (joined_with(all, other) == m)
-				places_copy(at, &places[moves[other].output_first],
+				places_copy(at,
+					&places[moves[other].first +
+						moves[other].input_count],
 					moves[other].output_count, chunk);
-		to->output_count = (uint16_t)(at->place_count - to->output_first);
+		to->output_count = (uint16_t)(at->place_count - to->first -
+					      to->input_count);
 	}
 }
 

@@ -10,14 +10,13 @@
 #ifndef EXEC_CUDA_MOVES_CUH
 #define EXEC_CUDA_MOVES_CUH
 
-#include <string.h>
-
 #include "exec/cuda/meet.cuh"
 #include "sched/insn.h"
 
 enum {
 	BATCH_MOVES = 32,   /* decoded at a time: one per lane of a warp */
 	BATCH_PLACES = 512, /* at least one move of the most ranks fits */
+	LIST_BYTES = 16 * MOVES_THREADS, /* a list that is read at one go */
 	LANES = 32,
 	NOT_SCALED = 0xff
 };
@@ -25,8 +24,8 @@ enum {
 /* A decoded move: places[first] and on are its inputs, then its outputs. */
 struct ready_move {
 	uint64_t bytes;
-	uint32_t any;	/* bits that any of its addresses has */
-	uint32_t apart; /* bits in which any two of them differ */
+	uint8_t any;   /* of the lowest bits, those that any of its addresses has */
+	uint8_t apart; /* .. and those in which any two of them differ */
 	uint16_t first, input_count, output_count, op;
 };
 
@@ -41,62 +40,50 @@ struct shared {
 	uint32_t threads; /* that share the work */
 	struct ranks ranks;
 	struct batch batch;
+	uint4 list[LIST_BYTES / sizeof(uint4)]; /* all of it, if it is short enough */
 };
 
-/* What a place has of a move's chunks; a move is as long as its shortest place. */
-DEVICE uint64_t place_bytes(
-	const struct moves_args &args, const struct dev_place &place, uint32_t count)
+/* What there is of a move's chunks, the first of which is `chunk`. */
+DEVICE uint64_t chunks_bytes(
+	const struct moves_args &args, uint32_t chunk, uint32_t count)
 {
-	uint64_t limit = place.space == SPACE_IN ? args.in_bytes : args.out_bytes;
-	uint64_t begin = place.chunk * args.chunk_bytes, all = count * args.chunk_bytes;
-	uint64_t left = limit > begin ? limit - begin : 0;
+	uint64_t begin = chunk * args.chunk_bytes, all = count * args.chunk_bytes;
+	uint64_t left = args.total_bytes > begin ? args.total_bytes - begin : 0;
 
 	return left < all ? left : all;
 }
 
-/* What a block knows of the list before the ranks have met. */
+/* Where a block is in its list. */
 struct list {
 	const struct dev_move *moves;
 	const struct dev_place *places;
-	uint32_t next, end;   /* this rank's that are still to be decoded */
-	struct dev_move mine; /* the one of this lane: moves[next + lane], or nothing */
+	uint32_t next, end; /* this rank's that are still to be decoded */
 };
 
-DEVICE void list_load(struct list *list)
+/* Before the ranks meet: one wait for memory instead of one for each thing that leads to
+ * the next. By the last threads, since the first ones ask where the buffers are. */
+DEVICE void list_fetch(const struct moves_args &args, struct shared *shared)
 {
-	uint32_t at = list->next + threadIdx.x % LANES;
+	uint32_t at = MOVES_THREADS - 1 - threadIdx.x;
 
-	list->mine = {};
-	if (at < list->end)
-		list->mine = list->moves[at];
+	if (args.moves_bytes <= LIST_BYTES && at * sizeof(uint4) < args.moves_bytes)
+		shared->list[at] = ((const uint4 *)args.moves)[at];
 }
 
-DEVICE void list_open(const struct moves_args &args, struct list *list)
+/* After it. */
+DEVICE void list_open(
+	const struct moves_args &args, const struct shared *shared, struct list *list)
 {
-	const struct dev_moves *head = args.moves ? args.moves
-						  : (const struct dev_moves *)args.list;
-	const char *begin = (const char *)head;
+	bool is_here = args.moves_bytes <= LIST_BYTES;
+	const char *begin = is_here ? (const char *)shared->list
+				    : (const char *)args.moves;
+	const struct dev_moves *head = (const struct dev_moves *)begin;
 	uint32_t rank = args.is_resident ? args.rank : blockIdx.y;
 
-	list->moves = (const struct dev_move *)(begin + head->moves_at);
+	list->moves = (const struct dev_move *)(head + 1);
 	list->places = (const struct dev_place *)(begin + head->places_at);
 	list->next = head->first[rank];
 	list->end = head->first[rank + 1];
-	list_load(list);
-}
-
-/* The move that lane `from` of this warp has. */
-DEVICE struct dev_move move_of(const struct dev_move &mine, uint32_t from)
-{
-	struct dev_move move;
-	uint32_t words[sizeof(move) / sizeof(uint32_t)];
-
-	memcpy(words, &mine, sizeof(move));
-#pragma unroll
-	for (int i = 0; i < (int)(sizeof(words) / sizeof(*words)); i++)
-		words[i] = __shfl_sync(~0u, words[i], (int)from);
-	memcpy(&move, words, sizeof(move));
-	return move;
 }
 
 /* The address of a place, written down as number `index` of the batch. */
@@ -114,63 +101,47 @@ DEVICE uint64_t place_decode(const struct moves_args &args, struct shared *share
 }
 
 /* One warp decodes one move; `first` is its first address in the batch. */
-DEVICE struct ready_move move_decode(const struct moves_args &args, struct shared *shared,
-	const struct dev_place *places, const struct dev_move &move, uint32_t first)
+DEVICE void move_decode(const struct moves_args &args, struct shared *shared,
+	const struct dev_place *places, const struct dev_move &move, uint32_t first,
+	struct ready_move *ready)
 {
-	uint32_t all = move.input_count + move.output_count;
-	uint64_t bytes = ~(uint64_t)0;
-	uint32_t ones = 0, zeros = 0;
+	enum { LOW = 0xf, LOW_BITS = 4 };
+	uint32_t all = move.input_count + move.output_count, bits = 0, lane;
 
-	for (uint32_t i = threadIdx.x % LANES; i < all; i += LANES) {
-		bool is_input = i < move.input_count;
-		uint32_t from = is_input ? move.input_first + i
-					 : move.output_first + i - move.input_count;
-		struct dev_place place = places[from];
-		uint64_t piece = place_bytes(args, place, move.count);
-		uint64_t address = place_decode(args, shared, place, first + i);
+	lane = threadIdx.x % LANES;
+	for (uint32_t i = lane; i < all; i += LANES) {
+		uint64_t address = place_decode(args, shared, places[i], first + i);
 
-		bytes = piece < bytes ? piece : bytes;
-		ones |= (uint32_t)address;
-		zeros |= ~(uint32_t)address;
+		bits |= (uint32_t)address & LOW;
+		bits |= (~(uint32_t)address & LOW) << LOW_BITS;
 	}
-#pragma unroll
-	for (int far = LANES / 2; far; far /= 2) {
-		uint64_t other = __shfl_xor_sync(~0u, bytes, far);
-
-		bytes = other < bytes ? other : bytes;
-	}
-	ones = __reduce_or_sync(~0u, ones);
-	zeros = __reduce_or_sync(~0u, zeros);
-	return {bytes, ones, ones & zeros, (uint16_t)first, move.input_count,
-		move.output_count, move.op};
+	bits = __reduce_or_sync(~0u, bits);
+	if (lane == 0)
+		*ready = {chunks_bytes(args, places->chunk, move.count),
+			(uint8_t)(bits & LOW), (uint8_t)(bits & bits >> LOW_BITS & LOW),
+			(uint16_t)first, move.input_count, move.output_count, move.op};
 }
 
-/* Decode what fits of the moves the lanes hold; how many that were. Every warp works out
- * for itself where each move's addresses go. */
+/* Decode the next moves, as many as fit, a warp each; how many that were. */
 DEVICE uint32_t batch_decode(
 	const struct moves_args &args, struct shared *shared, struct list *list)
 {
-	uint32_t lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-	uint32_t count = list->mine.input_count + list->mine.output_count, fill = count;
+	const struct dev_move *moves = list->moves + list->next;
+	uint32_t lane = threadIdx.x % LANES, begin = moves->first;
+	bool is_in = false;
 	uint32_t fits;
 
-#pragma unroll
-	for (int far = 1; far < LANES; far *= 2) {
-		uint32_t before = __shfl_up_sync(~0u, fill, far);
+	if (list->next + lane < list->end) {
+		const struct dev_move &mine = moves[lane];
 
-		fill += (int)lane >= far ? before : 0;
+		is_in = mine.first + mine.input_count + mine.output_count - begin <=
+			BATCH_PLACES;
 	}
-	fits = __popc(__ballot_sync(
-		~0u, list->next + lane < list->end && fill <= BATCH_PLACES));
-	for (uint32_t slot = warp; slot < fits; slot += MOVES_THREADS / LANES) {
-		struct dev_move move = move_of(list->mine, slot);
-		uint32_t first = __shfl_sync(~0u, fill - count, (int)slot);
-		struct ready_move ready = move_decode(
-			args, shared, list->places, move, first);
-
-		if (lane == 0)
-			shared->batch.moves[slot] = ready;
-	}
+	fits = __popc(__ballot_sync(~0u, is_in));
+	for (uint32_t slot = threadIdx.x / LANES; slot < fits;
+		slot += MOVES_THREADS / LANES)
+		move_decode(args, shared, list->places + moves[slot].first, moves[slot],
+			moves[slot].first - begin, &shared->batch.moves[slot]);
 	list->next += fits;
 	return fits;
 }
@@ -200,8 +171,8 @@ DEVICE void moves_do(
 				begin += ((uint32_t)units + LANES - 1) / LANES * LANES;
 			begin -= begin < threads ? 0 : threads;
 		}
-		__syncthreads(); /* the next batch overwrites this one */
-		list_load(list);
+		if (list->next < list->end)
+			__syncthreads(); /* the next batch overwrites this one */
 	}
 }
 
@@ -213,11 +184,13 @@ template <class Kind> DEVICE void moves_run(const struct moves_args &args)
 
 	if (threadIdx.x == 0)
 		shared.threads = gridDim.x * MOVES_THREADS;
-	list_open(args, &list);
+	list_fetch(args, &shared);
 	if (!ranks_meet(args, &shared.ranks, &meeting))
 		return;
-	if (meeting.is_equal)
+	if (meeting.is_equal) {
+		list_open(args, &shared, &list);
 		moves_do<Kind>(args, &shared, &list);
+	}
 	ranks_part(args, meeting);
 }
 

@@ -15,8 +15,7 @@ enum {
 	MOVES_THREADS = 512,
 	RESIDENT_BLOCKS_MAX = 256, /* of one rank whose launch waits for others' */
 	BOX_SLOTS = 8,		   /* sends to one peer that can be under way */
-	PAIRS_MAX = 48,		   /* sends and receives of one launch */
-	LIST_MAX = 1440 /* bytes of a list of moves that a launch takes along */
+	PAIRS_MAX = 48		   /* sends and receives of one launch */
 };
 
 /* The first `count` chunks of a space of a rank, from `chunk` on. */
@@ -27,20 +26,22 @@ struct dev_place {
 	uint32_t chunk;
 };
 
-/* Fold the inputs from the left into every output; `op` are the instruction's bits. */
+/* Fold the inputs from the left into every output. Those of a vector are all the same
+ * chunk of it. */
 struct dev_move {
-	uint32_t input_first, output_first; /* into the places */
+	uint32_t first; /* into the places: the inputs, then the outputs */
 	uint16_t input_count, output_count;
 	uint16_t count; /* chunks */
-	uint16_t op;
+	uint16_t op;	/* OP_POST or 0 */
+	uint32_t unused;
 };
 
 /* The moves of all ranks: rank r does moves [first[r], first[r + 1]). Followed by the
- * moves and the places, at the offsets given. */
+ * moves, and by their places in the same order. */
 struct dev_moves {
 	uint32_t rank_count, move_count, place_count;
-	uint32_t moves_at, places_at; /* bytes from the beginning */
-	uint32_t first[MOVES_RANKS_MAX + 1];
+	uint32_t places_at; /* bytes from the beginning */
+	uint32_t first[MOVES_RANKS_MAX + 1], unused[3];
 };
 
 /* One rank's part of a call, in device memory: where its buffers are in the address space
@@ -55,9 +56,12 @@ struct dev_mail {
 	uint32_t unused[6];
 };
 
+struct dev_hall;
+
 /* The same as far as a launch carries it in its arguments. */
 struct dev_post {
 	uint64_t in, out, scalar;
+	struct dev_hall *hall; /* resident: the rank's, in our addresses */
 };
 
 /* A send from one rank to another: where its bytes are in the receiver's addresses. */
@@ -93,16 +97,14 @@ struct dev_hall {
 
 /* Types and operators as in base/dtype.h. */
 struct moves_args {
-	const struct dev_moves *moves; /* device memory; NULL: `list` is it */
+	const struct dev_moves *moves; /* device memory */
 	const struct dev_mail *mail;   /* device memory: one per rank */
 	const uint32_t *abort;	       /* host memory the device reads: not 0: stop */
 	uint32_t *trouble;    /* host memory: set to 1 + the rank whose sign differs */
 	uint64_t chunk_bytes; /* distance between chunks of IN and OUT */
-	uint64_t total_bytes; /* of the whole vector: chunks beyond it are short or empty
-			       */
-	/* of the longest IN and OUT any rank has; no move goes beyond, which is what
-	 * makes chunks at the end of a vector short or empty */
-	uint64_t in_bytes, out_bytes;
+	/* of a vector: chunks at its end are short or empty; so large for blocks that
+	 * none is cut */
+	uint64_t total_bytes;
 	uint64_t sign;	       /* resident: of this rank's call */
 	const void *scalar_at; /* resident: where this rank's scalar is, or NULL */
 	uint32_t scalar_bytes; /* .. and its length */
@@ -115,12 +117,11 @@ struct moves_args {
 	uint32_t is_one_device; /* resident: all ranks are on one device, which is quicker
 				 */
 	uint32_t is_posted; /* fused: `posts` stand for the mail, nothing is compared */
-	uint32_t unused;
+	uint32_t moves_bytes; /* length of the list; it begins at a multiple of 16 */
 	uint64_t scalars_at; /* posted: bit r: posts[r].scalar is where it is */
-	/* posted: every rank's; resident: this rank's, in the addresses of rank r */
+	/* posted: every rank's; resident: this rank's, in the addresses of rank r. Last,
+	 * because a launch for few ranks carries few of them */
 	struct dev_post posts[MOVES_RANKS_MAX];
-	struct dev_hall *halls[MOVES_RANKS_MAX]; /* resident: in our addresses */
-	uint32_t list[LIST_MAX / sizeof(uint32_t)];
 };
 _Static_assert(sizeof(struct moves_args) <= 4096, "it is passed as kernel parameters");
 

@@ -395,6 +395,7 @@ static enum err letters_put(
 		letter->from = list->pairs[i].data;
 		letter->bytes = list->pairs[i].bytes;
 		letter->stream = stream;
+		letter->is_own = stream == CU_STREAM_PER_THREAD;
 		letter->ready = engine->ready;
 		engine->letter_count++;
 		letter_put(engine->table, engine->rank, list->pairs[i].peer, letter);
@@ -450,7 +451,9 @@ static enum err letters_copy(struct cuda_engine *engine, const struct pair_list 
 		e = cuda_check(
 			driver->event_record(engine->copied, stream), "record an event");
 	for (uint32_t i = 0; i < list->count && !e; i++)
-		if (letters[i] && letters[i]->stream != stream)
+		if (letters[i] && letters[i]->is_own)
+			letters[i]->copied = engine->copied;
+		else if (letters[i] && letters[i]->stream != stream)
 			e = cuda_check(driver->stream_wait_event(
 					       letters[i]->stream, engine->copied, 0),
 				"wait for the receiver's stream");
@@ -524,9 +527,14 @@ enum err pairs_finish(struct cuda_engine *engine)
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < engine->letter_count && is_by_letters(engine); i++) {
+		struct letter *letter = &engine->letters[i];
 		enum err one = letter_wait(
-			engine->table, &engine->letters[i], &engine->words->abort);
+			engine->table, letter, &engine->words->abort);
 
+		if (!one && letter->is_own)
+			one = cuda_check(engine->driver->stream_wait_event(
+						 letter->stream, letter->copied, 0),
+				"wait for the receiver's stream");
 		e = e ? e : one;
 	}
 	engine->letter_count = 0;

@@ -80,8 +80,8 @@ DEVICE bool receive_meet(const struct pairs_args &args, struct shared *shared,
 		shared->batch.places[0] = from;
 		shared->batch.places[1] = pair.data;
 		move->bytes = bytes < pair.bytes ? bytes : pair.bytes;
-		move->any = (uint32_t)(from | pair.data);
-		move->apart = (uint32_t)(from ^ pair.data);
+		move->any = (uint8_t)(from | pair.data);
+		move->apart = (uint8_t)(from ^ pair.data);
 		move->first = 0;
 		move->input_count = move->output_count = 1;
 		move->op = 0;

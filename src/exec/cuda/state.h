@@ -12,12 +12,11 @@
 #include "exec/cuda/table.h"
 #include "exec/cuda/where.h"
 
-/* One collective's moves, on the device, and here when they are short. */
+/* One collective's moves, on the device. */
 struct kept_moves {
 	enum coll coll;
 	uint32_t root;
 	cu_ptr address;
-	struct dev_moves *here; /* owned; or NULL */
 	size_t bytes;
 };
 
@@ -25,6 +24,7 @@ struct kept_moves {
 enum { SEEN_MAX = 8 };
 struct seen {
 	const void *ptr;
+	uint64_t moment; /* the call for which it was looked at */
 	struct cuda_where where;
 };
 
@@ -68,7 +68,9 @@ struct cuda_engine {
 	cu_ptr halls[MOVES_RANKS_MAX];	 /* as this process sees them; 0: not yet */
 	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
 	struct cuda_hello *hellos;	 /* owned */
-	struct table *table;		 /* counted */
+	bool is_launched_whole; /* the driver wants all arguments, also unused ones */
+	struct table *table;	/* counted */
+	struct moves_args table_args;	 /* of the call that is laid down there */
 	cu_event ready, done, copied;	 /* of threads; copied: by receives */
 	struct letter *letters;		 /* owned: sends of the call under way */
 	uint32_t letter_count;
@@ -94,6 +96,7 @@ struct cuda_engine {
 	struct order puts;
 	struct seen seen[SEEN_MAX];
 	uint32_t seen_next;
+	uint64_t moment; /* counts calls */
 	struct bounce bounce;
 	struct staged staged;
 	uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX]; /* signals */
@@ -101,7 +104,8 @@ struct cuda_engine {
 
 /* ---- engine.c ---- */
 
-/* What an address is; one that was asked for lately is only looked at again. */
+/* What an address is; one that was asked for lately is only looked at again, and once for
+ * each call. */
 enum err engine_where(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where);
 

@@ -4,31 +4,53 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/futex.h"
 
-enum { SPIN_TURNS = 20000, NAP_US = 2000, DONE = 1 };
+enum { SPIN_TURNS = 500, YIELD_TURNS = 1500, NAP_US = 2000, DONE = 1 };
+
+/* One rank's place. On a line of its own: its thread writes it while others look at
+ * theirs. */
+struct seat {
+	_Alignas(64) _Atomic uint32_t round; /* for which it has laid down */
+	struct table_entry entry;
+};
 
 struct table {
-	pthread_mutex_t lock; /* guards all up to is_broken, and the letters */
-	uint32_t rank_count, laid, users;
-	bool is_serving; /* the last one has come and launches, waiting for nobody */
-	bool is_broken;	 /* somebody laid down and left: there is no next round */
-	_Atomic uint32_t round; /* how many were served */
+	struct seat seats[MOVES_RANKS_MAX];
+	_Alignas(64) _Atomic uint32_t round; /* how many were served */
+	_Atomic uint32_t sleepers, bell;     /* who sleeps until it is rung */
+	_Atomic pthread_t server;	     /* who laid down for rank 0 */
 	struct table_answer answer;
-	char reason[ERR_TEXT_BYTES];	  /* of an answer that is an error */
-	uint32_t joined[MOVES_RANKS_MAX]; /* the round each rank laid down for */
-	struct table_entry entries[MOVES_RANKS_MAX];
+	char reason[ERR_TEXT_BYTES]; /* of an answer that is an error */
+	_Alignas(64) pthread_mutex_t lock;
+	/* the lock guards these, and the letters */
+	uint32_t rank_count, users;
+	bool is_serving; /* somebody launches, and waits for nobody */
+	bool is_broken;	 /* somebody laid down and left: there is no next round */
 	struct letter *letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
 	_Atomic uint32_t letter_count;				  /* ever put */
 };
 
+/* Wait a little; false: it has been long enough to sleep. Who spins may be keeping the one
+ * it waits for from a core. */
+static bool wait_turn(uint32_t turn)
+{
+	if (turn < SPIN_TURNS)
+		cpu_relax();
+	else if (turn < YIELD_TURNS)
+		sched_yield();
+	return turn < YIELD_TURNS;
+}
+
 enum err table_create(uint32_t rank_count, struct table **table)
 {
-	struct table *made = calloc(1, sizeof(*made));
+	struct table *made = aligned_alloc(_Alignof(struct table), sizeof(*made));
 
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for %u ranks on a GPU", rank_count);
+	memset(made, 0, sizeof(*made));
 	pthread_mutex_init(&made->lock, NULL);
 	made->rank_count = rank_count;
 	made->users = 1;
@@ -58,25 +80,36 @@ void table_release(struct table *table)
 	free(table);
 }
 
-bool table_put(struct table *table, uint32_t rank, const struct table_entry *entry)
+/* After something was said that a sleeper waits for. */
+static void bell_ring(struct table *table)
 {
-	bool is_last;
-
-	pthread_mutex_lock(&table->lock);
-	table->entries[rank] = *entry;
-	table->joined[rank] = atomic_load(&table->round);
-	is_last = !table->is_broken && ++table->laid == table->rank_count;
-	if (is_last) {
-		table->laid = 0;
-		table->is_serving = true;
-	}
-	pthread_mutex_unlock(&table->lock);
-	return is_last;
+	if (!atomic_load(&table->sleepers))
+		return;
+	atomic_fetch_add(&table->bell, 1);
+	futex_wake(&table->bell);
 }
 
-const struct table_entry *table_entries(const struct table *table)
+void table_put(struct table *table, uint32_t rank, const struct table_entry *entry)
 {
-	return table->entries;
+	struct seat *seat = &table->seats[rank];
+
+	seat->entry = *entry;
+	if (rank == 0)
+		atomic_store_explicit(
+			&table->server, pthread_self(), memory_order_relaxed);
+	atomic_store(&seat->round,
+		atomic_load_explicit(&table->round, memory_order_relaxed) + 1);
+	bell_ring(table);
+}
+
+const struct table_entry *table_entry(const struct table *table, uint32_t rank)
+{
+	return &table->seats[rank].entry;
+}
+
+struct table_answer table_answer(const struct table *table)
+{
+	return table->answer;
 }
 
 void table_served(struct table *table, const struct table_answer *answer)
@@ -87,8 +120,8 @@ void table_served(struct table *table, const struct table_answer *answer)
 	pthread_mutex_lock(&table->lock);
 	table->is_serving = false;
 	pthread_mutex_unlock(&table->lock);
-	atomic_fetch_add_explicit(&table->round, 1, memory_order_release);
-	futex_wake(&table->round);
+	atomic_fetch_add(&table->round, 1);
+	bell_ring(table);
 }
 
 /* Is there nothing more to wait for? Who leaves takes its buffers and events along, so
@@ -107,27 +140,75 @@ static bool is_left(struct table *table, const uint32_t *abort)
 	return is_over;
 }
 
+static bool has_laid_down(const struct table *table, uint32_t rank, uint32_t round)
+{
+	return atomic_load_explicit(&table->seats[rank].round, memory_order_acquire) ==
+	       round;
+}
+
+/* Does this thread serve the round, and has everybody come? */
+static bool is_served_here(struct table *table, uint32_t round)
+{
+	if (!has_laid_down(table, 0, round) ||
+		!pthread_equal(
+			atomic_load_explicit(&table->server, memory_order_relaxed),
+			pthread_self()))
+		return false;
+	for (uint32_t r = 1; r < table->rank_count; r++)
+		if (!has_laid_down(table, r, round))
+			return false;
+	return true;
+}
+
+/* False: somebody has left. */
+static bool serving_begin(struct table *table)
+{
+	bool is_well;
+
+	pthread_mutex_lock(&table->lock);
+	is_well = !table->is_broken;
+	table->is_serving = is_well;
+	pthread_mutex_unlock(&table->lock);
+	return is_well;
+}
+
+static bool is_served(const struct table *table, uint32_t round)
+{
+	return atomic_load_explicit(&table->round, memory_order_acquire) == round;
+}
+
+static void table_sleep(struct table *table, uint32_t round)
+{
+	uint32_t bell;
+
+	atomic_fetch_add(&table->sleepers, 1);
+	bell = atomic_load(&table->bell);
+	if (!is_served(table, round) && !is_served_here(table, round))
+		futex_wait(&table->bell, bell, NAP_US);
+	atomic_fetch_sub(&table->sleepers, 1);
+}
+
 const char *table_reason(const struct table *table)
 {
 	return table->reason;
 }
 
-enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
-	struct table_answer *answer)
+enum err table_wait(
+	struct table *table, uint32_t rank, const uint32_t *abort, bool *is_ours)
 {
-	uint32_t round = table->joined[rank];
+	uint32_t round = atomic_load_explicit(
+		&table->seats[rank].round, memory_order_relaxed);
 
-	for (uint32_t turn = 0;
-		atomic_load_explicit(&table->round, memory_order_acquire) == round;
-		turn++) {
+	*is_ours = false;
+	for (uint32_t turn = 0; !is_served(table, round); turn++) {
+		*is_ours = is_served_here(table, round) && serving_begin(table);
+		if (*is_ours)
+			return OK;
 		if (is_left(table, abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
-		if (turn < SPIN_TURNS)
-			cpu_relax();
-		else
-			futex_wait(&table->round, round, NAP_US);
+		if (!wait_turn(turn))
+			table_sleep(table, round);
 	}
-	*answer = table->answer;
 	return OK;
 }
 
@@ -162,8 +243,8 @@ enum err letter_take(struct table *table, uint32_t from, uint32_t to,
 		if (__atomic_load_n(abort, __ATOMIC_RELAXED))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
 		for (uint32_t i = 0;
-			i < SPIN_TURNS && atomic_load(&table->letter_count) == seen; i++)
-			cpu_relax();
+			atomic_load(&table->letter_count) == seen && wait_turn(i); i++)
+			;
 		futex_wait(&table->letter_count, seen, NAP_US);
 	}
 }
@@ -198,10 +279,8 @@ enum err letter_wait(struct table *table, struct letter *letter, const uint32_t 
 	uint32_t state;
 
 	for (uint32_t turn = 0; !(state = atomic_load(&letter->state)); turn++) {
-		if (turn < SPIN_TURNS) {
-			cpu_relax();
+		if (wait_turn(turn))
 			continue;
-		}
 		if (__atomic_load_n(abort, __ATOMIC_RELAXED) &&
 			letter_withdraw(table, letter))
 			return err_set(ERR_REMOTE, "the communicator was aborted");

@@ -1,10 +1,14 @@
 /*
- * table.h - where rank threads of one process lay down a call, and the last one does it.
+ * table.h - where rank threads of one process lay down a call, and one does it for all.
  *
  * Between processes a stream may wait for a word in memory; between streams of one
  * process it may not, because streams share the GPU's channels and one that waits can
  * hold back the one it waits for. So threads meet here, on the host, for as long as it
  * takes all of them to make the call; events order their streams around one launch.
+ *
+ * The thread that lays down rank 0's call makes all the driver's calls, for every stream,
+ * and always the same one does: what the driver knows of a stream stays in one core's
+ * cache, and no two threads want its locks.
  */
 #ifndef EXEC_CUDA_TABLE_H
 #define EXEC_CUDA_TABLE_H
@@ -20,9 +24,11 @@ struct table;
 struct table_entry {
 	struct dev_post post;
 	bool is_scalar_at; /* the post's scalar is where it will be */
+	bool is_own;	   /* the stream is one only its thread can name: it has recorded
+			    * `ready` itself, and waits for `done` itself */
 	uint64_t sign;
 	cu_stream stream;
-	cu_event ready; /* recorded: what is before the call on that stream */
+	cu_event ready; /* for what is before the call on that stream */
 };
 
 enum err table_create(uint32_t rank_count, struct table **table);
@@ -30,35 +36,38 @@ enum err table_create(uint32_t rank_count, struct table **table);
 void table_hold(struct table *table);
 void table_release(struct table *table);
 
-/* Lay down. True for the last of a round: it looks at the entries, launches, and says
- * table_served(). The others go on to table_wait(). */
-bool table_put(struct table *table, uint32_t rank, const struct table_entry *entry);
-const struct table_entry *table_entries(const struct table *table);
+void table_put(struct table *table, uint32_t rank, const struct table_entry *entry);
+const struct table_entry *table_entry(const struct table *table, uint32_t rank);
 
 /* What came of it; `done` is recorded after the launch. */
 struct table_answer {
 	enum err error;
 	uint32_t culprit; /* of ERR_USAGE: the rank whose call differs */
-	cu_stream stream; /* where it was launched */
 	cu_event done;
 };
+
+/* After table_put(): wait until this rank's round is served, or, *is_ours, until all have
+ * laid down and it is for this thread to look at the entries, launch, and say
+ * table_served(). ERR_REMOTE when `abort` is set meanwhile. */
+enum err table_wait(
+	struct table *table, uint32_t rank, const uint32_t *abort, bool *is_ours);
 void table_served(struct table *table, const struct table_answer *answer);
+struct table_answer table_answer(const struct table *table);
 /* Why it was not done: the sentence of the one who should have. */
 const char *table_reason(const struct table *table);
 
-/* Wait until this rank's round is served. ERR_REMOTE when `abort` is set meanwhile. */
-enum err table_wait(struct table *table, uint32_t rank, const uint32_t *abort,
-	struct table_answer *answer);
-
 /*
  * A send of one thread to another: the sender lays it down and waits, the receiver takes
- * it, enqueues everything on both streams and says so.
+ * it, enqueues everything on both streams and says so. What must come after it on a
+ * stream that only its thread can name is the sender's to enqueue.
  */
 struct letter {
 	struct letter *next;
 	uint64_t from, bytes;
 	cu_stream stream;	/* the sender's */
+	bool is_own;		/* .. which only its thread can name */
 	cu_event ready;		/* recorded: what is before the send */
+	cu_event copied;	/* .. and, by the receiver, when it is done */
 	_Atomic uint32_t state; /* not 0: done, or failed (enum err + 1) */
 };
 

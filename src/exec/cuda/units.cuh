@@ -12,8 +12,7 @@
 
 enum {
 	WIDE_BYTES = 16,
-	UNROLL = 4, /* units a thread has in flight */
-	FEW = 6	    /* inputs of one unit that it has, when it has no more units */
+	UNROLL = 4 /* units a thread has in flight */
 };
 
 /* How many units of a move, where they are, and who does which: unit i begins at byte
@@ -66,11 +65,16 @@ DEVICE void wide_store(uint64_t address, bool is_there, const uint4 &from)
 			: "memory");
 }
 
+/*
+ * Units. IN_FLIGHT: how many of them a thread has at a time; FEW: of how many inputs, when
+ * it has only one.
+ */
+
 /* 16 bytes of elements at an address that is a multiple of 16. */
 template <class T, bool IS_STREAMED> struct unit_wide {
 	using word = typename T::word;
 	static constexpr int BYTES = WIDE_BYTES, WORDS = BYTES / sizeof(word);
-	static constexpr int IN_FLIGHT = UNROLL;
+	static constexpr int IN_FLIGHT = UNROLL, FEW = 6;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -107,7 +111,7 @@ template <> struct bits_of<8> {
 template <class T> struct unit_element {
 	using word = typename T::word;
 	using bits = typename bits_of<T::WIDTH>::type;
-	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL, FEW = 8;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -124,7 +128,7 @@ template <class T> struct unit_element {
 /* One element anywhere. */
 template <class T> struct unit_astray {
 	using word = typename T::word;
-	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL;
+	static constexpr int BYTES = T::WIDTH, WORDS = 1, IN_FLIGHT = UNROLL, FEW = 8;
 	word words[WORDS];
 	__device__ __forceinline__ void load(uint64_t address, bool is_there)
 	{
@@ -262,19 +266,19 @@ template <class Unit, class Work> DEVICE void run_few(const struct run &run)
 	uint64_t offset = run.at * (uint64_t)Unit::BYTES +
 			  (run.at < run.split ? 0 : run.gap);
 	uint32_t places = run.input_count + run.output_count;
-	Unit sum = {}, next[FEW] = {};
+	Unit sum = {}, next[Unit::FEW] = {};
 
 #pragma unroll 1
-	for (uint32_t input = 0; input < run.input_count; input += FEW) {
+	for (uint32_t input = 0; input < run.input_count; input += Unit::FEW) {
 #pragma unroll
-		for (uint32_t i = 0; i < FEW; i++) {
+		for (uint32_t i = 0; i < Unit::FEW; i++) {
 			bool is_there = input + i < run.input_count;
 
 			next[i].load(
 				run.places[is_there ? input + i : 0] + offset, is_there);
 		}
 #pragma unroll
-		for (uint32_t i = 0; i < FEW; i++) {
+		for (uint32_t i = 0; i < Unit::FEW; i++) {
 			if (input + i >= run.input_count)
 				break;
 			Work::scale_one(run, input + i, next[i]);
@@ -325,7 +329,9 @@ template <class Unit, class Work> DEVICE void run_units(const struct run &run)
 		Work::divide(run, sum);
 #pragma unroll 1
 		for (uint32_t output = run.input_count; output < places; output++)
-			turn_store(turn, run.places[output], sum);
+			/* in place: there is nothing to copy */
+			if (Work::FOLDS || run.places[output] != run.places[0])
+				turn_store(turn, run.places[output], sum);
 	}
 }
 
