@@ -47,30 +47,6 @@ struct posts {
 	uint64_t in[MOVES_RANKS_MAX], out[MOVES_RANKS_MAX];
 };
 
-/* As mail_read() of meet.cuh. */
-static bool posts_read(const struct moves_args *args, struct posts *posts)
-{
-	uint64_t sign = args->is_resident ? args->sign
-			: args->mail	  ? args->mail->sign
-					  : 0;
-
-	for (uint32_t r = 0; r < args->rank_count; r++) {
-		const struct dev_mail *mail = &args->mail[r];
-
-		posts->in[r] = args->is_posted ? args->posts[r].in : mail->in;
-		posts->out[r] = args->is_posted ? args->posts[r].out : mail->out;
-		if (args->is_posted)
-			continue;
-		if (!args->is_resident && r && mail->ready != args->call)
-			return false;
-		if (mail->sign != sign) {
-			*args->trouble = 1 + r;
-			return false;
-		}
-	}
-	return true;
-}
-
 static uint32_t word_get(const uint32_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
@@ -94,21 +70,86 @@ static bool words_wait(
 	return true;
 }
 
-/* As ranks_meet(), and the number of the call; 0: told to stop. */
-static uint32_t ranks_meet(const struct moves_args *args)
+/* As mail_read() of meet.cuh. */
+static bool mail_read(const struct moves_args *args, struct posts *posts)
 {
-	struct dev_hall *own = args->posts[args->rank].hall;
-	uint32_t call = args->call ? args->call : own->call + 1;
-
 	for (uint32_t r = 0; r < args->rank_count; r++) {
-		struct dev_mail *mail = &args->posts[r].hall->mail[args->rank];
+		const struct dev_mail *mail = &args->mail[r];
 
-		mail->in = args->posts[r].in;
-		mail->out = args->posts[r].out;
-		mail->sign = args->sign;
-		word_set(&args->posts[r].hall->come[args->rank], call);
+		posts->in[r] = args->is_posted ? args->posts[r].in : mail->in;
+		posts->out[r] = args->is_posted ? args->posts[r].out : mail->out;
+		if (args->is_posted)
+			continue;
+		if (r && mail->ready != args->call)
+			return false;
+		if (mail->sign != args->mail->sign) {
+			*args->trouble = 1 + r;
+			return false;
+		}
 	}
-	return words_wait(args, own->come, call) ? call : 0;
+	return true;
+}
+
+/* As lines_post(). */
+static void line_post(const struct moves_args *args, uint32_t to, uint32_t call)
+{
+	uint64_t *line = args->posts[to].hall->lines[args->rank];
+	const uint64_t values[LINE_WORDS / 2] = {args->posts[to].in, args->posts[to].out,
+		args->posts[to].scalar, args->sign};
+
+	for (uint32_t i = 0; i < LINE_WORDS; i++)
+		__atomic_store_n(&line[i],
+			(uint64_t)call << 32 |
+				(i % 2 ? values[i / 2] >> 32 : (uint32_t)values[i / 2]),
+			__ATOMIC_SEQ_CST);
+}
+
+/* As lines_read() for one rank; false: told to stop. */
+static bool line_read(const struct moves_args *args, uint32_t from, uint32_t call,
+	uint64_t values[LINE_WORDS / 2])
+{
+	const uint64_t *line = args->posts[args->rank].hall->lines[from];
+
+	memset(values, 0, LINE_WORDS / 2 * sizeof(*values));
+	for (uint32_t i = 0; i < LINE_WORDS; i++) {
+		uint64_t word;
+
+		while ((int32_t)((word = __atomic_load_n(&line[i], __ATOMIC_SEQ_CST)) >>
+				 32) -
+				(int32_t)call <
+			0) {
+			if (word_get(args->abort))
+				return false;
+			usleep(NAP_US);
+		}
+		values[i / 2] |= (word & UINT32_MAX) << 32 * (i % 2);
+	}
+	return true;
+}
+
+enum meeting_end { MEETING_EQUAL, MEETING_UNEQUAL, MEETING_STOPPED };
+
+/* As ranks_meet() of a resident launch. */
+static enum meeting_end ranks_meet(
+	const struct moves_args *args, uint32_t call, struct posts *posts)
+{
+	enum meeting_end end = MEETING_EQUAL;
+
+	for (uint32_t r = 0; r < args->rank_count; r++)
+		line_post(args, r, call);
+	for (uint32_t r = 0; r < args->rank_count; r++) {
+		uint64_t values[LINE_WORDS / 2];
+
+		if (!line_read(args, r, call, values))
+			return MEETING_STOPPED;
+		posts->in[r] = values[0];
+		posts->out[r] = values[1];
+		if (values[3] != args->sign) {
+			*args->trouble = 1 + r;
+			end = MEETING_UNEQUAL;
+		}
+	}
+	return end;
 }
 
 /* As ranks_part(). */
@@ -132,10 +173,10 @@ static char *place_at(const struct moves_args *args, const struct posts *posts,
 }
 
 /* What there is of a move's chunks. */
-static uint64_t chunks_bytes(
-	const struct moves_args *args, uint32_t chunk, uint32_t count)
+static uint64_t chunks_bytes(const struct moves_args *args, const struct dev_move *move)
 {
-	uint64_t begin = chunk * args->chunk_bytes, all = count * args->chunk_bytes;
+	uint64_t begin = move->chunk * args->chunk_bytes;
+	uint64_t all = move->count * args->chunk_bytes;
 	uint64_t left = args->total_bytes > begin ? args->total_bytes - begin : 0;
 
 	return left < all ? left : all;
@@ -145,7 +186,7 @@ static int move_do(const struct moves_args *args, const struct posts *posts,
 	const struct dev_move *move, const struct dev_place *places, fold_of *fold)
 {
 	uint32_t all = (uint32_t)move->input_count + move->output_count;
-	uint64_t bytes = chunks_bytes(args, places[move->first].chunk, move->count);
+	uint64_t bytes = chunks_bytes(args, move);
 	char *at[2 * MOVES_RANKS_MAX + 2], *sum;
 
 	for (uint32_t i = 0; i < all; i++)
@@ -162,30 +203,52 @@ static int move_do(const struct moves_args *args, const struct posts *posts,
 	return DONE;
 }
 
-static int moves_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
+static int page_do(const struct moves_args *args, uint32_t rank,
+	const struct posts *posts, fold_of *fold)
 {
-	const struct dev_moves *head = args->moves;
-	const struct dev_move *moves = (const void *)(head + 1);
-	const struct dev_place *places =
-		(const void *)((const char *)head + head->places_at);
-	uint32_t first = args->is_resident ? head->first[args->rank] : 0, call = 0;
-	uint32_t end = head->first[args->is_resident ? args->rank + 1 : ranks];
+	const struct dev_page *page =
+		(const void *)(args->pages + rank * args->page_bytes);
+	const struct dev_move *moves = (const void *)(page + 1);
+	const struct dev_place *places = (const void *)(moves + page->move_count);
+	int code = DONE;
+
+	for (uint32_t m = 0; m < page->move_count && !code; m++)
+		code = move_do(args, posts, &moves[m], places, fold);
+	return code;
+}
+
+static int fused_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
+{
 	struct posts posts;
 	int code = DONE;
 
+	if (mail_read(args, &posts))
+		for (uint32_t r = 0; r < ranks && !code; r++)
+			code = page_do(args, r, &posts, fold);
+	return code;
+}
+
+static int resident_do(const struct moves_args *args, fold_of *fold)
+{
+	uint32_t call = args->call ? args->call
+				   : args->posts[args->rank].hall->call + 1;
+	struct posts posts;
+	enum meeting_end end = ranks_meet(args, call, &posts);
+	int code = DONE;
+
+	if (end == MEETING_STOPPED)
+		return DONE;
+	if (end == MEETING_EQUAL)
+		code = page_do(args, args->rank, &posts, fold);
+	ranks_part(args, call);
+	return code;
+}
+
+static int moves_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
+{
 	if (args->is_scaled)
 		return NOT_SUPPORTED;
-	if (args->is_resident) {
-		call = ranks_meet(args);
-		if (!call)
-			return DONE;
-	}
-	if (posts_read(args, &posts))
-		for (uint32_t m = first; m < end && !code; m++)
-			code = move_do(args, &posts, &moves[m], places, fold);
-	if (call)
-		ranks_part(args, call);
-	return code;
+	return args->is_resident ? resident_do(args, fold) : fused_do(args, ranks, fold);
 }
 
 static int pairs_do(const struct pairs_args *args)

@@ -114,34 +114,53 @@ static void move_do(
 	}
 }
 
-/* The list is one block: all offsets are inside it, and every rank's share follows the
- * one before. */
-static void check_layout(const struct dev_moves *moves, size_t bytes, uint32_t n)
+static const struct dev_page *page_of(const struct move_pages *pages, uint32_t rank)
 {
-	EQ(moves->rank_count, n);
-	EQ(sizeof(*moves) % 16, 0); /* the kernel reads so much at a time */
-	EQ(moves->places_at,
-		sizeof(*moves) + moves->move_count * sizeof(struct dev_move));
-	EQ(bytes, moves->places_at + moves->place_count * sizeof(struct dev_place));
-	EQ(moves->first[0], 0);
-	for (uint32_t r = 0; r < n; r++)
-		TRUE(moves->first[r] <= moves->first[r + 1]);
-	EQ(moves->first[n], moves->move_count);
+	return (const struct dev_page *)((const char *)pages->data +
+					 rank * pages->page_bytes);
 }
 
-/* Places follow one another as the moves do, and all of a vector's are one chunk. */
-static void check_places(const struct dev_moves *moves, const struct dev_move *before,
-	const struct dev_move *move, bool is_vector)
+static const struct dev_move *moves_of(const struct dev_page *page)
 {
-	const struct dev_place *places =
-		(const struct dev_place *)((const char *)moves + moves->places_at);
-	uint32_t count = move->input_count + move->output_count;
+	return (const struct dev_move *)(page + 1);
+}
 
-	EQ(move->first,
-		before ? before->first + before->input_count + before->output_count : 0);
-	TRUE(move->first + count <= moves->place_count);
-	for (uint32_t i = 1; i < count && is_vector; i++)
-		EQ(places[move->first + i].chunk, places[move->first].chunk);
+static const struct dev_place *places_of(const struct dev_page *page)
+{
+	return (const struct dev_place *)(moves_of(page) + page->move_count);
+}
+
+/* All of it is inside its page; places follow one another as the moves do, and all of a
+ * vector's move are the chunk that it says. */
+static void check_page(const struct move_pages *pages, uint32_t rank, bool is_vector)
+{
+	const struct dev_page *page = page_of(pages, rank);
+	const struct dev_place *places = places_of(page);
+	uint32_t used = 0;
+
+	TRUE((const char *)(places + page->place_count) <=
+		(const char *)page + pages->page_bytes);
+	for (uint32_t m = 0; m < page->move_count; m++) {
+		const struct dev_move *move = &moves_of(page)[m];
+		uint32_t count = move->input_count + move->output_count;
+
+		EQ(move->first, used);
+		for (uint32_t i = 0; i < count && is_vector; i++)
+			EQ(places[used + i].chunk, move->chunk);
+		TRUE(is_vector || !move->chunk);
+		used += count;
+	}
+	EQ(used, page->place_count);
+	TRUE(used <= PAGE_PLACES_MAX);
+}
+
+static void check_layout(const struct move_pages *pages, enum coll coll, uint32_t n)
+{
+	EQ(pages->page_bytes % 16, 0); /* the kernel reads so much at a time */
+	TRUE(pages->page_bytes <= PAGE_BYTES_MAX);
+	EQ(pages->bytes, n * pages->page_bytes);
+	for (uint32_t r = 0; r < n; r++)
+		check_page(pages, r, coll_is_vector(coll));
 }
 
 static void world_begin(struct world *world, enum coll coll, uint32_t n, uint32_t root)
@@ -170,27 +189,22 @@ static void world_check(const struct world *world)
 /* Backwards as well: the blocks of a kernel keep no order. */
 static void test_one(enum coll coll, uint32_t n, uint32_t root, bool backwards)
 {
-	const struct dev_place *places;
-	const struct dev_move *list;
-	struct dev_moves *moves;
+	struct move_pages pages;
 	struct world world;
-	size_t bytes;
 
-	EQ(moves_flatten(coll, n, root, &moves, &bytes), OK);
-	check_layout(moves, bytes, n);
-	list = (const struct dev_move *)(moves + 1);
-	places = (const struct dev_place *)((const char *)moves + moves->places_at);
+	EQ(moves_flatten(coll, n, root, &pages), OK);
+	check_layout(&pages, coll, n);
 	world_begin(&world, coll, n, root);
-	for (uint32_t i = 0; i < moves->move_count; i++) {
-		const struct dev_move *move =
-			&list[backwards ? moves->move_count - 1 - i : i];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct dev_page *page = page_of(&pages, backwards ? n - 1 - i : i);
 
-		check_places(moves, i ? &list[i - 1] : NULL, &list[i],
-			coll_is_vector(coll));
-		move_do(&world, move, places);
+		for (uint32_t m = 0; m < page->move_count; m++)
+			move_do(&world,
+				&moves_of(page)[backwards ? page->move_count - 1 - m : m],
+				places_of(page));
 	}
 	world_check(&world);
-	free(moves);
+	free(pages.data);
 }
 
 static void test_all(void)
@@ -209,14 +223,12 @@ static void test_all(void)
 static void test_limits(void)
 {
 	for (int coll = 0; coll < COLL_COUNT; coll++) {
-		struct dev_moves *moves;
-		size_t bytes;
+		struct move_pages pages;
 
-		EQ(moves_flatten((enum coll)coll, MOVES_RANKS_MAX, 0, &moves, &bytes),
-			OK);
-		check_layout(moves, bytes, MOVES_RANKS_MAX);
-		free(moves);
-		EQ(moves_flatten((enum coll)coll, MOVES_RANKS_MAX + 1, 0, &moves, &bytes),
+		EQ(moves_flatten((enum coll)coll, MOVES_RANKS_MAX, 0, &pages), OK);
+		check_layout(&pages, (enum coll)coll, MOVES_RANKS_MAX);
+		free(pages.data);
+		EQ(moves_flatten((enum coll)coll, MOVES_RANKS_MAX + 1, 0, &pages),
 			ERR_USAGE);
 	}
 }

@@ -7,8 +7,9 @@
 #include "exec/cuda/state.h"
 
 enum {
-	FUSED_BLOCKS = 4224,   /* of all ranks */
+	FUSED_BLOCKS = 16896,  /* of all ranks */
 	BLOCK_WORK = 32 << 10, /* bytes a block should have to do */
+	FEW_WORK = 2 << 10,    /* up to which a block of few threads is quicker */
 	POOL_BYTES = 1 << 20,
 	POOL_ALIGNMENT = 256
 };
@@ -42,8 +43,7 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 {
 	const struct cuda_driver *driver = engine->driver;
 	struct kept *kept = &engine->kept;
-	struct dev_moves *moves;
-	size_t bytes;
+	struct move_pages pages;
 	cu_ptr address;
 	int mode;
 	enum err e;
@@ -53,21 +53,23 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 			*found = &kept->list[i];
 			return OK;
 		}
-	e = moves_flatten(coll, engine->rank_count, root, &moves, &bytes);
+	e = moves_flatten(coll, engine->rank_count, root, &pages);
 	if (e)
 		return e;
 	cuda_capture_relax(driver, &mode);
-	e = kept_reserve(engine, bytes);
+	e = kept_reserve(engine, pages.bytes);
 	address = e ? 0 : kept->pools[kept->pool_count - 1] + kept->used;
 	if (!e)
-		e = engine_upload(engine, address, moves, bytes);
+		e = engine_upload(engine, address, pages.data, pages.bytes);
 	cuda_capture_restore(driver, mode);
-	free(moves);
+	free(pages.data);
 	if (e)
 		return e;
 	*found = &kept->list[kept->count];
-	kept->list[kept->count++] = (struct kept_moves){coll, root, address, bytes};
-	kept->used += (bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+	kept->list[kept->count++] = (struct kept_moves){
+		coll, root, address, (uint32_t)pages.page_bytes};
+	kept->used +=
+		(pages.bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
 	return OK;
 }
 
@@ -92,8 +94,8 @@ static enum err moves_fill(
 
 	if (e)
 		return e;
-	args->moves = (const void *)(uintptr_t)kept->address;
-	args->moves_bytes = (uint32_t)kept->bytes;
+	args->pages = (const char *)(uintptr_t)kept->address;
+	args->page_bytes = kept->page_bytes;
 	return OK;
 }
 
@@ -127,23 +129,32 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 	return call->kind ? OK : moves_fill(engine, call, args);
 }
 
-/* Cut fine, so that no multiprocessor is left alone with the end of it. */
-static unsigned blocks_for(
-	const struct cuda_engine *engine, const struct cuda_call *call, unsigned most)
-{
-	size_t bytes = call->key.count * dtype_size(call->key.type);
-	size_t work = (size_t)BLOCK_WORK *
-		      (coll_is_vector(call->key.coll) ? engine->rank_count : 1);
-	size_t blocks = work ? bytes / work + 1 : 1;
+/* Of a launch: blocks of each rank, ranks, threads of a block. */
+struct grid {
+	unsigned blocks, ranks, threads;
+};
 
-	return (unsigned)(blocks < most ? blocks : most);
+/* For `ranks` ranks, on this many blocks at most. Cut fine, so that no multiprocessor is
+ * left alone with the end of it. */
+static struct grid grid_for(const struct cuda_engine *engine,
+	const struct cuda_call *call, unsigned ranks, unsigned most)
+{
+	size_t n = engine->rank_count;
+	bool is_vector = coll_is_vector(call->key.coll);
+	size_t share = call->key.count * dtype_size(call->key.type) / (is_vector ? n : 1);
+	size_t blocks = share / BLOCK_WORK + 1, room = most / ranks;
+	bool is_small = share <= FEW_WORK / (is_vector ? 1 : n);
+
+	return (struct grid){.blocks = (unsigned)(blocks < room ? blocks : room),
+		.ranks = ranks,
+		.threads = is_small ? MOVES_THREADS_FEW : MOVES_THREADS};
 }
 
 /* The arguments as far as there are any: a launch of few ranks takes 0.3 us less so, and
  * under MPS, where the launches of all ranks go one behind the other, more. A driver that
  * insists on all of them gets them. */
 static cu_result launch_moves(struct cuda_engine *engine, cu_function function,
-	const unsigned grid[2], cu_stream stream, struct moves_args *args)
+	const struct grid *grid, cu_stream stream, struct moves_args *args)
 {
 	uint32_t posts = args->is_posted || args->is_resident ? args->rank_count : 0;
 	size_t bytes = engine->is_launched_whole
@@ -152,8 +163,8 @@ static cu_result launch_moves(struct cuda_engine *engine, cu_function function,
 					 posts * sizeof(*args->posts);
 	void *extra[] = {CU_LAUNCH_BLOCK, args, CU_LAUNCH_BLOCK_BYTES, &bytes,
 		CU_LAUNCH_END};
-	cu_result result = engine->driver->launch(function, grid[0], grid[1], 1,
-		MOVES_THREADS, 1, 1, 0, stream, NULL, extra);
+	cu_result result = engine->driver->launch(function, grid->blocks, grid->ranks,
+		1, grid->threads, 1, 1, 0, stream, NULL, extra);
 
 	if (result != CU_INVALID_VALUE || engine->is_launched_whole)
 		return result;
@@ -161,9 +172,8 @@ static cu_result launch_moves(struct cuda_engine *engine, cu_function function,
 	return launch_moves(engine, function, grid, stream, args);
 }
 
-/* For `ranks` ranks, on this many blocks at most. */
 static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
-	struct moves_args *args, unsigned ranks, unsigned most)
+	struct moves_args *args, struct grid grid)
 {
 	unsigned op = call->op == REDOP_AVG || call->op == REDOP_PREMUL
 			      ? (unsigned)REDOP_SUM
@@ -171,13 +181,18 @@ static enum err launch(struct cuda_engine *engine, const struct cuda_call *call,
 	cu_function function = coll_reduces(call->key.coll)
 				       ? engine->functions[call->key.type][op]
 				       : engine->copy;
-	const unsigned grid[2] = {
-		blocks_for(engine, call, most / (ranks ? ranks : 1)), ranks};
 
 	if (call->kind)
 		return staged_launch(engine, call, args);
-	return cuda_check(launch_moves(engine, function, grid, call->stream, args),
+	return cuda_check(launch_moves(engine, function, &grid, call->stream, args),
 		"launch a kernel");
+}
+
+/* .. which does the work of all ranks. */
+static struct grid grid_fused(
+	const struct cuda_engine *engine, const struct cuda_call *call)
+{
+	return grid_for(engine, call, engine->rank_count, FUSED_BLOCKS);
 }
 
 /* Where ranks [first, end) see this call's buffers: posts[0] is the first's. */
@@ -310,7 +325,7 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 	if (!e)
 		e = memops_submit(engine, call->stream, ops, count);
 	if (!e)
-		e = launch(engine, call, args, engine->rank_count, FUSED_BLOCKS);
+		e = launch(engine, call, args, grid_fused(engine, call));
 	ops[0] = memop_write(
 		mail_at(hall, false, 0, offsetof(struct dev_mail, done)), engine->call);
 	return e ? e : memops_submit(engine, call->stream, ops, 1);
@@ -353,7 +368,7 @@ static enum err lead_constant(struct cuda_engine *engine, const struct cuda_call
 	if (!e)
 		e = memops_submit(engine, call->stream, ops, count);
 	if (!e)
-		e = launch(engine, call, args, engine->rank_count, FUSED_BLOCKS);
+		e = launch(engine, call, args, grid_fused(engine, call));
 	count = 0;
 	for (uint32_t r = 1; r < engine->rank_count; r++) {
 		ops[count++] = memop_write(
@@ -422,7 +437,8 @@ static enum err resident_begin(struct cuda_engine *engine, const struct cuda_cal
 	if (!e && !call->kind)
 		args->call = engine->was_captured ? 0 : ++engine->call;
 	if (!e)
-		e = launch(engine, call, args, 1, engine->resident_blocks);
+		e = launch(engine, call, args,
+			grid_for(engine, call, 1, engine->resident_blocks));
 	return e ? e : resident_note(engine, call);
 }
 
@@ -489,12 +505,14 @@ static enum err streams_join(struct cuda_engine *engine, cu_stream stream)
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
 		const struct table_entry *entry = table_entry(engine->table, r);
 
-		if (is_launched_on(entry, stream))
-			continue;
-		if (!entry->is_own)
+		if (!entry->is_own && !is_launched_on(entry, stream))
 			e = cuda_check(driver->event_record(entry->ready, entry->stream),
 				"record an event");
-		if (!e)
+	}
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
+		const struct table_entry *entry = table_entry(engine->table, r);
+
+		if (!is_launched_on(entry, stream))
 			e = cuda_check(driver->stream_wait_event(stream, entry->ready, 0),
 				"wait for another rank's stream");
 	}
@@ -541,7 +559,7 @@ static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *
 	}
 	e = streams_join(engine, call->stream);
 	if (!e)
-		e = launch(engine, call, args, engine->rank_count, FUSED_BLOCKS);
+		e = launch(engine, call, args, grid_fused(engine, call));
 	return e ? e : streams_part(engine, call->stream);
 }
 

@@ -54,27 +54,17 @@ template <class T> DEVICE void word_write(T *word, T value)
 	*(volatile T *)word = value;
 }
 
-/* Wait until thread r's flag, rank r's, has the call's number. The flags of a phase that
- * not every call sets may be any number of calls old, so those must be equal; others may
- * be ahead when something went wrong. All threads learn whether to go on, and see what
- * the ranks did before. */
-DEVICE bool flags_wait(const struct moves_args &args, const uint32_t *flags,
-	uint32_t call, bool is_exact)
+/* Wait until thread r's flag, rank r's, has the call's number: not every call sets every
+ * flag, so that it may be any number of calls old. */
+DEVICE void flags_wait(
+	const struct moves_args &args, const uint32_t *flags, uint32_t call)
 {
-	bool is_stopped = false;
-
-	if (threadIdx.x < args.rank_count)
-		for (uint32_t turn = 1; !is_stopped; turn++) {
-			int32_t ahead = (int32_t)(flag_acquire(&flags[threadIdx.x],
-							  args.is_one_device) -
-						  call);
-
-			if (is_exact ? ahead == 0 : ahead >= 0)
-				break;
-			if (turn % ABORT_TURNS == 0)
-				is_stopped = word_read(args.abort) != 0;
-		}
-	return !__syncthreads_or(is_stopped);
+	if (threadIdx.x >= args.rank_count)
+		return;
+	for (uint32_t turn = 1;
+		flag_acquire(&flags[threadIdx.x], args.is_one_device) != call; turn++)
+		if (turn % ABORT_TURNS == 0 && word_read(args.abort))
+			return;
 }
 
 /* A scalar as it is when the stream has come here. */
@@ -87,25 +77,87 @@ DEVICE uint64_t scalar_read(const void *at, uint32_t bytes)
 	return scalar;
 }
 
-/* Thread r tells rank r. */
-DEVICE void mail_post(const struct moves_args &args, uint32_t call)
+/* What this rank says to rank `to`, as word `word` of its line. */
+DEVICE uint64_t line_word(
+	const struct moves_args &args, uint32_t to, uint32_t word, uint32_t call)
 {
-	const struct dev_post &post = args.posts[threadIdx.x];
-	struct dev_mail *mail = &post.hall->mail[args.rank];
+	const struct dev_post &post = args.posts[to];
+	uint64_t value = args.sign;
 
-	word_write(&mail->in, post.in);
-	word_write(&mail->out, post.out);
-	word_write(&mail->scalar, args.scalar_at
-					  ? scalar_read(args.scalar_at, args.scalar_bytes)
-					  : post.scalar);
-	word_write(&mail->sign, args.sign);
-	flag_release(&post.hall->come[args.rank], call, args.is_one_device);
+	if (word < 2)
+		value = post.in;
+	else if (word < 4)
+		value = post.out;
+	else if (word < 6)
+		value = args.scalar_at ? scalar_read(args.scalar_at, args.scalar_bytes)
+				       : post.scalar;
+	return (uint64_t)call << 32 | (word % 2 ? value >> 32 : value & 0xffffffff);
 }
 
-/* Learn where all buffers are; false, with the rank named, when somebody calls something
- * else. `sign` is that of this rank's own call, NULL in a launch for all ranks. */
-template <class Args>
-DEVICE bool mail_read(const Args &args, const uint64_t *sign, struct ranks *ranks)
+DEVICE void lines_post(const struct moves_args &args, uint32_t call)
+{
+	if (!args.is_one_device)
+		__threadfence_system(); /* what is in the buffers is before the lines */
+	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS; i += blockDim.x) {
+		uint32_t to = i / LINE_WORDS, word = i % LINE_WORDS;
+
+		word_write(&args.posts[to].hall->lines[args.rank][word],
+			line_word(args, to, word, call));
+	}
+}
+
+/* Wait until a word of a line belongs to the call, or to a later one when something went
+ * wrong; false: told to stop. */
+DEVICE bool line_wait(const struct moves_args &args, const uint64_t *word, uint32_t call,
+	uint32_t *half)
+{
+	for (uint32_t turn = 1;; turn++) {
+		uint64_t value = word_read(word);
+
+		*half = (uint32_t)value;
+		if ((int32_t)((uint32_t)(value >> 32) - call) >= 0)
+			return true;
+		if (turn % ABORT_TURNS == 0 && word_read(args.abort))
+			return false;
+	}
+}
+
+/* What to go on with, from what any thread has found. */
+enum meeting_end { MEETING_EQUAL, MEETING_UNEQUAL, MEETING_STOPPED };
+
+/* Learn from all ranks' lines where their buffers are. */
+DEVICE meeting_end lines_read(const struct moves_args &args, const struct dev_hall *own,
+	uint32_t call, struct ranks *ranks)
+{
+	bool is_stopped = false, is_other = false;
+
+	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS; i += blockDim.x) {
+		uint32_t from = i / LINE_WORDS, word = i % LINE_WORDS, half;
+		uint64_t *to = word < 2	  ? &ranks->in[from]
+			       : word < 4 ? &ranks->out[from]
+					  : &ranks->scalar[from];
+
+		is_stopped |= !line_wait(args, &own->lines[from][word], call, &half);
+		if (word < 6)
+			((uint32_t *)to)[word % 2] = half;
+		else if (half != (uint32_t)(word % 2 ? args.sign >> 32 : args.sign)) {
+			is_other = true;
+			if (!is_stopped)
+				word_write(args.trouble, 1 + from);
+		}
+	}
+	if (args.is_one_device)
+		__threadfence();
+	else
+		__threadfence_system();
+	if (!__syncthreads_or(is_stopped || is_other))
+		return MEETING_EQUAL;
+	return __syncthreads_or(is_stopped) ? MEETING_STOPPED : MEETING_UNEQUAL;
+}
+
+/* Learn where all buffers are, in a launch for all ranks; false, with the rank named,
+ * when somebody calls something else than rank 0. */
+template <class Args> DEVICE bool mail_read(const Args &args, struct ranks *ranks)
 {
 	uint32_t rank = threadIdx.x;
 	bool is_other = false;
@@ -125,14 +177,13 @@ DEVICE bool mail_read(const Args &args, const uint64_t *sign, struct ranks *rank
 	}
 	if (rank < args.rank_count) {
 		const struct dev_mail *mail = &args.mail[rank];
-		uint64_t ours = sign ? *sign : word_read(&args.mail->sign);
 
 		ranks->in[rank] = word_read(&mail->in);
 		ranks->out[rank] = word_read(&mail->out);
 		ranks->scalar[rank] = word_read(&mail->scalar);
-		is_other = word_read(&mail->sign) != ours;
+		is_other = word_read(&mail->sign) != word_read(&args.mail->sign);
 		/* Let go by an abort: nobody has said where its buffers are. */
-		if (!sign && rank && word_read(&mail->ready) != args.call)
+		if (rank && word_read(&mail->ready) != args.call)
 			is_other = true;
 		else if (is_other) {
 			word_write(args.trouble, 1 + rank);
@@ -152,18 +203,21 @@ struct meeting {
 DEVICE bool ranks_meet(
 	const struct moves_args &args, struct ranks *ranks, struct meeting *meeting)
 {
-	meeting->call = 0;
-	if (args.is_resident) {
-		const struct dev_hall *own = args.posts[args.rank].hall;
+	const struct dev_hall *own;
+	meeting_end end;
 
-		meeting->call = args.call ? args.call : word_read(&own->call) + 1;
-		if (blockIdx.x == 0 && threadIdx.x < args.rank_count)
-			mail_post(args, meeting->call);
-		if (!flags_wait(args, own->come, meeting->call, false))
-			return false;
+	meeting->call = 0;
+	if (!args.is_resident) {
+		meeting->is_equal = mail_read(args, ranks);
+		return true;
 	}
-	meeting->is_equal = mail_read(args, args.is_resident ? &args.sign : NULL, ranks);
-	return true;
+	own = args.posts[args.rank].hall;
+	meeting->call = args.call ? args.call : word_read(&own->call) + 1;
+	if (blockIdx.x == 0)
+		lines_post(args, meeting->call);
+	end = lines_read(args, own, meeting->call, ranks);
+	meeting->is_equal = end == MEETING_EQUAL;
+	return end != MEETING_STOPPED;
 }
 
 /* The last block to leave says so, when all have read the number. */
@@ -192,7 +246,8 @@ DEVICE void ranks_part(const struct moves_args &args, const struct meeting &meet
 		if (threadIdx.x < args.rank_count)
 			flag_release(&args.posts[threadIdx.x].hall->gone[block][args.rank],
 				meeting.call, args.is_one_device);
-		flags_wait(args, own->gone[block], meeting.call, true);
+		flags_wait(args, own->gone[block], meeting.call);
+		__syncthreads(); /* all blocks count when all ranks are through */
 	}
 	call_count(own, meeting.call);
 }

@@ -5,6 +5,8 @@
 
 #include "sched/lower.h"
 
+enum { PAGE_ALIGNMENT = 16 };
+
 /* Does this move carry bytes, or does it only tell somebody that they are there? */
 static bool is_work(const struct move *move)
 {
@@ -76,173 +78,211 @@ static enum err place_write(const struct place *from, struct dev_place *to)
 	return OK;
 }
 
-/* Where moves and places go. */
-struct writing {
-	struct program *const *programs;
-	struct dev_move *moves;
-	struct dev_place *places;
-	uint32_t move_count, place_count;
+/* The moves of all ranks: rank r does [first[r], first[r + 1]). Places are those of the
+ * moves, in their order; `first` of a move is into all of them. */
+struct list {
+	uint32_t rank_count, move_count, place_count;
+	uint32_t first[MOVES_RANKS_MAX + 1];
+	struct dev_move *moves;	  /* owned */
+	struct dev_place *places; /* owned */
 };
 
-static enum err move_write(
-	struct writing *at, const struct program *program, const struct move *move)
+static enum err list_create(
+	uint32_t rank_count, uint32_t moves, uint32_t places, struct list *list)
 {
-	uint32_t *used = &at->place_count;
+	*list = (struct list){.rank_count = rank_count,
+		.moves = calloc(moves + 1, sizeof(*list->moves)),
+		.places = calloc(places + 1, sizeof(*list->places))};
+	return list->moves && list->places
+		       ? OK
+		       : err_set(ERR_SYSTEM, "no memory for a list of moves");
+}
+
+static void list_free(struct list *list)
+{
+	free(list->moves);
+	free(list->places);
+}
+
+static enum err move_write(struct list *to, struct program *const *programs,
+	const struct program *program, const struct move *move)
+{
+	uint32_t *used = &to->place_count;
 	enum err e = OK;
 
-	at->moves[at->move_count++] = (struct dev_move){.first = *used,
+	to->moves[to->move_count++] = (struct dev_move){.first = (uint16_t)*used,
 		.input_count = (uint16_t)move->input_count,
 		.output_count = (uint16_t)move->output_count,
 		.count = move->count,
 		.op = move->op & OP_POST};
 	for (uint32_t i = 0; i < move->input_count && !e; i++)
-		e = place_read(at->programs, &program->places[move->input_first + i],
-			&at->places[(*used)++]);
+		e = place_read(programs, &program->places[move->input_first + i],
+			&to->places[(*used)++]);
 	for (uint32_t i = 0; i < move->output_count && !e; i++)
 		e = place_write(
-			&program->places[move->output_first + i], &at->places[(*used)++]);
+			&program->places[move->output_first + i], &to->places[(*used)++]);
 	return e;
 }
 
-static struct dev_move *moves_of(const struct dev_moves *all)
+static enum err list_write(
+	struct program *const *programs, uint32_t rank_count, struct list *list)
 {
-	return (struct dev_move *)(uintptr_t)(all + 1);
-}
-
-static struct dev_place *places_of(const struct dev_moves *all)
-{
-	return (struct dev_place *)((char *)(uintptr_t)all + all->places_at);
-}
-
-static struct dev_moves *moves_alloc(
-	uint32_t rank_count, uint32_t move_count, uint32_t place_count, size_t *bytes)
-{
-	struct dev_moves *head;
-
-	*bytes = sizeof(*head) + move_count * sizeof(struct dev_move) +
-		 place_count * sizeof(struct dev_place);
-	head = calloc(1, *bytes);
-	if (head)
-		*head = (struct dev_moves){.rank_count = rank_count,
-			.move_count = move_count,
-			.place_count = place_count,
-			.places_at = (uint32_t)(sizeof(*head) +
-						move_count * sizeof(struct dev_move))};
-	return head;
-}
-
-static enum err moves_write(struct program *const *programs, uint32_t rank_count,
-	struct dev_moves **moves, size_t *bytes)
-{
-	struct writing at = {.programs = programs};
 	uint32_t move_count, place_count;
-	struct dev_moves *head;
-	enum err e = OK;
+	enum err e;
 
 	count_all(programs, rank_count, &move_count, &place_count);
-	head = moves_alloc(rank_count, move_count, place_count, bytes);
-	if (!head)
-		return err_set(ERR_SYSTEM, "no memory for a list of moves");
-	at.moves = moves_of(head);
-	at.places = places_of(head);
-	for (uint32_t r = 0; r < rank_count; r++) {
-		head->first[r] = at.move_count;
+	e = list_create(rank_count, move_count, place_count, list);
+	for (uint32_t r = 0; r < rank_count && !e; r++) {
+		list->first[r] = list->move_count;
 		for (uint32_t l = 0; l < programs[r]->lane_count; l++)
 			for (uint32_t m = 0; m < programs[r]->lanes[l].count && !e; m++)
 				if (is_work(&programs[r]->lanes[l].moves[m]))
-					e = move_write(&at, programs[r],
+					e = move_write(list, programs, programs[r],
 						&programs[r]->lanes[l].moves[m]);
 	}
-	head->first[rank_count] = at.move_count;
-	*moves = head;
-	if (e)
-		free(head);
+	list->first[rank_count] = list->move_count;
 	return e;
 }
 
 /* Do two moves only copy, and from the same place? */
-static bool is_same_copy(const struct dev_moves *all, uint32_t a, uint32_t b)
+static bool is_same_copy(const struct list *list, uint32_t a, uint32_t b)
 {
-	const struct dev_move *moves = moves_of(all);
-	const struct dev_place *places = places_of(all);
+	const struct dev_move *moves = list->moves;
 
 	return moves[a].input_count == 1 && moves[b].input_count == 1 &&
 	       moves[a].count == moves[b].count && !moves[a].op && !moves[b].op &&
-	       !memcmp(&places[moves[a].first], &places[moves[b].first], sizeof(*places));
+	       !memcmp(&list->places[moves[a].first], &list->places[moves[b].first],
+		       sizeof(*list->places));
 }
 
 /* The first move that copies from the same place: the one that this is joined with. */
-static uint32_t joined_with(const struct dev_moves *all, uint32_t move)
+static uint32_t joined_with(const struct list *list, uint32_t move)
 {
 	for (uint32_t i = 0; i < move; i++)
-		if (is_same_copy(all, i, move))
+		if (is_same_copy(list, i, move))
 			return i;
 	return move;
 }
 
 static void places_copy(
-	struct writing *at, const struct dev_place *from, uint32_t count, uint32_t chunk)
+	struct list *to, const struct dev_place *from, uint32_t count, uint32_t chunk)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		at->places[at->place_count] = from[i];
-		at->places[at->place_count++].chunk = chunk;
+		to->places[to->place_count] = from[i];
+		to->places[to->place_count++].chunk = chunk;
 	}
 }
 
 /* Rank `chunk`'s share: what every move does, on that chunk. */
-static void share_write(struct writing *at, const struct dev_moves *all, uint32_t chunk)
+static void share_write(const struct list *list, uint32_t chunk, struct list *to)
 {
-	const struct dev_move *moves = moves_of(all);
-	const struct dev_place *places = places_of(all);
+	for (uint32_t m = 0; m < list->move_count; m++) {
+		struct dev_move *move = &to->moves[to->move_count];
+		const struct dev_place *places = &list->places[list->moves[m].first];
 
-	for (uint32_t m = 0; m < all->move_count; m++) {
-		struct dev_move *to = &at->moves[at->move_count];
-
-		if (joined_with(all, m) != m)
+		if (joined_with(list, m) != m)
 			continue;
-		at->move_count++;
-		*to = moves[m];
-		to->first = at->place_count;
-		places_copy(at, &places[moves[m].first], moves[m].input_count, chunk);
-		for (uint32_t other = m; other < all->move_count; other++)
-			if (joined_with(all, other) == m)
-				places_copy(at,
-					&places[moves[other].first +
-						moves[other].input_count],
-					moves[other].output_count, chunk);
-		to->output_count = (uint16_t)(at->place_count - to->first -
-					      to->input_count);
+		to->move_count++;
+		*move = list->moves[m];
+		move->first = (uint16_t)to->place_count;
+		places_copy(to, places, move->input_count, chunk);
+		for (uint32_t i = m; i < list->move_count; i++)
+			if (joined_with(list, i) == m)
+				places_copy(to,
+					&list->places[list->moves[i].first +
+						      list->moves[i].input_count],
+					list->moves[i].output_count, chunk);
+		move->output_count = (uint16_t)(to->place_count - move->first -
+						move->input_count);
 	}
 }
 
 /* A vector that is not cut is moved by one rank, or read by many. Cut it, a chunk for
  * each rank, and let copies of the same bytes be one: everybody has as much to do, and
  * nothing is read twice. */
-static enum err moves_spread(struct dev_moves **moves, size_t *bytes)
+static enum err list_spread(struct list *list)
 {
-	struct dev_moves *all = *moves, *head;
-	uint32_t n = all->rank_count, joined = 0;
-	struct writing at;
+	uint32_t n = list->rank_count;
+	struct list spread;
+	enum err e = list_create(n, list->move_count * n, list->place_count * n, &spread);
 
-	for (uint32_t m = 0; m < all->move_count; m++)
-		joined += joined_with(all, m) != m; /* which have one input */
-	head = moves_alloc(n, (all->move_count - joined) * n,
-		(all->place_count - joined) * n, bytes);
-	if (!head)
-		return err_set(ERR_SYSTEM, "no memory for a list of moves");
-	at = (struct writing){.moves = moves_of(head), .places = places_of(head)};
-	for (uint32_t r = 0; r < n; r++) {
-		head->first[r] = at.move_count;
-		share_write(&at, all, r);
+	for (uint32_t r = 0; r < n && !e; r++) {
+		spread.first[r] = spread.move_count;
+		share_write(list, r, &spread);
 	}
-	head->first[n] = at.move_count;
-	free(all);
-	*moves = head;
+	spread.first[n] = spread.move_count;
+	list_free(list);
+	*list = spread;
+	return e;
+}
+
+static uint32_t rank_places(const struct list *list, uint32_t rank)
+{
+	uint32_t count = 0;
+
+	for (uint32_t m = list->first[rank]; m < list->first[rank + 1]; m++)
+		count += list->moves[m].input_count + list->moves[m].output_count;
+	return count;
+}
+
+static size_t page_bytes(const struct list *list, uint32_t rank)
+{
+	size_t moves = list->first[rank + 1] - list->first[rank];
+	size_t bytes = sizeof(struct dev_page) + moves * sizeof(struct dev_move) +
+		       rank_places(list, rank) * sizeof(struct dev_place);
+
+	return (bytes + PAGE_ALIGNMENT - 1) / PAGE_ALIGNMENT * PAGE_ALIGNMENT;
+}
+
+static void page_write(
+	const struct list *list, uint32_t rank, bool is_vector, struct dev_page *page)
+{
+	uint32_t begin = list->first[rank], count = list->first[rank + 1] - begin;
+	struct dev_move *moves = (struct dev_move *)(page + 1);
+	struct dev_place *places = (struct dev_place *)(moves + count);
+	uint32_t used = 0;
+
+	*page = (struct dev_page){count, rank_places(list, rank), {0}};
+	for (uint32_t m = 0; m < count; m++) {
+		const struct dev_move *from = &list->moves[begin + m];
+		uint32_t all = from->input_count + from->output_count;
+
+		moves[m] = *from;
+		moves[m].first = (uint16_t)used;
+		if (is_vector)
+			moves[m].chunk = list->places[from->first].chunk;
+		memcpy(&places[used], &list->places[from->first], all * sizeof(*places));
+		used += all;
+	}
+}
+
+static enum err pages_write(
+	const struct list *list, bool is_vector, struct move_pages *pages)
+{
+	size_t longest = 0;
+	bool fits = true;
+
+	for (uint32_t r = 0; r < list->rank_count; r++) {
+		size_t bytes = page_bytes(list, r);
+
+		longest = bytes > longest ? bytes : longest;
+		fits = fits && rank_places(list, r) <= PAGE_PLACES_MAX;
+	}
+	if (longest > PAGE_BYTES_MAX || !fits)
+		return err_set(ERR_INTERNAL, "a list of moves longer than a page");
+	pages->page_bytes = longest;
+	pages->bytes = longest * list->rank_count;
+	pages->data = calloc(list->rank_count, longest);
+	if (!pages->data)
+		return err_set(ERR_SYSTEM, "no memory for a list of moves");
+	for (uint32_t r = 0; r < list->rank_count; r++)
+		page_write(list, r, is_vector,
+			(struct dev_page *)((char *)pages->data + r * longest));
 	return OK;
 }
 
-enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
-	struct dev_moves **moves, size_t *bytes)
+enum err moves_flatten(
+	enum coll coll, uint32_t rank_count, uint32_t root, struct move_pages *pages)
 {
 	struct program *programs[MOVES_RANKS_MAX] = {NULL};
 	struct lower_args args = {.kind = catalog_find(coll, "direct"),
@@ -250,6 +290,7 @@ enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
 		.root = root,
 		.mode = MODE_DIRECT,
 		.depth = 1};
+	struct list list = {0};
 	enum err e = OK;
 
 	if (!args.kind || !rank_count || rank_count > MOVES_RANKS_MAX)
@@ -259,12 +300,12 @@ enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
 	for (args.rank = 0; args.rank < rank_count && !e; args.rank++)
 		e = program_lower(&args, &programs[args.rank]);
 	if (!e)
-		e = moves_write(programs, rank_count, moves, bytes);
-	if (!e && coll_is_vector(coll) && programs[0]->chunk_count == 1) {
-		e = moves_spread(moves, bytes);
-		if (e)
-			free(*moves);
-	}
+		e = list_write(programs, rank_count, &list);
+	if (!e && coll_is_vector(coll) && programs[0]->chunk_count == 1)
+		e = list_spread(&list);
+	if (!e)
+		e = pages_write(&list, coll_is_vector(coll), pages);
+	list_free(&list);
 	for (uint32_t r = 0; r < rank_count; r++)
 		program_destroy(programs[r]);
 	return e;

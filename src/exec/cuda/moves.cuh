@@ -1,11 +1,11 @@
 /*
  * moves.cuh - one block's share of a rank's moves.
  *
- * Moves are decoded a batch at a time, one warp per move, into addresses in shared
- * memory; then every thread takes its units of each (units.cuh). Threads of all blocks
- * interleave, so that the whole device works on one stretch of memory, and a small move
- * begins at the thread where the one before ended: moves do not depend on each other
- * (moves.h).
+ * The rank's page is fetched while the ranks meet, and its places become addresses in
+ * shared memory, all at once; then every thread takes its units of each move (units.cuh).
+ * Threads of all blocks interleave, so that the whole device works on one stretch of
+ * memory, and a small move begins at the thread where the one before ended: moves do not
+ * depend on each other (moves.h).
  */
 #ifndef EXEC_CUDA_MOVES_CUH
 #define EXEC_CUDA_MOVES_CUH
@@ -13,184 +13,124 @@
 #include "exec/cuda/meet.cuh"
 #include "sched/insn.h"
 
-enum {
-	BATCH_MOVES = 32,   /* decoded at a time: one per lane of a warp */
-	BATCH_PLACES = 512, /* at least one move of the most ranks fits */
-	LIST_BYTES = 16 * MOVES_THREADS, /* a list that is read at one go */
-	LANES = 32,
-	NOT_SCALED = 0xff
-};
-
-/* A decoded move: places[first] and on are its inputs, then its outputs. */
-struct ready_move {
-	uint64_t bytes;
-	uint8_t any;   /* of the lowest bits, those that any of its addresses has */
-	uint8_t apart; /* .. and those in which any two of them differ */
-	uint16_t first, input_count, output_count, op;
-};
-
-struct batch {
-	struct ready_move moves[BATCH_MOVES];
-	uint64_t places[BATCH_PLACES];	 /* addresses */
-	uint8_t scaled_by[BATCH_PLACES]; /* the rank whose scalar applies, or NOT_SCALED
-					  */
-};
+enum { LANES = 32, WIDE_BYTES = 16, NOT_SCALED = 0xff };
 
 struct shared {
-	uint32_t threads; /* that share the work */
+	uint32_t threads;  /* that share the work */
+	uint64_t received; /* bytes of a receive, see pairs.cuh */
 	struct ranks ranks;
-	struct batch batch;
-	uint4 list[LIST_BYTES / sizeof(uint4)]; /* all of it, if it is short enough */
+	uint4 page[PAGE_BYTES_MAX / sizeof(uint4)];
+	uint64_t places[PAGE_PLACES_MAX];   /* addresses */
+	uint8_t scaled_by[PAGE_PLACES_MAX]; /* the rank whose scalar applies, or not */
 };
 
-/* What there is of a move's chunks, the first of which is `chunk`. */
-DEVICE uint64_t chunks_bytes(
-	const struct moves_args &args, uint32_t chunk, uint32_t count)
+/* A move, ready to be done. */
+struct ready_move {
+	uint64_t bytes;
+	const uint64_t *places;	  /* addresses: of the inputs, then of the outputs */
+	const uint8_t *scaled_by; /* of each: which scalar, or NOT_SCALED */
+	uint16_t input_count, output_count;
+	uint32_t op;
+	uint32_t any;	/* of the lowest bits, those that any of its addresses has */
+	uint32_t apart; /* .. and those in which any two of them differ */
+};
+
+/* What there is of a move's chunks. */
+DEVICE uint64_t chunks_bytes(const struct moves_args &args, const struct dev_move &move)
 {
-	uint64_t begin = chunk * args.chunk_bytes, all = count * args.chunk_bytes;
+	uint64_t begin = move.chunk * args.chunk_bytes;
+	uint64_t all = move.count * args.chunk_bytes;
 	uint64_t left = args.total_bytes > begin ? args.total_bytes - begin : 0;
 
 	return left < all ? left : all;
 }
 
-/* Where a block is in its list. */
-struct list {
-	const struct dev_move *moves;
-	const struct dev_place *places;
-	uint32_t next, end; /* this rank's that are still to be decoded */
-};
-
-/* Before the ranks meet: one wait for memory instead of one for each thing that leads to
- * the next. By the last threads, since the first ones ask where the buffers are. */
-DEVICE void list_fetch(const struct moves_args &args, struct shared *shared)
+/* By the last threads: the first ones ask where the buffers are at the same time. */
+DEVICE void page_fetch(const struct moves_args &args, struct shared *shared)
 {
-	uint32_t at = MOVES_THREADS - 1 - threadIdx.x;
-
-	if (args.moves_bytes <= LIST_BYTES && at * sizeof(uint4) < args.moves_bytes)
-		shared->list[at] = ((const uint4 *)args.moves)[at];
-}
-
-/* After it. */
-DEVICE void list_open(
-	const struct moves_args &args, const struct shared *shared, struct list *list)
-{
-	bool is_here = args.moves_bytes <= LIST_BYTES;
-	const char *begin = is_here ? (const char *)shared->list
-				    : (const char *)args.moves;
-	const struct dev_moves *head = (const struct dev_moves *)begin;
 	uint32_t rank = args.is_resident ? args.rank : blockIdx.y;
+	const uint4 *page = (const uint4 *)(args.pages + rank * args.page_bytes);
 
-	list->moves = (const struct dev_move *)(head + 1);
-	list->places = (const struct dev_place *)(begin + head->places_at);
-	list->next = head->first[rank];
-	list->end = head->first[rank + 1];
+	for (uint32_t at = blockDim.x - 1 - threadIdx.x;
+		at * sizeof(uint4) < args.page_bytes; at += blockDim.x)
+		shared->page[at] = page[at];
 }
 
-/* The address of a place, written down as number `index` of the batch. */
+/* The address of a place, written down as number `at`. */
 DEVICE uint64_t place_decode(const struct moves_args &args, struct shared *shared,
-	const struct dev_place &place, uint32_t index)
+	const struct dev_place &place, uint32_t at)
 {
 	bool is_in = place.space == SPACE_IN;
 	uint64_t base = (is_in ? shared->ranks.in : shared->ranks.out)[place.rank];
-	bool is_scaled = is_in && args.is_scaled;
 
-	shared->batch.places[index] = base + place.chunk * args.chunk_bytes;
-	shared->batch.scaled_by[index] = is_scaled ? (uint8_t)place.rank
-						   : (uint8_t)NOT_SCALED;
-	return shared->batch.places[index];
+	shared->places[at] = base + place.chunk * args.chunk_bytes;
+	shared->scaled_by[at] = is_in && args.is_scaled ? (uint8_t)place.rank
+							: (uint8_t)NOT_SCALED;
+	return shared->places[at];
 }
 
-/* One warp decodes one move; `first` is its first address in the batch. */
-DEVICE void move_decode(const struct moves_args &args, struct shared *shared,
-	const struct dev_place *places, const struct dev_move &move, uint32_t first,
-	struct ready_move *ready)
+/* All places of the page. Is any address not a multiple of 16? */
+DEVICE bool places_decode(const struct moves_args &args, struct shared *shared,
+	const struct dev_place *places, uint32_t count)
 {
-	enum { LOW = 0xf, LOW_BITS = 4 };
-	uint32_t all = move.input_count + move.output_count, bits = 0, lane;
+	uint32_t low = 0;
 
-	lane = threadIdx.x % LANES;
-	for (uint32_t i = lane; i < all; i += LANES) {
-		uint64_t address = place_decode(args, shared, places[i], first + i);
-
-		bits |= (uint32_t)address & LOW;
-		bits |= (~(uint32_t)address & LOW) << LOW_BITS;
-	}
-	bits = __reduce_or_sync(~0u, bits);
-	if (lane == 0)
-		*ready = {chunks_bytes(args, places->chunk, move.count),
-			(uint8_t)(bits & LOW), (uint8_t)(bits & bits >> LOW_BITS & LOW),
-			(uint16_t)first, move.input_count, move.output_count, move.op};
+	for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
+		low |= (uint32_t)place_decode(args, shared, places[i], i) % WIDE_BYTES;
+	return __syncthreads_or((int)low);
 }
 
-/* Decode the next moves, as many as fit, a warp each; how many that were. */
-DEVICE uint32_t batch_decode(
-	const struct moves_args &args, struct shared *shared, struct list *list)
+DEVICE struct ready_move move_ready(const struct moves_args &args,
+	const struct shared *shared, const struct dev_move &move, bool is_ragged)
 {
-	const struct dev_move *moves = list->moves + list->next;
-	uint32_t lane = threadIdx.x % LANES, begin = moves->first;
-	bool is_in = false;
-	uint32_t fits;
+	struct ready_move ready = {chunks_bytes(args, move), shared->places + move.first,
+		shared->scaled_by + move.first, move.input_count, move.output_count,
+		move.op, 0, 0};
 
-	if (list->next + lane < list->end) {
-		const struct dev_move &mine = moves[lane];
-
-		is_in = mine.first + mine.input_count + mine.output_count - begin <=
-			BATCH_PLACES;
+	for (uint32_t i = 0; is_ragged && i < move.input_count + move.output_count; i++) {
+		ready.any |= (uint32_t)ready.places[i] % WIDE_BYTES;
+		ready.apart |= (uint32_t)(ready.places[i] ^ ready.places[0]) % WIDE_BYTES;
 	}
-	fits = __popc(__ballot_sync(~0u, is_in));
-	for (uint32_t slot = threadIdx.x / LANES; slot < fits;
-		slot += MOVES_THREADS / LANES)
-		move_decode(args, shared, list->places + moves[slot].first, moves[slot],
-			moves[slot].first - begin, &shared->batch.moves[slot]);
-	list->next += fits;
-	return fits;
+	return ready;
 }
 
-/* All of this block's work. Kind::run() does this thread's units of a decoded move; it is
- * told which of all threads it is, and says how many units the move has. */
+/* All of this block's work. Kind::run() does this thread's units of a move; it is told
+ * which of all threads it is, and says how many units the move has. */
 template <class Kind>
-DEVICE void moves_do(
-	const struct moves_args &args, struct shared *shared, struct list *list)
+DEVICE void moves_do(const struct moves_args &args, struct shared *shared)
 {
-	uint32_t threads = gridDim.x * MOVES_THREADS, begin = 0;
-	uint32_t self = blockIdx.x * MOVES_THREADS + threadIdx.x;
+	const struct dev_page *page = (const struct dev_page *)shared->page;
+	const struct dev_move *moves = (const struct dev_move *)(page + 1);
+	const struct dev_place *places =
+		(const struct dev_place *)(moves + page->move_count);
+	uint32_t threads = gridDim.x * blockDim.x, begin = 0;
+	uint32_t self = blockIdx.x * blockDim.x + threadIdx.x;
+	bool is_ragged = places_decode(args, shared, places, page->place_count);
 
-	while (list->next < list->end) {
-		uint32_t fits = batch_decode(args, shared, list);
+	for (uint32_t i = 0; i < page->move_count; i++) {
+		uint32_t turn = self < begin ? self + threads - begin : self - begin;
+		struct ready_move move = move_ready(args, shared, moves[i], is_ragged);
+		uint64_t units = Kind::run(args, shared, move, turn);
 
-		if (!fits)
-			return; /* no move of so many places is ever made */
-		__syncthreads();
-		for (uint32_t i = 0; i < fits; i++) {
-			uint32_t turn = self < begin ? self + threads - begin
-						     : self - begin;
-			uint64_t units = Kind::run(args, shared, i, turn);
-
-			/* whole warps stay together */
-			if (units < threads)
-				begin += ((uint32_t)units + LANES - 1) / LANES * LANES;
-			begin -= begin < threads ? 0 : threads;
-		}
-		if (list->next < list->end)
-			__syncthreads(); /* the next batch overwrites this one */
+		/* whole warps stay together */
+		if (units < threads)
+			begin += ((uint32_t)units + LANES - 1) / LANES * LANES;
+		begin -= begin < threads ? 0 : threads;
 	}
 }
 
 template <class Kind> DEVICE void moves_run(const struct moves_args &args)
 {
 	__shared__ struct shared shared;
-	struct list list;
 	struct meeting meeting;
 
 	if (threadIdx.x == 0)
-		shared.threads = gridDim.x * MOVES_THREADS;
-	list_fetch(args, &shared);
+		shared.threads = gridDim.x * blockDim.x;
+	page_fetch(args, &shared);
 	if (!ranks_meet(args, &shared.ranks, &meeting))
 		return;
-	if (meeting.is_equal) {
-		list_open(args, &shared, &list);
-		moves_do<Kind>(args, &shared, &list);
-	}
+	if (meeting.is_equal)
+		moves_do<Kind>(args, &shared);
 	ranks_part(args, meeting);
 }
 

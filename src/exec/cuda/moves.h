@@ -1,5 +1,5 @@
 /*
- * moves.h - the direct schedule of a collective as one list of moves for a kernel.
+ * moves.h - the direct schedule of a collective as lists of moves for a kernel.
  */
 #ifndef EXEC_CUDA_MOVES_H
 #define EXEC_CUDA_MOVES_H
@@ -10,11 +10,16 @@
 #include "exec/cuda/moves_abi.h"
 #include "sched/sched.h"
 
+/* A struct dev_page for every rank, one behind the other, ready for the device. */
+struct move_pages {
+	void *data; /* the caller's, to be freed */
+	size_t bytes, page_bytes;
+};
+
 /* Lower the collective's direct schedule for all ranks and write it down without waits.
  * The chunks of all_reduce, broadcast and reduce are as many as there are ranks.
- * ERR_INTERNAL when a move reads what another writes: then meeting once is not enough.
- * The block is the caller's, to be freed; it is `bytes` long and ready for the device. */
-enum err moves_flatten(enum coll coll, uint32_t rank_count, uint32_t root,
-	struct dev_moves **moves, size_t *bytes);
+ * ERR_INTERNAL when a move reads what another writes: then meeting once is not enough. */
+enum err moves_flatten(
+	enum coll coll, uint32_t rank_count, uint32_t root, struct move_pages *pages);
 
 #endif

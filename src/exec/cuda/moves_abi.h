@@ -12,10 +12,14 @@
 
 enum {
 	MOVES_RANKS_MAX = 64,
-	MOVES_THREADS = 512,
+	MOVES_THREADS = 512,	   /* of a block, at most */
+	MOVES_THREADS_FEW = 128,   /* .. when there is little to do */
 	RESIDENT_BLOCKS_MAX = 256, /* of one rank whose launch waits for others' */
 	BOX_SLOTS = 8,		   /* sends to one peer that can be under way */
-	PAIRS_MAX = 48		   /* sends and receives of one launch */
+	PAIRS_MAX = 48,		   /* sends and receives of one launch */
+	PAGE_BYTES_MAX = 4096,	   /* of one rank's list of moves */
+	PAGE_PLACES_MAX = 256,
+	LINE_WORDS = 8
 };
 
 /* The first `count` chunks of a space of a rank, from `chunk` on. */
@@ -26,22 +30,20 @@ struct dev_place {
 	uint32_t chunk;
 };
 
-/* Fold the inputs from the left into every output. Those of a vector are all the same
- * chunk of it. */
+/* Fold the inputs from the left into every output. */
 struct dev_move {
-	uint32_t first; /* into the places: the inputs, then the outputs */
+	uint16_t first; /* into the places: the inputs, then the outputs */
 	uint16_t input_count, output_count;
 	uint16_t count; /* chunks */
-	uint16_t op;	/* OP_POST or 0 */
-	uint32_t unused;
+	uint32_t chunk; /* of a vector: the first, which all its places have */
+	uint32_t op;	/* OP_POST or 0 */
 };
 
-/* The moves of all ranks: rank r does moves [first[r], first[r + 1]). Followed by the
- * moves, and by their places in the same order. */
-struct dev_moves {
-	uint32_t rank_count, move_count, place_count;
-	uint32_t places_at; /* bytes from the beginning */
-	uint32_t first[MOVES_RANKS_MAX + 1], unused[3];
+/* What one rank does. Followed by the moves, then by the places in the same order; the
+ * pages of all ranks follow one another and are equally long, a multiple of 16 bytes. */
+struct dev_page {
+	uint32_t move_count, place_count;
+	uint32_t unused[2];
 };
 
 /* One rank's part of a call, in device memory: where its buffers are in the address space
@@ -76,13 +78,15 @@ struct dev_slot {
  * at a time.
  *   leader's way     rank 0's `mail` for calls with numbers, `constant` for calls that a
  *                    graph replays: words are 1 while something is there, 0 else
- *   resident         `mail` of all ranks, as this rank's launch sees them; come[r] and
- *                    gone[b][r] are set to the number of the call
+ *   resident         lines[r] are what rank r says of its call, as struct dev_mail does:
+ *                    in, out, scalar and sign, in halves of 32 bits, each with the
+ *                    call's number above it, so that who reads it knows whether it is
+ *                    there; gone[b][r] is set to the number
  */
 struct dev_hall {
 	struct dev_mail mail[MOVES_RANKS_MAX];
 	struct dev_mail constant[MOVES_RANKS_MAX];
-	uint32_t come[MOVES_RANKS_MAX];
+	uint64_t lines[MOVES_RANKS_MAX][LINE_WORDS];
 	uint32_t call; /* resident: calls that are complete; this rank's own */
 	uint32_t leaving, unused[30];
 	struct dev_slot boxes[MOVES_RANKS_MAX][BOX_SLOTS]; /* from rank r to here */
@@ -97,9 +101,9 @@ struct dev_hall {
 
 /* Types and operators as in base/dtype.h. */
 struct moves_args {
-	const struct dev_moves *moves; /* device memory */
-	const struct dev_mail *mail;   /* device memory: one per rank */
-	const uint32_t *abort;	       /* host memory the device reads: not 0: stop */
+	const char *pages;	     /* device memory: a struct dev_page per rank */
+	const struct dev_mail *mail; /* device memory: one per rank */
+	const uint32_t *abort;	     /* host memory the device reads: not 0: stop */
 	uint32_t *trouble;    /* host memory: set to 1 + the rank whose sign differs */
 	uint64_t chunk_bytes; /* distance between chunks of IN and OUT */
 	/* of a vector: chunks at its end are short or empty; so large for blocks that
@@ -117,7 +121,7 @@ struct moves_args {
 	uint32_t is_one_device; /* resident: all ranks are on one device, which is quicker
 				 */
 	uint32_t is_posted; /* fused: `posts` stand for the mail, nothing is compared */
-	uint32_t moves_bytes; /* length of the list; it begins at a multiple of 16 */
+	uint32_t page_bytes;
 	uint64_t scalars_at; /* posted: bit r: posts[r].scalar is where it is */
 	/* posted: every rank's; resident: this rank's, in the addresses of rank r. Last,
 	 * because a launch for few ranks carries few of them */

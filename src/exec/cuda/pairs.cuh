@@ -54,7 +54,8 @@ DEVICE void sends_do(const struct pairs_args &args)
 	}
 }
 
-/* All threads: where the bytes of a receive come from. False: leave. */
+/* All threads: where the bytes of a receive come from, in places[0], and how many. False:
+ * leave. */
 DEVICE bool receive_meet(const struct pairs_args &args, struct shared *shared,
 	const struct dev_pair &pair, uint32_t number)
 {
@@ -65,7 +66,6 @@ DEVICE bool receive_meet(const struct pairs_args &args, struct shared *shared,
 			&args.hall->boxes[pair.peer][args.is_resident ? number % BOX_SLOTS
 								      : pair.ordinal];
 		uint64_t from = pair.from, bytes = pair.bytes;
-		struct ready_move *move = &shared->batch.moves[0];
 
 		if (args.is_resident && !from)
 			is_well = word_wait(args, &slot->posted, number);
@@ -77,16 +77,21 @@ DEVICE bool receive_meet(const struct pairs_args &args, struct shared *shared,
 		}
 		if (bytes != pair.bytes && is_well)
 			word_write(args.trouble, 1u + pair.peer);
-		shared->batch.places[0] = from;
-		shared->batch.places[1] = pair.data;
-		move->bytes = bytes < pair.bytes ? bytes : pair.bytes;
-		move->any = (uint8_t)(from | pair.data);
-		move->apart = (uint8_t)(from ^ pair.data);
-		move->first = 0;
-		move->input_count = move->output_count = 1;
-		move->op = 0;
+		shared->places[0] = from;
+		shared->places[1] = pair.data;
+		shared->received = bytes < pair.bytes ? bytes : pair.bytes;
 	}
 	return !__syncthreads_or(!is_well);
+}
+
+DEVICE void receive_copy(const struct shared *shared, uint32_t turn)
+{
+	uint64_t from = shared->places[0], to = shared->places[1];
+	struct ready_move move = {shared->received, shared->places, shared->scaled_by, 1,
+		1, 0, (uint32_t)(from | to) % WIDE_BYTES,
+		(uint32_t)(from ^ to) % WIDE_BYTES};
+
+	kind_copy<>::copy(shared, move, turn);
 }
 
 /* The last block that has copied its part tells the sender. */
@@ -148,7 +153,7 @@ DEVICE void pairs_run(const struct pairs_args &args)
 				 : 0;
 		if (!receive_meet(args, &shared, pair, number))
 			return;
-		kind_copy<>::copy(&shared, 0, turn);
+		receive_copy(&shared, turn);
 		if (args.is_resident)
 			receive_end(args, i, number, blocks);
 		else

@@ -17,7 +17,7 @@ struct kept_moves {
 	enum coll coll;
 	uint32_t root;
 	cu_ptr address;
-	size_t bytes;
+	uint32_t page_bytes;
 };
 
 /* Addresses that calls came with lately, and what they are. */

@@ -547,7 +547,7 @@ template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 
 	block_begin(args, &block, &shared);
 	page_fetch(args, block, 0, threadIdx.x, &fetched);
-	if (!mail_read(args, (const uint64_t *)NULL, &shared.ranks))
+	if (!mail_read(args, &shared.ranks))
 		return;
 	block.base = word_read(
 		&word_of(shared, block.rank, block.channel, block.lane)->position);

@@ -10,10 +10,7 @@
 
 #include "exec/cuda/moves.cuh"
 
-enum {
-	WIDE_BYTES = 16,
-	UNROLL = 4 /* units a thread has in flight */
-};
+enum { UNROLL = 4 }; /* units a thread has in flight */
 
 /* How many units of a move, where they are, and who does which: unit i begins at byte
  * i * size, and `gap` later from unit `split` on. */
@@ -289,7 +286,7 @@ template <class Unit, class Work> DEVICE void run_few(const struct run &run)
 		}
 	}
 	Work::divide_one(run, sum);
-#pragma unroll 1
+#pragma unroll 4
 	for (uint32_t output = run.input_count; output < places; output++)
 		sum.store(run.places[output] + offset, true);
 }
@@ -341,8 +338,8 @@ DEVICE struct run run_make(const struct shared *shared, const struct ready_move 
 {
 	struct run run;
 
-	run.places = shared->batch.places + move.first;
-	run.scaled_by = shared->batch.scaled_by + move.first;
+	run.places = move.places;
+	run.scaled_by = move.scaled_by;
 	run.scalars = shared->ranks.scalar;
 	run.is_scaled = true;
 	run.input_count = move.input_count;
@@ -403,9 +400,8 @@ template <class T, fold_op OP, bool IS_STREAMED = true> struct kind_fold {
 			run, all, head);
 	}
 	static __device__ __forceinline__ uint64_t run(const struct moves_args &args,
-		const struct shared *shared, uint32_t slot, uint32_t turn)
+		const struct shared *shared, const struct ready_move &move, uint32_t turn)
 	{
-		const struct ready_move &move = shared->batch.moves[slot];
 		struct run run = run_make(shared, move, args.divisor, turn);
 
 		return piece(run, move.bytes, move.any, move.apart);
@@ -437,14 +433,13 @@ template <bool IS_STREAMED = true> struct kind_copy {
 		return parts<unit_element<type_uint8>>(run, all);
 	}
 	static __device__ __forceinline__ uint64_t run(const struct moves_args &,
-		const struct shared *shared, uint32_t slot, uint32_t turn)
+		const struct shared *shared, const struct ready_move &move, uint32_t turn)
 	{
-		return copy(shared, slot, turn);
+		return copy(shared, move, turn);
 	}
 	static __device__ __forceinline__ uint64_t copy(
-		const struct shared *shared, uint32_t slot, uint32_t turn)
+		const struct shared *shared, const struct ready_move &move, uint32_t turn)
 	{
-		const struct ready_move &move = shared->batch.moves[slot];
 		struct run run = run_make(shared, move, 0, turn);
 
 		return piece(run, move.bytes, move.any, move.apart);
