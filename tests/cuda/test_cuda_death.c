@@ -302,8 +302,9 @@ static void mismatch(struct rank *rank)
 
 /* ---- more than there is ---- */
 
-/* What the last rank does with memory that is too short; the others do it right. */
-enum beyond { SENT, RECEIVED, MESSAGE_SENT, MESSAGE_RECEIVED };
+/* What the last rank does with memory that is too short, or for a collective the first;
+ * the others do it right. */
+enum beyond { SENT, RECEIVED, MESSAGE_SENT, MESSAGE_RECEIVED, BY_FIRST };
 
 static ncclResult_t message_do(
 	const struct survivor *survivor, bool is_sender, void *data, int peer)
@@ -356,7 +357,8 @@ static void beyond_other(struct survivor *survivor, enum beyond beyond)
 
 static void beyond(struct rank *rank)
 {
-	enum beyond what = (enum beyond)part_value(rank);
+	enum beyond what = (enum beyond)(part_value(rank) % BY_FIRST);
+	int culprit = part_value(rank) < BY_FIRST ? rank->rank_count - 1 : 0;
 	size_t bytes = (WORDS - 1) * sizeof(uint32_t);
 	struct survivor survivor;
 	void *little;
@@ -367,7 +369,7 @@ static void beyond(struct rank *rank)
 	comm_check(survivor.comm, survivor.stream);
 	rank_meet(rank);
 	at_now(rank);
-	if (rank->rank == rank->rank_count - 1)
+	if (rank->rank == culprit)
 		beyond_refused(&survivor, what, little);
 	else
 		beyond_other(&survivor, what);
@@ -433,6 +435,7 @@ static const struct part parts[] = {
 	{"other collective", "2x1 4x1 1x2", mismatch, .value = COLLECTIVE, US},
 	{"beyond what is sent", "2x1 4x1 1x3", beyond, .value = SENT, US},
 	{"beyond what is received", "2x1 4x1 1x3", beyond, .value = RECEIVED, US},
+	{"beyond at the leader", "2x1 4x1 1x3", beyond, .value = BY_FIRST + SENT, US},
 	{"beyond a sent message", "2x1 4x1 1x3", beyond, .value = MESSAGE_SENT, US},
 	{"beyond a received message", "2x1 4x1 1x3", beyond, .value = MESSAGE_RECEIVED,
 		US},
