@@ -594,11 +594,21 @@ int cuModuleUnload(void *module)
 	return module ? DONE : INVALID;
 }
 
-/* Names are few and stay for good. */
+/* Names are few and stay for good, each once. */
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	*function = strdup(name);
-	return *function && module ? DONE : INVALID;
+	enum { NAMES_MAX = 512 };
+	static char *names[NAMES_MAX];
+	int i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < NAMES_MAX - 1 && names[i] && strcmp(names[i], name))
+		i++;
+	if (!names[i])
+		names[i] = strdup(name);
+	*function = names[i];
+	pthread_mutex_unlock(&lock);
+	return *function && module && !strcmp(*function, name) ? DONE : INVALID;
 }
 
 /* The driver's own list of arguments, longer than we like. A kernel whose arguments come
