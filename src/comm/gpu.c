@@ -384,6 +384,21 @@ static enum err works_round(struct gpu_works *works)
 	return e;
 }
 
+/* What was begun is taken back, so that nobody uses what will be freed; the first failure
+ * stays the one that is read. */
+static void works_take_back(struct gpu_works *works)
+{
+	char cause[ERR_TEXT_BYTES];
+
+	snprintf(cause, sizeof(cause), "%s", err_last());
+	for (uint32_t i = 0; i < works->count; i++)
+		if (works->list[i].stage == 1) {
+			cuda_engine_abort(works->list[i].comm->gpu);
+			work_step(&works->list[i], cuda_engine_finish);
+		}
+	err_adopt(cause);
+}
+
 static enum err works_run_all(struct gpu_works *works)
 {
 	bool is_left = true;
@@ -395,12 +410,8 @@ static enum err works_run_all(struct gpu_works *works)
 		for (uint32_t i = 0; i < works->count; i++)
 			is_left = is_left || works->list[i].stage < 2;
 	}
-	/* what was begun is taken back, so that nobody uses what will be freed */
-	for (uint32_t i = 0; e && i < works->count; i++)
-		if (works->list[i].stage == 1) {
-			cuda_engine_abort(works->list[i].comm->gpu);
-			work_step(&works->list[i], cuda_engine_finish);
-		}
+	if (e)
+		works_take_back(works);
 	return e;
 }
 
@@ -439,7 +450,8 @@ static enum err streams_join(
 	return e;
 }
 
-/* Puts do not wait for anybody; what waits for signals comes last. */
+/* Puts do not wait for anybody; what waits for signals comes last. One that was not made
+ * would be waited for, but for ERR_USAGE, which tells a capture to call elsewhere. */
 static enum err onesided_submit(
 	const struct comm_call *calls, uint32_t count, enum call_kind kind)
 {
@@ -454,11 +466,16 @@ static enum err onesided_submit(
 
 		if (calls[i].kind != kind)
 			continue;
-		if (put.bytes)
+		if (put.bytes) {
 			put.to = window_address(&calls[i]);
+			put.is_device = window_holds(
+				calls[i].window, put.data, put.bytes);
+		}
 		e = kind == CALL_PUT ? cuda_engine_put(engine, &put, stream)
 				     : cuda_engine_await(engine, calls[i].root,
 					       calls[i].signals, stream);
+		if (e && e != ERR_USAGE)
+			comm_fail(calls[i].comm, e);
 	}
 	return e;
 }
@@ -492,7 +509,7 @@ enum err gpu_submit(const struct comm_call *calls, uint32_t count)
 	return e;
 }
 
-enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses)
+enum err gpu_show(struct comm *comm, const void *ptr, size_t bytes, uint64_t *addresses)
 {
 	enum err e = OK;
 
@@ -502,7 +519,7 @@ enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses)
 			"%p does not",
 			ptr);
 	for (uint32_t r = 0; r < comm->rank_count && !e; r++)
-		e = cuda_engine_show(comm->gpu, r, ptr, &addresses[r]);
+		e = cuda_engine_show(comm->gpu, r, ptr, bytes, &addresses[r]);
 	return e;
 }
 

@@ -26,8 +26,8 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 enum err gpu_submit(const struct comm_call *calls, uint32_t count);
 
 /* Where every rank's process sees device memory of ours: addresses[rank]. ERR_ARGUMENT
- * when it is not device memory, or cannot be shared. */
-enum err gpu_show(struct comm *comm, const void *ptr, uint64_t *addresses);
+ * when it is not device memory, goes beyond its allocation, or cannot be shared. */
+enum err gpu_show(struct comm *comm, const void *ptr, size_t bytes, uint64_t *addresses);
 
 /* What the device found wrong since. */
 enum err gpu_check(struct comm *comm);

@@ -110,7 +110,8 @@ static enum err window_arguments(void *ptr, size_t bytes)
 	return OK;
 }
 
-/* All ranks come here, also one whose arguments are wrong: it tells the others. */
+/* All ranks come here, also one whose arguments are wrong: it tells the others, and has
+ * said why. */
 static enum err parts_gather(
 	struct comm *comm, const struct window_part *mine, struct window *window)
 {
@@ -126,7 +127,7 @@ static enum err parts_gather(
 	if (e)
 		comm_fail(comm, e);
 	atomic_fetch_sub(&comm->inside, 1);
-	for (uint32_t i = 0; i < comm->rank_count && !e; i++)
+	for (uint32_t i = 0; i < comm->rank_count && !e && !mine->wrong; i++)
 		if (window->parts[i].wrong)
 			e = err_set(ERR_ARGUMENT,
 				"rank %u cannot register its part of the window", i);
@@ -158,7 +159,7 @@ static enum err window_on_gpu(struct comm *comm, struct window *window)
 	enum err wrong, e;
 
 	window->there = calloc(1, bytes);
-	wrong = mine && window->there ? gpu_show(comm, window->base, mine)
+	wrong = mine && window->there ? gpu_show(comm, window->base, window->bytes, mine)
 				      : err_set(ERR_SYSTEM, "no memory for a window");
 	part.wrong = wrong != OK;
 	e = parts_gather(comm, &part, window);
@@ -232,6 +233,13 @@ enum err comm_window_check(struct comm *comm, const struct window *window, uint3
 uint64_t window_address(const struct comm_call *call)
 {
 	return call->window->there[call->root] + call->offset;
+}
+
+bool window_holds(const struct window *window, const void *ptr, size_t bytes)
+{
+	uintptr_t offset = (uintptr_t)ptr - (uintptr_t)window->base;
+
+	return offset <= window->bytes && bytes <= window->bytes - offset;
 }
 
 void window_target(const struct comm_call *call, struct onesided *onesided)

@@ -104,6 +104,9 @@ void window_target(const struct comm_call *call, struct onesided *onesided);
 /* The same on a GPU: in this process. */
 uint64_t window_address(const struct comm_call *call);
 
+/* Are these bytes in this rank's own part? */
+bool window_holds(const struct window *window, const void *ptr, size_t bytes);
+
 /* Forget registrations when a comm goes. */
 void comm_registrations_drop(struct comm *comm);
 

@@ -3,9 +3,11 @@
  * around them is tried where there is no GPU: threads and processes that share a device,
  * their streams, memory and words.
  *
- * Device memory is a file in memory that other processes can map. A stream does at once
- * what it is given, in the calling thread, and waits there for words in memory. A launch
- * does what the kernel would (cpu_kernels.h). There are no graphs.
+ * Device memory is a file in memory that other processes can map; small allocations lie
+ * together in one, and a process that opens one of them can touch all, but copies only
+ * what it has opened, as with a real driver. A stream does at once what it is given, in
+ * the calling thread, and waits there for words in memory. A launch does what the kernel
+ * would (cpu_kernels.h). There are no graphs.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,84 +24,174 @@
 
 enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, BAD_HANDLE = 400, NOT_SUPPORTED = 801 };
 enum { AREAS_MAX = 2048, PAGE = 4096, MULTIPROCESSORS = 132, NAP_US = 20 };
+enum { BLOCK_BYTES = 2 << 20, SMALL_MAX = BLOCK_BYTES / 2, ALIGNMENT = 512 };
 enum kind { UNUSED, DEVICE, PINNED, MAPPING };
+
+/* What is mapped at once. */
+struct block {
+	char *base;
+	size_t bytes, used; /* used: of a block of small allocations */
+	uint64_t id;
+	int fd;
+	unsigned areas; /* in it */
+};
 
 struct area {
 	enum kind kind;
 	char *base;
 	size_t bytes;
 	uint64_t id;
-	int fd;
+	struct block *block; /* counted */
 };
 
 struct handle {
 	char bytes[64];
 };
 
-/* The lock guards the areas. */
+/* The lock guards the areas and the blocks. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct area areas[AREAS_MAX];
+static struct block *small_block; /* with room for small allocations, or NULL */
 static uint64_t last_id = 100;
 static int only_context;
 static _Thread_local void *current;
 
-static size_t whole_pages(size_t bytes)
+static size_t whole(size_t bytes, size_t unit)
 {
-	return (bytes + PAGE - 1) / PAGE * PAGE;
+	return (bytes + unit - 1) / unit * unit;
 }
 
-/* With the lock held. */
+static bool is_within(uint64_t ptr, const char *base, size_t bytes)
+{
+	return ptr - (uintptr_t)base < bytes;
+}
+
+/* With the lock held, as the next ones. */
 static struct area *area_of(uint64_t ptr)
 {
 	for (int i = 0; i < AREAS_MAX; i++)
-		if (areas[i].kind && ptr - (uintptr_t)areas[i].base < areas[i].bytes)
+		if (areas[i].kind && is_within(ptr, areas[i].base, areas[i].bytes))
 			return &areas[i];
 	return NULL;
 }
 
-static int area_add(enum kind kind, int fd, size_t bytes, uint64_t *ptr)
+/* A file as a block; it is the block's then. */
+static struct block *block_map(int fd, size_t bytes)
 {
-	char *base = mmap(
-		NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct block *block = calloc(1, sizeof(*block));
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (!block || base == MAP_FAILED) {
+		free(block);
+		close(fd);
+		return NULL;
+	}
+	*block = (struct block){.base = base, .bytes = bytes, .id = ++last_id, .fd = fd};
+	return block;
+}
+
+static struct block *block_new(size_t bytes)
+{
+	int fd = memfd_create("device", MFD_CLOEXEC);
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)bytes))
+		return block_map(fd, bytes);
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+static void block_put(struct block *block)
+{
+	if (--block->areas)
+		return;
+	if (block == small_block)
+		small_block = NULL;
+	munmap(block->base, block->bytes);
+	close(block->fd);
+	free(block);
+}
+
+static int area_add(
+	enum kind kind, struct block *block, size_t offset, size_t bytes, uint64_t *ptr)
+{
 	int i = 0;
 
-	if (base == MAP_FAILED)
+	if (!block)
 		return NO_MEMORY;
-	pthread_mutex_lock(&lock);
+	block->areas++;
 	while (i < AREAS_MAX && areas[i].kind)
 		i++;
-	if (i < AREAS_MAX)
-		areas[i] = (struct area){kind, base, bytes, ++last_id, fd};
-	pthread_mutex_unlock(&lock);
-	*ptr = (uintptr_t)base;
-	return i < AREAS_MAX ? DONE : NO_MEMORY;
+	if (i == AREAS_MAX) {
+		block_put(block);
+		return NO_MEMORY;
+	}
+	areas[i] = (struct area){kind, block->base + offset, bytes, ++last_id, block};
+	*ptr = (uintptr_t)areas[i].base;
+	return DONE;
+}
+
+static int small_add(size_t bytes, uint64_t *ptr)
+{
+	size_t offset;
+
+	if (!small_block || small_block->used + bytes > small_block->bytes)
+		small_block = block_new(BLOCK_BYTES);
+	if (!small_block)
+		return NO_MEMORY;
+	offset = small_block->used;
+	small_block->used += whole(bytes, ALIGNMENT);
+	return area_add(DEVICE, small_block, offset, bytes, ptr);
 }
 
 static int area_new(enum kind kind, size_t bytes, uint64_t *ptr)
 {
-	int fd = memfd_create("device", MFD_CLOEXEC);
+	int code;
 
-	if (!bytes || fd < 0 || ftruncate(fd, (off_t)whole_pages(bytes)))
-		return NO_MEMORY;
-	return area_add(kind, fd, bytes, ptr);
+	if (!bytes)
+		return INVALID;
+	pthread_mutex_lock(&lock);
+	if (kind == DEVICE && bytes <= SMALL_MAX)
+		code = small_add(bytes, ptr);
+	else
+		code = area_add(kind, block_new(whole(bytes, PAGE)), 0, bytes, ptr);
+	pthread_mutex_unlock(&lock);
+	return code;
 }
 
 static int area_end(uint64_t ptr)
 {
-	struct area *area, gone = {0};
+	struct area *area;
 
 	pthread_mutex_lock(&lock);
 	area = area_of(ptr);
 	if (area) {
-		gone = *area;
 		area->kind = UNUSED;
+		block_put(area->block);
 	}
 	pthread_mutex_unlock(&lock);
-	if (!gone.kind)
-		return INVALID;
-	munmap(gone.base, whole_pages(gone.bytes));
-	close(gone.fd);
-	return DONE;
+	return area ? DONE : INVALID;
+}
+
+/* May the driver copy from or to it? Not if it is in a block and not all of it is in one
+ * allocation that this process has made or opened. */
+static bool is_copyable(uint64_t ptr, size_t bytes)
+{
+	bool is_device = false, is_whole = false;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < AREAS_MAX && !is_whole; i++) {
+		const struct area *area = &areas[i];
+
+		if (!area->kind)
+			continue;
+		if (is_within(ptr, area->block->base, area->block->bytes))
+			is_device = true;
+		if (is_within(ptr, area->base, area->bytes))
+			is_whole = bytes <= area->bytes - (ptr - (uintptr_t)area->base);
+	}
+	pthread_mutex_unlock(&lock);
+	return is_whole || !is_device;
 }
 
 /* ---- device and contexts ---- */
@@ -258,6 +350,8 @@ int cuMemGetInfo_v2(size_t *left, size_t *all)
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
 	(void)stream;
+	if (!is_copyable(to, bytes) || !is_copyable(from, bytes))
+		return INVALID;
 	memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 	return DONE;
 }
@@ -294,18 +388,20 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream)
 	return DONE;
 }
 
-/* A handle says whose file it is and how long. */
+/* A handle says whose file it is and how long, and what of it. */
 int cuIpcGetMemHandle(struct handle *handle, uint64_t ptr)
 {
-	uint64_t words[3] = {0};
+	uint64_t words[5] = {0};
 	struct area *area;
 
 	pthread_mutex_lock(&lock);
 	area = area_of(ptr);
 	if (area && area->kind == DEVICE) {
 		words[0] = (uint64_t)getpid();
-		words[1] = (uint64_t)area->fd;
-		words[2] = area->bytes;
+		words[1] = (uint64_t)area->block->fd;
+		words[2] = area->block->bytes;
+		words[3] = (uint64_t)(area->base - area->block->base);
+		words[4] = area->bytes;
 	}
 	pthread_mutex_unlock(&lock);
 	memset(handle, 0, sizeof(*handle));
@@ -315,14 +411,19 @@ int cuIpcGetMemHandle(struct handle *handle, uint64_t ptr)
 
 int cuIpcOpenMemHandle_v2(uint64_t *ptr, struct handle handle, unsigned flags)
 {
-	uint64_t words[3];
+	uint64_t words[5];
 	char path[64];
-	int fd;
+	int fd, code;
 
 	memcpy(words, handle.bytes, sizeof(words));
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)words[0], (int)words[1]);
 	fd = flags == 1 ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	return fd < 0 ? BAD_HANDLE : area_add(MAPPING, fd, words[2], ptr);
+	if (fd < 0)
+		return BAD_HANDLE;
+	pthread_mutex_lock(&lock);
+	code = area_add(MAPPING, block_map(fd, words[2]), words[3], words[4], ptr);
+	pthread_mutex_unlock(&lock);
+	return code;
 }
 
 int cuIpcCloseMemHandle(uint64_t ptr)
@@ -330,19 +431,26 @@ int cuIpcCloseMemHandle(uint64_t ptr)
 	return area_end(ptr);
 }
 
-static void attribute_write(const struct area *area, int attribute, void *value)
+static void attribute_write(
+	const struct area *area, const struct block *block, int attribute, void *value)
 {
 	unsigned type = !area->kind ? 0 : area->kind == PINNED ? 1 : 2;
 	uint64_t word = 0;
 
 	if (attribute == 1)
 		word = area->kind ? (uintptr_t)&only_context : 0;
-	else if (attribute == 7 || attribute == 20)
+	else if (attribute == 7)
 		word = area->id;
-	else if (attribute == 11 || attribute == 19)
+	else if (attribute == 11)
 		word = (uintptr_t)area->base;
-	else if (attribute == 12 || attribute == 18)
+	else if (attribute == 12)
 		word = area->bytes;
+	else if (attribute == 18)
+		word = block->bytes;
+	else if (attribute == 19)
+		word = (uintptr_t)block->base;
+	else if (attribute == 20)
+		word = block->id;
 	if (attribute == 2)
 		memcpy(value, &type, sizeof(type));
 	else if (attribute == 8 || attribute == 10)
@@ -357,14 +465,17 @@ int cuPointerGetAttributes(
 	unsigned count, const int *attributes, void **values, uint64_t ptr)
 {
 	struct area *found, area = {0};
+	struct block block = {0};
 
 	pthread_mutex_lock(&lock);
 	found = area_of(ptr);
-	if (found)
+	if (found) {
 		area = *found;
+		block = *area.block;
+	}
 	pthread_mutex_unlock(&lock);
 	for (unsigned i = 0; i < count; i++)
-		attribute_write(&area, attributes[i], values[i]);
+		attribute_write(&area, &block, attributes[i], values[i]);
 	return DONE;
 }
 
@@ -483,11 +594,21 @@ int cuModuleUnload(void *module)
 	return module ? DONE : INVALID;
 }
 
-/* Names are few and stay for good. */
+/* Names are few and stay for good, each once. */
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	*function = strdup(name);
-	return *function && module ? DONE : INVALID;
+	enum { NAMES_MAX = 512 };
+	static char *names[NAMES_MAX];
+	int i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < NAMES_MAX - 1 && names[i] && strcmp(names[i], name))
+		i++;
+	if (!names[i])
+		names[i] = strdup(name);
+	*function = names[i];
+	pthread_mutex_unlock(&lock);
+	return *function && module && !strcmp(*function, name) ? DONE : INVALID;
 }
 
 /* The driver's own list of arguments, longer than we like. A kernel whose arguments come

@@ -230,8 +230,7 @@ static int fused_do(const struct moves_args *args, uint32_t ranks, fold_of *fold
 
 static int resident_do(const struct moves_args *args, fold_of *fold)
 {
-	uint32_t call = args->call ? args->call
-				   : args->posts[args->rank].hall->call + 1;
+	uint32_t call = args->call ? args->call : args->posts[args->rank].hall->call + 1;
 	struct posts posts;
 	enum meeting_end end = ranks_meet(args, call, &posts);
 	int code = DONE;
@@ -255,12 +254,12 @@ static int pairs_do(const struct pairs_args *args)
 {
 	for (uint32_t i = 0; i < args->count; i++) {
 		const struct dev_pair *pair = &args->pairs[i];
-		struct dev_slot slot = args->hall->boxes[pair->peer][pair->ordinal];
+		struct dev_slot slot = {pair->from, pair->bytes, 1, {0}};
 
 		if (pair->is_send)
 			return NOT_SUPPORTED;
-		if (pair->from)
-			slot = (struct dev_slot){pair->from, pair->bytes, 1, {0}};
+		if (!pair->from)
+			slot = args->hall->boxes[pair->peer][pair->ordinal];
 		if (slot.posted != 1)
 			return DONE; /* let go by an abort */
 		if (slot.bytes != pair->bytes)

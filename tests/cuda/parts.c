@@ -182,6 +182,16 @@ void crew_close(struct crew *crew)
 		gpu_stream_end(crew->seats[i].stream);
 }
 
+void crew_abort(struct crew *crew)
+{
+	rank_meet(crew->rank);
+	crew_wait(crew);
+	for (int i = 0; i < crew->count; i++) {
+		OK(ncclCommAbort(crew->seats[i].comm));
+		gpu_stream_end(crew->seats[i].stream);
+	}
+}
+
 /* ---- data ---- */
 
 uint32_t word_of(int rank, int turn, size_t i)

@@ -57,6 +57,9 @@ void crew_open_as(struct crew *crew, struct rank *rank, int index, int driven);
 void crew_close(struct crew *crew);
 void crew_wait(const struct crew *crew);
 
+/* The same when something has failed. */
+void crew_abort(struct crew *crew);
+
 /* ---- data ---- */
 
 /* Word i of what `rank` gives in turn `turn`; sums are exact, modulo 2^32. */

@@ -300,6 +300,86 @@ static void mismatch(struct rank *rank)
 	survivor_end(&survivor);
 }
 
+/* ---- more than there is ---- */
+
+/* What the last rank does with memory that is too short, or for a collective the first;
+ * the others do it right. */
+enum beyond { SENT, RECEIVED, MESSAGE_SENT, MESSAGE_RECEIVED, BY_FIRST };
+
+static ncclResult_t message_do(
+	const struct survivor *survivor, bool is_sender, void *data, int peer)
+{
+	cudaStream_t stream = (cudaStream_t)survivor->stream;
+	ncclComm_t comm = survivor->comm;
+
+	return is_sender ? ncclSend(data, WORDS, ncclUint32, peer, comm, stream)
+			 : ncclRecv(data, WORDS, ncclUint32, peer, comm, stream);
+}
+
+static ncclResult_t call_beyond(
+	const struct survivor *survivor, enum beyond beyond, void *little)
+{
+	void *data = survivor->data;
+
+	if (beyond == MESSAGE_SENT || beyond == MESSAGE_RECEIVED)
+		return message_do(survivor, beyond == MESSAGE_SENT, little, 0);
+	return ncclAllReduce(beyond == SENT ? little : data,
+		beyond == SENT ? data : little, WORDS, ncclUint32, ncclSum,
+		survivor->comm, (cudaStream_t)survivor->stream);
+}
+
+static void beyond_refused(struct survivor *survivor, enum beyond beyond, void *little)
+{
+	char sentence[128];
+
+	GIVES(call_beyond(survivor, beyond, little), ncclInvalidArgument);
+	snprintf(sentence, sizeof(sentence),
+		"the %s buffer of %zu bytes at %p goes beyond",
+		beyond == SENT || beyond == MESSAGE_SENT ? "send" : "receive",
+		WORDS * sizeof(uint32_t), little);
+	gpu_sentence(sentence);
+	note(survivor, ncclInvalidArgument);
+}
+
+/* Rank 0 is the partner of a message; the rest have nothing to do with it. */
+static void beyond_other(struct survivor *survivor, enum beyond beyond)
+{
+	int last = survivor->rank->rank_count - 1;
+
+	if (beyond == SENT || beyond == RECEIVED)
+		note(survivor, call(survivor));
+	else if (survivor->rank->rank == 0)
+		note(survivor, message_do(survivor, beyond == MESSAGE_RECEIVED,
+				       survivor->data, last));
+	else
+		survivor->is_idle = true;
+}
+
+static void beyond(struct rank *rank)
+{
+	enum beyond what = (enum beyond)(part_value(rank) % BY_FIRST);
+	int culprit = part_value(rank) < BY_FIRST ? rank->rank_count - 1 : 0;
+	size_t bytes = (WORDS - 1) * sizeof(uint32_t);
+	struct survivor survivor;
+	void *little;
+
+	survivor_begin(&survivor, rank);
+	little = gpu_alloc(bytes);
+	survivor.comm = rank_comm(rank, 0);
+	comm_check(survivor.comm, survivor.stream);
+	rank_meet(rank);
+	at_now(rank);
+	if (rank->rank == culprit)
+		beyond_refused(&survivor, what, little);
+	else
+		beyond_other(&survivor, what);
+	survive(&survivor);
+	rank_meet(rank);
+	OK(ncclCommAbort(survivor.comm));
+	gpu_free(little);
+	survivor_end(&survivor);
+}
+
 /* ---- aborts ---- */
 
 /* The value is the rank that aborts while the others wait for its call. */
@@ -353,6 +433,12 @@ static const struct part parts[] = {
 	{"other type", "2x1 1x2", mismatch, .value = TYPE, US},
 	{"other operator", "2x1 1x2", mismatch, .value = OPERATOR, US},
 	{"other collective", "2x1 4x1 1x2", mismatch, .value = COLLECTIVE, US},
+	{"beyond what is sent", "2x1 4x1 1x3", beyond, .value = SENT, US},
+	{"beyond what is received", "2x1 4x1 1x3", beyond, .value = RECEIVED, US},
+	{"beyond at the leader", "2x1 4x1 1x3", beyond, .value = BY_FIRST + SENT, US},
+	{"beyond a sent message", "2x1 4x1 1x3", beyond, .value = MESSAGE_SENT, US},
+	{"beyond a received message", "2x1 4x1 1x3", beyond, .value = MESSAGE_RECEIVED,
+		US},
 	{"abort", "2x1 4x1 1x3", abort_one, .value = 1, US},
 	{"abort of the leader", "2x1 4x1 1x3", abort_one, .value = 0, US},
 };

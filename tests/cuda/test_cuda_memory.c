@@ -6,7 +6,7 @@
 #include "kinds.h"
 #include "parts.h"
 
-enum { WORDS = 30000, MIB = 1 << 20 };
+enum { WORDS = 30000, MIB = 1 << 20, PAGE = 4096 };
 
 static const size_t word = sizeof(uint32_t);
 
@@ -167,6 +167,31 @@ static void memory_again(struct rank *rank)
 	crew_close(&crew);
 }
 
+/* ---- too short ---- */
+
+/* One thread calls for all ranks, and the last one's memory does not hold it. */
+static void memory_short(struct rank *rank)
+{
+	void *data[CREW_MAX];
+	struct crew crew;
+
+	crew_open(&crew, rank);
+	OK(ncclGroupStart());
+	for (int i = 0; i < crew.count; i++) {
+		size_t words = i == crew.count - 1 ? WORDS - 1 : WORDS;
+
+		data[i] = gpu_alloc(words * word);
+		OK(ncclAllReduce(data[i], data[i], WORDS, ncclUint32, ncclSum,
+			crew.seats[i].comm, (cudaStream_t)crew.seats[i].stream));
+	}
+	GIVES(ncclGroupEnd(), ncclInvalidArgument);
+	gpu_sentence("the send buffer of 120000 bytes at");
+	crew_wait(&crew);
+	for (int i = 0; i < crew.count; i++)
+		gpu_free(data[i]);
+	crew_abort(&crew);
+}
+
 /* ---- registered ---- */
 
 static void memory_register(struct rank *rank)
@@ -227,13 +252,106 @@ static void memory_window(struct rank *rank)
 	crew_close(&crew);
 }
 
+/* The last rank's part is wrong: it reads why, the others read who; and they go on. */
+static void window_refused(
+	const struct seat *seat, void *data, size_t bytes, const char *why)
+{
+	bool is_odd = seat->rank == seat->rank_count - 1;
+	char who[64];
+	ncclWindow_t window;
+
+	snprintf(who, sizeof(who), "rank %d cannot register its part",
+		seat->rank_count - 1);
+	GIVES(ncclCommWindowRegister(seat->comm, data, bytes, &window, 0),
+		ncclInvalidArgument);
+	gpu_sentence(is_odd ? why : who);
+}
+
+static void memory_window_refused(struct rank *rank)
+{
+	size_t bytes = 4 * MIB;
+	struct memory memory, host;
+	struct seat *seat;
+	struct crew crew;
+	bool is_odd;
+
+	crew_open(&crew, rank);
+	seat = &crew.seats[0];
+	is_odd = seat->rank == seat->rank_count - 1;
+	memory = memory_open(KIND_DEVICE, bytes, seat->stream);
+	host = memory_open(KIND_PAGEABLE, bytes, seat->stream);
+	window_refused(seat, memory.ptr, bytes + is_odd, "a window of 4194305 bytes at");
+	window_refused(
+		seat, is_odd ? host.ptr : memory.ptr, bytes, "must lie in device memory");
+	sum_checked(seat, memory.ptr, memory.ptr, 1);
+	rank_meet(rank);
+	memory_close(&host);
+	memory_close(&memory);
+	crew_close(&crew);
+}
+
+/* What is put: a part of the window itself, or memory of another kind. */
+struct sources {
+	struct memory own;
+	uint32_t *list[4];
+};
+
+static void sources_open(
+	struct sources *sources, const struct seat *seat, uint32_t *in_window)
+{
+	size_t bytes = WORDS * word;
+
+	sources->own = memory_open(KIND_DEVICE, bytes, seat->stream);
+	sources->list[0] = in_window;
+	sources->list[1] = sources->own.ptr;
+	sources->list[2] = malloc(bytes + 1);
+	HOLDS(sources->list[2]);
+	sources->list[3] = (uint32_t *)sources->own.ptr + 1; /* at another alignment */
+}
+
+static void sources_close(struct sources *sources)
+{
+	free(sources->list[2]);
+	memory_close(&sources->own);
+}
+
 /* Put into the right neighbour's window, wait for the left one, many times. */
-static void memory_signal(struct rank *rank)
+static void puts_checked(struct rank *rank, const struct seat *seat, uint32_t *data,
+	const struct sources *sources, ncclWindow_t window)
 {
 	int n = rank->rank_count, left = (rank->rank + n - 1) % n;
 	ncclWaitSignalDesc_t from_left = {1, left, 0, 0};
 	ncclWaitSignalDesc_t from_right = {1, (rank->rank + 1) % n, 0, 0};
-	struct memory memory;
+
+	for (int turn = 0; turn < 50; turn++) {
+		cudaStream_t stream = (cudaStream_t)seat->stream;
+		size_t count = turn % 3 ? WORDS - 1 : 10;
+		uint32_t *from = sources->list[turn % 4];
+
+		words_give(seat, from, count, turn);
+		OK(ncclPutSignal(from, count, ncclUint32, from_right.peer, window, 0, 0,
+			0, 0, seat->comm, stream));
+		OK(ncclWaitSignal(1, &from_left, seat->comm, stream));
+		words_check(seat, data, count, left, turn);
+		OK(ncclSignal(left, 0, 0, 0, seat->comm, stream));
+		OK(ncclWaitSignal(1, &from_right, seat->comm, stream));
+		gpu_wait(seat->stream);
+	}
+}
+
+/* Where a window may begin. */
+static void *page_in(const void *ptr)
+{
+	return (void *)(((uintptr_t)ptr + PAGE - 1) / PAGE * PAGE);
+}
+
+/* The value is the window's kind. A small window lies in one block with other memory,
+ * through which the other processes have mapped it. */
+static void memory_signal(struct rank *rank)
+{
+	enum kind kind = (enum kind)part_value(rank);
+	struct memory memory, beside;
+	struct sources sources;
 	struct seat *seat;
 	struct crew crew;
 	ncclWindow_t window;
@@ -241,25 +359,18 @@ static void memory_signal(struct rank *rank)
 
 	crew_open(&crew, rank);
 	seat = &crew.seats[0];
-	memory = memory_open(KIND_NCCL, 2 * WORDS * word, seat->stream);
-	data = memory.ptr;
-	OK(ncclCommWindowRegister(seat->comm, data, memory.bytes, &window, 0));
-	for (int turn = 0; turn < 50; turn++) {
-		cudaStream_t stream = (cudaStream_t)seat->stream;
-		size_t count = turn % 2 ? WORDS : 10;
-
-		words_give(seat, data + WORDS, count, turn);
-		OK(ncclPutSignal(data + WORDS, count, ncclUint32, from_right.peer, window,
-			0, 0, 0, 0, seat->comm, stream));
-		OK(ncclWaitSignal(1, &from_left, seat->comm, stream));
-		words_check(seat, data, count, left, turn);
-		OK(ncclSignal(left, 0, 0, 0, seat->comm, stream));
-		OK(ncclWaitSignal(1, &from_right, seat->comm, stream));
-		gpu_wait(seat->stream);
-	}
+	beside = memory_open(kind, WORDS * word, seat->stream);
+	memory = memory_open(kind, 2 * WORDS * word + PAGE, seat->stream);
+	data = page_in(memory.ptr);
+	sum_checked(seat, beside.ptr, beside.ptr, 0);
+	OK(ncclCommWindowRegister(seat->comm, data, 2 * WORDS * word, &window, 0));
+	sources_open(&sources, seat, data + WORDS);
+	puts_checked(rank, seat, data, &sources, window);
 	rank_meet(rank);
 	OK(ncclCommWindowDeregister(seat->comm, window));
+	sources_close(&sources);
 	memory_close(&memory);
+	memory_close(&beside);
 	crew_close(&crew);
 }
 
@@ -356,11 +467,14 @@ static const struct part parts[] = {
 	{"nccl again", EACH, memory_again, .value = KIND_NCCL},
 	{"async again", EACH, memory_again, .value = KIND_ASYNC},
 	{"vmm again", EACH, memory_again, .value = KIND_VMM},
+	{"short", "g1 g3", memory_short, .value = 0},
 	{"register device", EACH, memory_register, .value = KIND_DEVICE},
 	{"register nccl", EACH, memory_register, .value = KIND_NCCL},
 	{"window of device", "2x1 4x1 1x2", memory_window, .value = KIND_DEVICE},
 	{"window of nccl", "2x1 4x1 1x2", memory_window, .value = KIND_NCCL},
-	{"signal", "2x1 4x1 1x3", memory_signal, .value = 0},
+	{"window refused", "2x1 4x1 1x3", memory_window_refused, .value = 0},
+	{"signal", "2x1 4x1 1x3", memory_signal, .value = KIND_NCCL},
+	{"signal in small memory", "2x1 4x1 1x3", memory_signal, .value = KIND_DEVICE},
 	{"scalar", "2x1 4x1 1x3", memory_scalar, .value = 0},
 	{"start", "2x1 8x1 1x8", memory_start, .unit = "MiB"},
 };

@@ -347,6 +347,62 @@ static void p2p_chain(struct rank *rank)
 	crew_close(&crew);
 }
 
+/* ---- refused ---- */
+
+/* The last seat's message to itself has two lengths, or, with a value, is longer
+ * than its memory. What goes round is right. */
+static void refused_calls(const struct crew *crew, void *data, size_t count, bool is_long)
+{
+	size_t sent = is_long ? count + 1 : count, received = sent - !is_long;
+
+	for (int i = 0; i < crew->count; i++) {
+		const struct seat *seat = &crew->seats[i];
+		cudaStream_t stream = (cudaStream_t)seat->stream;
+		int n = crew->count, right = crew->seats[(i + 1) % n].rank;
+		int left = crew->seats[(i + n - 1) % n].rank;
+		bool is_last = i == n - 1;
+
+		OK(ncclSend(data, 1, ncclUint32, right, seat->comm, stream));
+		OK(ncclRecv(data, 1, ncclUint32, left, seat->comm, stream));
+		OK(ncclSend(data, is_last ? sent : 2, ncclUint32, seat->rank, seat->comm,
+			stream));
+		OK(ncclRecv(data, is_last ? received : 2, ncclUint32, seat->rank,
+			seat->comm, stream));
+	}
+}
+
+static void refused_checked(const struct crew *crew, bool is_long)
+{
+	enum { COUNT = 1000 };
+	int last = crew->seats[crew->count - 1].rank;
+	void *data = gpu_alloc(COUNT * sizeof(uint32_t));
+	char sentence[128];
+
+	if (is_long)
+		snprintf(sentence, sizeof(sentence),
+			"the send buffer of 4004 bytes at %p goes beyond", data);
+	else
+		snprintf(sentence, sizeof(sentence),
+			"rank %d sends 4000 bytes and rank %d receives 3996", last, last);
+	OK(ncclGroupStart());
+	refused_calls(crew, data, COUNT, is_long);
+	GIVES(ncclGroupEnd(), is_long ? ncclInvalidArgument : ncclInvalidUsage);
+	gpu_sentence(sentence);
+	crew_wait(crew);
+	gpu_free(data);
+}
+
+/* By the last rank; the others call nothing, which could fail when it has. */
+static void p2p_refused(struct rank *rank)
+{
+	struct crew crew;
+
+	crew_open(&crew, rank);
+	if (rank->rank == rank->rank_count - 1)
+		refused_checked(&crew, part_value(rank));
+	crew_abort(&crew);
+}
+
 /* ---- with collectives ---- */
 
 enum { WORDS = 20000 };
@@ -440,6 +496,8 @@ static const struct part parts[] = {
 	{"random", "4x1 8x1 1x4 g8", p2p_messages, .value = RANDOM},
 	{"types", "2x1 1x2 g3", p2p_types, .value = 0},
 	{"chain", "4x1 1x4 g4", p2p_chain, .value = 0},
+	{"self of two sizes", "1x1 2x1 1x2 g3", p2p_refused, .value = 0},
+	{"self beyond its memory", "1x1 2x1 1x2 g3", p2p_refused, .value = 1},
 	{"mixed", "2x1 4x1 1x4 g4", p2p_mixed, .value = 1},
 	{"back to back", "2x1 4x1 1x4 g4", p2p_mixed, .value = 0},
 };

@@ -1,5 +1,7 @@
 /* Put, signal and wait: data before its signal, between threads and processes, on streams
  * and in groups, and what happens when the other side is wrong or gone. */
+#include <string.h>
+
 #include "ranks.h"
 #include "weft.h"
 
@@ -94,6 +96,9 @@ static void refused(struct rank *rank)
 	GIVES(ncclCommWindowRegister(comm, rank->rank ? unmappable : memory, 64, &other,
 		      NCCL_WIN_DEFAULT),
 		ncclInvalidArgument);
+	HOLDS(strstr(
+		ncclGetLastError(NULL), rank->rank ? "must lie in memory of ncclMemAlloc"
+						   : "rank 1 cannot register its part"));
 	free(unmappable);
 	OK(ncclMemFree(memory));
 	/* a peer that leaves will not signal any more */

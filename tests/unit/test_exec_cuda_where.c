@@ -18,6 +18,10 @@ static void test_device(void)
 	EQ(where.device, 0);
 	EQ(where.base, ptr);
 	EQ(where.bytes, 10000);
+	TRUE(cuda_where_holds(&where, (void *)(uintptr_t)ptr, 10000));
+	TRUE(cuda_where_holds(&where, (void *)(uintptr_t)(ptr + 9999), 1));
+	TRUE(!cuda_where_holds(&where, (void *)(uintptr_t)ptr, 10001));
+	TRUE(!cuda_where_holds(&where, (void *)(uintptr_t)(ptr + 9999), SIZE_MAX));
 	EQ(cuda_where(driver, (void *)(uintptr_t)ptr, &again), OK);
 	EQ(again.buffer_id, where.buffer_id);
 
@@ -38,6 +42,7 @@ static void test_host(void)
 
 	EQ(cuda_where(driver, &where, &where), OK);
 	TRUE(!where.is_device && !where.base && !where.bytes && !where.device);
+	TRUE(cuda_where_holds(&where, &where, SIZE_MAX)); /* nobody knows */
 	EQ(cuda_where(driver, NULL, &where), OK);
 	TRUE(!where.is_device);
 	EQ(driver->mem_host_alloc(&pinned, 64, 0), CU_OK);

@@ -6,22 +6,32 @@
 
 enum { BOUNCE_LEAST = 2 << 20, NO_TIMING = 2 };
 
-bool bounce_is_needed(
-	struct cuda_engine *engine, const void *ptr, size_t bytes, bool is_shown)
+enum err bounce_look(
+	struct cuda_engine *engine, const struct bounce_buffer *buffer, bool *is_needed)
 {
 	struct cuda_where where;
 	uint64_t offset;
+	enum err e = engine_where(engine, buffer->ptr, &where);
 
-	if (engine_where(engine, ptr, &where))
-		return false; /* whoever uses it will say what is wrong */
-	if (!where.is_device || !is_shown)
-		return !where.is_device;
+	if (e)
+		return e;
+	if (!cuda_where_holds(&where, buffer->ptr, buffer->bytes))
+		return err_set(ERR_ARGUMENT,
+			"the %s buffer of %zu bytes at %p goes beyond its allocation of "
+			"%zu bytes at %#llx",
+			buffer->is_sent ? "send" : "receive", buffer->bytes, buffer->ptr,
+			where.bytes, (unsigned long long)where.base);
+	*is_needed = !where.is_device;
+	if (!where.is_device || !buffer->is_shown)
+		return OK;
 	/* a range of cuMemCreate may be many blocks, and a descriptor is of one */
-	offset = (uint64_t)(uintptr_t)ptr - where.block;
+	offset = (uint64_t)(uintptr_t)buffer->ptr - where.block;
 	if (where.is_by_fd)
-		return !engine->can_pass_fds || offset > where.block_bytes ||
-		       bytes > where.block_bytes - offset;
-	return !where.is_shareable;
+		*is_needed = !engine->can_pass_fds || offset > where.block_bytes ||
+			     buffer->bytes > where.block_bytes - offset;
+	else
+		*is_needed = !where.is_shareable;
+	return OK;
 }
 
 static enum err grow(
@@ -123,6 +133,12 @@ enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
 	bounce->is_recorded = !e;
 	bounce->stream = engine->stream_number;
 	return e;
+}
+
+void bounce_drop(struct cuda_engine *engine)
+{
+	engine->bounce.used = 0;
+	engine->bounce.back_count = 0;
 }
 
 void bounce_free(struct cuda_engine *engine)

@@ -33,10 +33,18 @@ struct bounce {
 	uint32_t back_count, back_room;
 };
 
-/* Can the ranks that must reach it do so where it is? `is_shown`: ranks of other
- * processes must, else only this one. */
-bool bounce_is_needed(
-	struct cuda_engine *engine, const void *ptr, size_t bytes, bool is_shown);
+/* A buffer of a call, not empty. */
+struct bounce_buffer {
+	const void *ptr;
+	size_t bytes;
+	bool is_sent;  /* else received into */
+	bool is_shown; /* ranks of other processes must reach it, else only this one */
+};
+
+/* Must it be copied, because those who must reach it cannot do so where it is?
+ * ERR_ARGUMENT when it goes beyond its allocation. */
+enum err bounce_look(
+	struct cuda_engine *engine, const struct bounce_buffer *buffer, bool *is_needed);
 
 /* Before a call: room for all that it will put here, in all. */
 enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream);
@@ -50,6 +58,9 @@ enum err bounce_out(struct cuda_engine *engine, void *here, void *to, size_t byt
 
 /* After a call: copy back. */
 enum err bounce_end(struct cuda_engine *engine, cu_stream stream);
+
+/* The call was not made after all: nothing is copied back. */
+void bounce_drop(struct cuda_engine *engine);
 
 void bounce_free(struct cuda_engine *engine);
 

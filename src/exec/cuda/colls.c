@@ -68,8 +68,8 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 	*found = &kept->list[kept->count];
 	kept->list[kept->count++] = (struct kept_moves){
 		coll, root, address, (uint32_t)pages.page_bytes};
-	kept->used +=
-		(pages.bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT * POOL_ALIGNMENT;
+	kept->used += (pages.bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT *
+		      POOL_ALIGNMENT;
 	return OK;
 }
 
@@ -157,14 +157,13 @@ static cu_result launch_moves(struct cuda_engine *engine, cu_function function,
 	const struct grid *grid, cu_stream stream, struct moves_args *args)
 {
 	uint32_t posts = args->is_posted || args->is_resident ? args->rank_count : 0;
-	size_t bytes = engine->is_launched_whole
-			       ? sizeof(*args)
-			       : offsetof(struct moves_args, posts) +
-					 posts * sizeof(*args->posts);
-	void *extra[] = {CU_LAUNCH_BLOCK, args, CU_LAUNCH_BLOCK_BYTES, &bytes,
-		CU_LAUNCH_END};
-	cu_result result = engine->driver->launch(function, grid->blocks, grid->ranks,
-		1, grid->threads, 1, 1, 0, stream, NULL, extra);
+	size_t bytes = engine->is_launched_whole ? sizeof(*args)
+						 : offsetof(struct moves_args, posts) +
+							   posts * sizeof(*args->posts);
+	void *extra[] = {
+		CU_LAUNCH_BLOCK, args, CU_LAUNCH_BLOCK_BYTES, &bytes, CU_LAUNCH_END};
+	cu_result result = engine->driver->launch(function, grid->blocks, grid->ranks, 1,
+		grid->threads, 1, 1, 0, stream, NULL, extra);
 
 	if (result != CU_INVALID_VALUE || engine->is_launched_whole)
 		return result;
@@ -418,7 +417,8 @@ static enum err resident_begin(struct cuda_engine *engine, const struct cuda_cal
 
 	/* through slots a rank reaches only its own buffers */
 	if (call->kind) {
-		args->posts[0] = (struct dev_post){mine->in, mine->out, mine->scalar, NULL};
+		args->posts[0] = (struct dev_post){
+			mine->in, mine->out, mine->scalar, NULL};
 		args->is_posted = 1;
 		args->scalars_at = call->scalar_at != NULL;
 		if (call->scalar_at)
@@ -457,16 +457,19 @@ static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call
 	size_t out_bytes = bytes * sched_chunks(&shape, SPACE_OUT);
 	bool is_shown = engine->way == CUDA_WAY_LEADER ||
 			(engine->way == CUDA_WAY_RESIDENT && !call->kind);
-	bool is_in = in_bytes && bounce_is_needed(engine, call->in, in_bytes, is_shown);
-	bool is_out = out_bytes &&
-		      bounce_is_needed(engine, call->out, out_bytes, is_shown);
+	const struct bounce_buffer in = {call->in, in_bytes, true, is_shown};
+	const struct bounce_buffer out = {call->out, out_bytes, false, is_shown};
+	bool is_in = false, is_out = false;
 	void *here;
-	enum err e;
+	enum err e = in_bytes ? bounce_look(engine, &in, &is_in) : OK;
 
-	e = bounce_begin(engine,
-		(is_in ? bounce_size(in_bytes) : 0) +
-			(is_out ? bounce_size(out_bytes) : 0),
-		call->stream);
+	if (!e && out_bytes)
+		e = bounce_look(engine, &out, &is_out);
+	if (!e)
+		e = bounce_begin(engine,
+			(is_in ? bounce_size(in_bytes) : 0) +
+				(is_out ? bounce_size(out_bytes) : 0),
+			call->stream);
 	if (!e && is_in) {
 		e = bounce_in(engine, call->in, in_bytes, call->stream, &here);
 		call->in = e ? NULL : here;
@@ -530,16 +533,16 @@ static enum err streams_part(struct cuda_engine *engine, cu_stream stream)
 		const struct table_entry *entry = table_entry(engine->table, r);
 
 		if (!entry->is_own && !is_launched_on(entry, stream))
-			e = cuda_check(driver->stream_wait_event(
-					       entry->stream, engine->done, 0),
+			e = cuda_check(
+				driver->stream_wait_event(entry->stream, engine->done, 0),
 				"wait for the launch");
 	}
 	return e;
 }
 
 /* One launch for all, on this rank's stream. */
-static enum err table_serve(struct cuda_engine *engine, const struct cuda_call *call,
-	uint32_t *culprit)
+static enum err table_serve(
+	struct cuda_engine *engine, const struct cuda_call *call, uint32_t *culprit)
 {
 	struct moves_args *args = &engine->table_args;
 	uint64_t sign = table_entry(engine->table, engine->rank)->sign;

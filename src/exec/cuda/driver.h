@@ -76,8 +76,8 @@ struct cu_access {
 };
 
 /* What the list `extra` of a launch is made of, where all arguments are one block. */
-#define CU_LAUNCH_END ((void *)0)
-#define CU_LAUNCH_BLOCK ((void *)1)
+#define CU_LAUNCH_END	      ((void *)0)
+#define CU_LAUNCH_BLOCK	      ((void *)1)
 #define CU_LAUNCH_BLOCK_BYTES ((void *)2)
 
 /* One stream memory operation; the driver's union is 48 bytes long. */

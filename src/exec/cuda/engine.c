@@ -460,8 +460,7 @@ enum err cuda_memory_free(void *ptr)
 
 /* ---- calls ---- */
 
-/* This thread, perhaps one without, has the engine's context; returns what it had. */
-static cu_context context_enter(const struct cuda_engine *engine)
+cu_context context_enter(const struct cuda_engine *engine)
 {
 	cu_context had = NULL;
 
@@ -471,8 +470,7 @@ static cu_context context_enter(const struct cuda_engine *engine)
 	return had;
 }
 
-static void context_leave(
-	const struct cuda_driver *driver, cu_context mine, cu_context had)
+void context_leave(const struct cuda_driver *driver, cu_context mine, cu_context had)
 {
 	if (had != mine)
 		driver->context_set(had);
@@ -575,13 +573,16 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
 	had = context_enter(engine);
-	/* a collective like most: what others' captures forbid is said where it is done */
+	/* a collective like most: what others' captures forbid is said where it is done
+	 */
 	is_quiet = !engine->is_capturing && !call->pairs && !call->kind;
 	if (!engine->is_capturing && !(is_quiet && engine->way == CUDA_WAY_THREADS))
 		engine->stream_number = cuda_stream_number(engine->driver, call->stream);
 	if (!is_quiet)
 		cuda_capture_relax(engine->driver, &mode);
 	e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
+	if (e)
+		bounce_drop(engine);
 	if (!is_quiet)
 		cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);

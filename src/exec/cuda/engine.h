@@ -131,6 +131,7 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 struct cuda_put {
 	uint32_t peer;
 	const void *data;
+	bool is_device; /* the data is device memory, and there is enough of it */
 	uint64_t to;
 	size_t bytes;
 };
@@ -140,9 +141,10 @@ enum err cuda_engine_put(
 enum err cuda_engine_await(
 	struct cuda_engine *engine, uint32_t peer, uint32_t count, cu_stream stream);
 
-/* Where rank `peer`'s process sees this memory of ours. */
-enum err cuda_engine_show(
-	struct cuda_engine *engine, uint32_t peer, const void *ptr, uint64_t *address);
+/* Where rank `peer`'s process sees this memory of ours. ERR_ARGUMENT when it goes beyond
+ * its allocation or cannot be shared. */
+enum err cuda_engine_show(struct cuda_engine *engine, uint32_t peer, const void *ptr,
+	size_t bytes, uint64_t *address);
 
 /* What is enqueued on `first` from now on comes after all that is on `other` now. */
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other);

@@ -98,7 +98,8 @@ DEVICE void lines_post(const struct moves_args &args, uint32_t call)
 {
 	if (!args.is_one_device)
 		__threadfence_system(); /* what is in the buffers is before the lines */
-	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS; i += blockDim.x) {
+	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS;
+		i += blockDim.x) {
 		uint32_t to = i / LINE_WORDS, word = i % LINE_WORDS;
 
 		word_write(&args.posts[to].hall->lines[args.rank][word],
@@ -131,7 +132,8 @@ DEVICE meeting_end lines_read(const struct moves_args &args, const struct dev_ha
 {
 	bool is_stopped = false, is_other = false;
 
-	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS; i += blockDim.x) {
+	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS;
+		i += blockDim.x) {
 		uint32_t from = i / LINE_WORDS, word = i % LINE_WORDS, half;
 		uint64_t *to = word < 2	  ? &ranks->in[from]
 			       : word < 4 ? &ranks->out[from]
@@ -244,7 +246,8 @@ DEVICE void ranks_part(const struct moves_args &args, const struct meeting &meet
 		 * releases */
 		__syncthreads();
 		if (threadIdx.x < args.rank_count)
-			flag_release(&args.posts[threadIdx.x].hall->gone[block][args.rank],
+			flag_release(
+				&args.posts[threadIdx.x].hall->gone[block][args.rank],
 				meeting.call, args.is_one_device);
 		flags_wait(args, own->gone[block], meeting.call);
 		__syncthreads(); /* all blocks count when all ranks are through */

@@ -192,8 +192,8 @@ static void share_write(const struct list *list, uint32_t chunk, struct list *to
 					&list->places[list->moves[i].first +
 						      list->moves[i].input_count],
 					list->moves[i].output_count, chunk);
-		move->output_count = (uint16_t)(to->place_count - move->first -
-						move->input_count);
+		move->output_count =
+			(uint16_t)(to->place_count - move->first - move->input_count);
 	}
 }
 

@@ -23,32 +23,70 @@ static enum err check_stream(const struct cuda_engine *engine, cu_stream stream)
 		"capture");
 }
 
+/* Copy what is put to where this process sees it. A kernel reads device memory. */
+static enum err data_copy(
+	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream)
+{
+	const struct bounce_buffer buffer = {
+		.ptr = put->data, .bytes = put->bytes, .is_sent = true};
+	struct dev_pair receive = {.data = put->to,
+		.from = (uint64_t)(uintptr_t)put->data,
+		.bytes = put->bytes,
+		.peer = (uint16_t)put->peer};
+	bool is_bounced = false;
+	enum err e = OK;
+	void *here;
+
+	if (!put->is_device) {
+		engine->moment++;
+		e = bounce_look(engine, &buffer, &is_bounced);
+	}
+	if (!e && is_bounced) {
+		e = bounce_begin(engine, bounce_size(put->bytes), stream);
+		if (!e)
+			e = bounce_in(engine, put->data, put->bytes, stream, &here);
+		receive.from = e ? 0 : (uint64_t)(uintptr_t)here;
+	}
+	if (!e)
+		e = pairs_copy(engine, &receive, stream);
+	return e || !is_bounced ? e : bounce_end(engine, stream);
+}
+
+/* Copy, then count. */
+static enum err put_enqueue(struct cuda_engine *engine, const struct cuda_put *put,
+	cu_ptr hall, cu_stream stream)
+{
+	struct cu_memop op = memop_write(
+		signal_at(hall, engine->rank), engine->given[put->peer] + 1);
+	enum err e;
+
+	/* the count must not go back: puts run in the order in which they were made */
+	engine->is_capturing = false;
+	engine->stream_number = cuda_stream_number(engine->driver, stream);
+	e = order_begin(engine, &engine->puts, stream);
+	if (!e && put->bytes)
+		e = data_copy(engine, put, stream);
+	if (!e)
+		e = memops_submit(engine, stream, &op, 1);
+	if (e)
+		return e;
+	engine->given[put->peer]++;
+	return order_end(engine, &engine->puts, stream);
+}
+
 enum err cuda_engine_put(
 	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream)
 {
-	struct cu_memop op;
+	cu_context had = context_enter(engine);
 	cu_ptr hall = 0;
 	enum err e = check_stream(engine, stream);
 
 	if (!e)
 		e = engine_hall(engine, put->peer, &hall);
-	/* the count must not go back: puts run in the order in which they were made */
-	engine->is_capturing = false;
-	engine->stream_number = cuda_stream_number(engine->driver, stream);
 	if (!e)
-		e = order_begin(engine, &engine->puts, stream);
-	if (!e && put->bytes)
-		e = cuda_check(engine->driver->memcpy_async(put->to,
-				       (cu_ptr)(uintptr_t)put->data, put->bytes, stream),
-			"copy into a window");
-	if (e)
-		return e;
-	op = memop_write(signal_at(hall, engine->rank), engine->given[put->peer] + 1);
-	e = memops_submit(engine, stream, &op, 1);
-	if (e)
-		return e;
-	engine->given[put->peer]++;
-	return order_end(engine, &engine->puts, stream);
+		e = put_enqueue(engine, put, hall, stream);
+	context_leave(engine->driver, engine->context, had);
+	return e;
 }
 
 enum err cuda_engine_await(
@@ -64,12 +102,36 @@ enum err cuda_engine_await(
 	return memops_submit(engine, stream, &op, 1);
 }
 
-enum err cuda_engine_show(
-	struct cuda_engine *engine, uint32_t peer, const void *ptr, uint64_t *address)
+/* Another process maps one block, which all of it must be in. */
+static enum err check_block(const struct cuda_engine *engine, uint32_t peer,
+	const struct cuda_where *where, const void *ptr, size_t bytes)
+{
+	uint64_t offset = (uint64_t)(uintptr_t)ptr - where->block;
+
+	if (!where->is_by_fd ||
+		engine->hellos[peer].pid == engine->hellos[engine->rank].pid ||
+		(offset <= where->block_bytes && bytes <= where->block_bytes - offset))
+		return OK;
+	return err_set(ERR_ARGUMENT,
+		"a window of %zu bytes at %p goes beyond a block of %zu bytes: make it "
+		"of "
+		"one cuMemCreate, or with ncclMemAlloc",
+		bytes, ptr, where->block_bytes);
+}
+
+enum err cuda_engine_show(struct cuda_engine *engine, uint32_t peer, const void *ptr,
+	size_t bytes, uint64_t *address)
 {
 	struct cuda_where where;
 	enum err e = cuda_where(engine->driver, ptr, &where);
 
+	if (!e && !cuda_where_holds(&where, ptr, bytes))
+		e = err_set(ERR_ARGUMENT,
+			"a window of %zu bytes at %p goes beyond its allocation of %zu "
+			"bytes at %#llx",
+			bytes, ptr, where.bytes, (unsigned long long)where.base);
+	if (!e)
+		e = check_block(engine, peer, &where, ptr, bytes);
 	if (!e)
 		e = desk_show(engine->desk, peer, &where, ptr, address);
 	if (!e)

@@ -25,23 +25,29 @@ static bool is_self(const struct cuda_engine *engine, const struct cuda_pair *pa
 
 /* Does the pair's memory have to be copied? Who receives only needs to reach it itself.
  */
-static bool is_bounced(struct cuda_engine *engine, const struct cuda_pair *pair)
+static enum err data_look(
+	struct cuda_engine *engine, const struct cuda_pair *pair, bool *is_bounced)
 {
-	bool is_shown = pair->is_send && !is_self(engine, pair) &&
-			engine->way != CUDA_WAY_THREADS;
+	const struct bounce_buffer buffer = {.ptr = pair->data,
+		.bytes = pair->bytes,
+		.is_sent = pair->is_send,
+		.is_shown = pair->is_send && !is_self(engine, pair) &&
+			    engine->way != CUDA_WAY_THREADS};
 
-	return pair->bytes && bounce_is_needed(engine, pair->data, pair->bytes, is_shown);
+	*is_bounced = false;
+	return pair->bytes ? bounce_look(engine, &buffer, is_bounced) : OK;
 }
 
 /* Where the pair's bytes are or will be, in this process. */
 static enum err data_reach(struct cuda_engine *engine, const struct cuda_pair *pair,
 	cu_stream stream, void **here)
 {
-	enum err e;
+	bool is_bounced;
+	enum err e = data_look(engine, pair, &is_bounced);
 
 	*here = pair->data;
-	if (!is_bounced(engine, pair))
-		return OK;
+	if (e || !is_bounced)
+		return e;
 	e = bounce_in(
 		engine, pair->is_send ? pair->data : NULL, pair->bytes, stream, here);
 	if (!e && !pair->is_send)
@@ -137,11 +143,8 @@ static void selfs_match(const struct cuda_engine *engine, struct pair_list *list
 		for (uint32_t j = 0; j < list->count; j++)
 			if (list->pairs[j].peer == engine->rank &&
 				list->pairs[j].is_send &&
-				list->pairs[j].ordinal == pair->ordinal) {
+				list->pairs[j].ordinal == pair->ordinal)
 				pair->from = list->pairs[j].data;
-				if (list->pairs[j].bytes < pair->bytes)
-					pair->bytes = list->pairs[j].bytes;
-			}
 	}
 	for (uint32_t i = 0; i < list->count; i++)
 		if (list->pairs[i].peer != engine->rank ||
@@ -150,20 +153,61 @@ static void selfs_match(const struct cuda_engine *engine, struct pair_list *list
 	list->count = kept;
 }
 
+/* The next send to ourselves, or receive, from pair `*at` on; NULL: there is none. */
+static const struct cuda_pair *self_next(const struct cuda_engine *engine,
+	const struct cuda_call *call, bool is_send, uint32_t *at)
+{
+	while (*at < call->pair_count) {
+		const struct cuda_pair *pair = &call->pairs[(*at)++];
+
+		if (is_self(engine, pair) && pair->is_send == is_send)
+			return pair;
+	}
+	return NULL;
+}
+
+static enum err sizes_differ(uint32_t from, uint64_t sent, uint32_t to, uint64_t received)
+{
+	return err_set(ERR_USAGE, "rank %u sends %llu bytes and rank %u receives %llu",
+		from, (unsigned long long)sent, to, (unsigned long long)received);
+}
+
+/* Before anything is enqueued: nobody else would notice. */
+static enum err selfs_check(
+	const struct cuda_engine *engine, const struct cuda_call *call)
+{
+	const struct cuda_pair *send, *receive;
+	uint32_t sends = 0, receives = 0;
+
+	while ((send = self_next(engine, call, true, &sends)) &&
+		(receive = self_next(engine, call, false, &receives)))
+		if (send->bytes != receive->bytes)
+			return sizes_differ(
+				engine->rank, send->bytes, engine->rank, receive->bytes);
+	return OK;
+}
+
 static enum err list_make(
 	struct cuda_engine *engine, const struct cuda_call *call, struct pair_list *list)
 {
 	size_t bounced = 0;
-	enum err e;
+	enum err e = selfs_check(engine, call);
 
+	if (e)
+		return e;
 	list->count = call->pair_count;
 	list->pairs = calloc(call->pair_count, sizeof(*list->pairs));
 	if (!list->pairs)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", call->pair_count);
-	for (uint32_t i = 0; i < call->pair_count; i++)
-		if (is_bounced(engine, &call->pairs[i]))
+	for (uint32_t i = 0; i < call->pair_count && !e; i++) {
+		bool is_bounced;
+
+		e = data_look(engine, &call->pairs[i], &is_bounced);
+		if (!e && is_bounced)
 			bounced += bounce_size(call->pairs[i].bytes);
-	e = bounce_begin(engine, bounced, call->stream);
+	}
+	if (!e)
+		e = bounce_begin(engine, bounced, call->stream);
 	for (uint32_t i = 0; i < call->pair_count && !e; i++)
 		e = pair_fill(engine, &call->pairs[i], call->stream, &list->pairs[i]);
 	if (e) {
@@ -219,6 +263,17 @@ static enum err args_add(struct cuda_engine *engine, struct pairs_args *args,
 
 	args->pairs[args->count++] = *pair;
 	return e;
+}
+
+enum err pairs_copy(
+	struct cuda_engine *engine, const struct dev_pair *receive, cu_stream stream)
+{
+	struct pairs_args args;
+	enum err e;
+
+	args_begin(engine, &args);
+	e = args_add(engine, &args, receive, stream);
+	return e ? e : args_launch(engine, &args, stream);
 }
 
 /* ---- resident ---- */
@@ -419,10 +474,8 @@ static enum err letters_take(struct cuda_engine *engine, struct pair_list *list,
 		if (e)
 			return e;
 		if (letters[i]->bytes != pair->bytes) {
-			e = err_set(ERR_USAGE,
-				"rank %u sends %llu bytes and rank %u receives %llu",
-				pair->peer, (unsigned long long)letters[i]->bytes,
-				engine->rank, (unsigned long long)pair->bytes);
+			e = sizes_differ(
+				pair->peer, letters[i]->bytes, engine->rank, pair->bytes);
 		} else {
 			pair->from = letters[i]->from;
 			e = cuda_check(engine->driver->stream_wait_event(
@@ -528,8 +581,7 @@ enum err pairs_finish(struct cuda_engine *engine)
 
 	for (uint32_t i = 0; i < engine->letter_count && is_by_letters(engine); i++) {
 		struct letter *letter = &engine->letters[i];
-		enum err one = letter_wait(
-			engine->table, letter, &engine->words->abort);
+		enum err one = letter_wait(engine->table, letter, &engine->words->abort);
 
 		if (!one && letter->is_own)
 			one = cuda_check(engine->driver->stream_wait_event(

@@ -70,9 +70,9 @@ struct cuda_engine {
 	struct cuda_hello *hellos;	 /* owned */
 	bool is_launched_whole; /* the driver wants all arguments, also unused ones */
 	struct table *table;	/* counted */
-	struct moves_args table_args;	 /* of the call that is laid down there */
-	cu_event ready, done, copied;	 /* of threads; copied: by receives */
-	struct letter *letters;		 /* owned: sends of the call under way */
+	struct moves_args table_args; /* of the call that is laid down there */
+	cu_event ready, done, copied; /* of threads; copied: by receives */
+	struct letter *letters;	      /* owned: sends of the call under way */
 	uint32_t letter_count;
 	struct dev_pair *pairs_plan; /* owned: of the same call */
 	uint32_t pairs_count;
@@ -103,6 +103,10 @@ struct cuda_engine {
 };
 
 /* ---- engine.c ---- */
+
+/* This thread, perhaps one without, has the engine's context; returns what it had. */
+cu_context context_enter(const struct cuda_engine *engine);
+void context_leave(const struct cuda_driver *driver, cu_context mine, cu_context had);
 
 /* What an address is; one that was asked for lately is only looked at again, and once for
  * each call. */
@@ -152,5 +156,10 @@ enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call);
 enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call);
 enum err pairs_move(struct cuda_engine *engine, const struct cuda_call *call);
 enum err pairs_finish(struct cuda_engine *engine);
+
+/* Copy, now, in the stream's order. The kernel reaches all that is mapped; the driver's
+ * own copies know only the allocation whose handle was opened, not its block. */
+enum err pairs_copy(
+	struct cuda_engine *engine, const struct dev_pair *receive, cu_stream stream);
 
 #endif

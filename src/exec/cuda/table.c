@@ -33,8 +33,8 @@ struct table {
 	_Atomic uint32_t letter_count;				  /* ever put */
 };
 
-/* Wait a little; false: it has been long enough to sleep. Who spins may be keeping the one
- * it waits for from a core. */
+/* Wait a little; false: it has been long enough to sleep. Who spins may be keeping the
+ * one it waits for from a core. */
 static bool wait_turn(uint32_t turn)
 {
 	if (turn < SPIN_TURNS)
@@ -150,8 +150,7 @@ static bool has_laid_down(const struct table *table, uint32_t rank, uint32_t rou
 static bool is_served_here(struct table *table, uint32_t round)
 {
 	if (!has_laid_down(table, 0, round) ||
-		!pthread_equal(
-			atomic_load_explicit(&table->server, memory_order_relaxed),
+		!pthread_equal(atomic_load_explicit(&table->server, memory_order_relaxed),
 			pthread_self()))
 		return false;
 	for (uint32_t r = 1; r < table->rank_count; r++)

@@ -63,8 +63,8 @@ DEVICE void wide_store(uint64_t address, bool is_there, const uint4 &from)
 }
 
 /*
- * Units. IN_FLIGHT: how many of them a thread has at a time; FEW: of how many inputs, when
- * it has only one.
+ * Units. IN_FLIGHT: how many of them a thread has at a time; FEW: of how many inputs,
+ * when it has only one.
  */
 
 /* 16 bytes of elements at an address that is a multiple of 16. */

@@ -59,9 +59,18 @@ enum err cuda_where(
 	answer.is_by_fd = !answer.is_shareable && !is_managed && !pool &&
 			  handle_types & HANDLE_FD && answer.block_id &&
 			  answer.block_bytes;
+	answer.is_bounded = answer.bytes && (answer.is_shareable || is_managed || pool);
 	block_check(&answer);
 	*where = answer.is_device ? answer : (struct cuda_where){0};
 	return OK;
+}
+
+bool cuda_where_holds(const struct cuda_where *where, const void *ptr, size_t bytes)
+{
+	uint64_t offset = (uint64_t)(uintptr_t)ptr - where->base;
+
+	return !where->is_bounded ||
+	       (offset <= where->bytes && bytes <= where->bytes - offset);
 }
 
 bool cuda_where_is_same(

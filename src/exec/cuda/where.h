@@ -20,8 +20,11 @@ struct cuda_where {
 	/* Never given twice in a process: memory freed and allocated again at the same
 	 * address has another. */
 	uint64_t buffer_id;
-	cu_ptr base; /* of the allocation; of the reserved range for cuMemCreate */
+	cu_ptr base; /* of the allocation; of the block for cuMemCreate */
 	size_t bytes;
+	/* Nothing after these bytes belongs to it. False for memory of cuMemCreate, of
+	 * which several blocks can be mapped one behind the other. */
+	bool is_bounded;
 	/* What is really mapped there, and shared when the allocation is: small ones lie
 	 * together in a block. An old driver does not tell: then it is the allocation. */
 	uint64_t block_id;
@@ -33,6 +36,9 @@ struct cuda_where {
  * driver knows nothing of is host memory, NULL too. Wants no context. */
 enum err cuda_where(
 	const struct cuda_driver *driver, const void *ptr, struct cuda_where *where);
+
+/* Are so many bytes at `ptr` all in its allocation? True, too, where nobody knows. */
+bool cuda_where_holds(const struct cuda_where *where, const void *ptr, size_t bytes);
 
 /* Is `where` still what the address is? Quicker than to ask again. */
 bool cuda_where_is_same(const struct cuda_driver *driver, const void *ptr,
