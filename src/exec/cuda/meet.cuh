@@ -43,6 +43,15 @@ DEVICE uint32_t flag_acquire(const uint32_t *flag, bool is_one_device)
 	return value;
 }
 
+/* What was read before is before what is read after, and likewise for what is written. */
+DEVICE void order_fence(bool is_one_device)
+{
+	if (is_one_device)
+		asm volatile("fence.acq_rel.gpu;" ::: "memory");
+	else
+		asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
 /* Words that others write while we run, in device or host memory. */
 template <class T> DEVICE T word_read(const T *word)
 {
@@ -72,6 +81,7 @@ DEVICE uint64_t scalar_read(const void *at, uint32_t bytes)
 {
 	uint64_t scalar = 0;
 
+#pragma unroll 1
 	for (uint32_t i = 0; i < bytes; i++)
 		scalar |= (uint64_t)word_read((const uint8_t *)at + i) << 8 * i;
 	return scalar;
@@ -97,7 +107,7 @@ DEVICE uint64_t line_word(
 DEVICE void lines_post(const struct moves_args &args, uint32_t call)
 {
 	if (!args.is_one_device)
-		__threadfence_system(); /* what is in the buffers is before the lines */
+		order_fence(false); /* what is in the buffers is before the lines */
 	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS;
 		i += blockDim.x) {
 		uint32_t to = i / LINE_WORDS, word = i % LINE_WORDS;
@@ -148,10 +158,7 @@ DEVICE meeting_end lines_read(const struct moves_args &args, const struct dev_ha
 				word_write(args.trouble, 1 + from);
 		}
 	}
-	if (args.is_one_device)
-		__threadfence();
-	else
-		__threadfence_system();
+	order_fence(args.is_one_device);
 	if (!__syncthreads_or(is_stopped || is_other))
 		return MEETING_EQUAL;
 	return __syncthreads_or(is_stopped) ? MEETING_STOPPED : MEETING_UNEQUAL;

@@ -23,8 +23,10 @@ static enum err check_stream(const struct cuda_engine *engine, cu_stream stream)
 		"capture");
 }
 
-/* Copy what is put to where this process sees it. A kernel reads device memory. */
-static enum err data_copy(
+/* Copy what is put to where this process sees it: of another process's memory the driver
+ * knows only what was opened first of a block, so that a kernel does it, which reads
+ * device memory. */
+static enum err copy_by_kernel(
 	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream)
 {
 	const struct bounce_buffer buffer = {
@@ -50,6 +52,18 @@ static enum err data_copy(
 	if (!e)
 		e = pairs_copy(engine, &receive, stream);
 	return e || !is_bounced ? e : bounce_end(engine, stream);
+}
+
+/* Between threads a kernel would be kept back by a stream that waits for the signal, if
+ * the two share one of the GPU's channels; copies have channels of their own. */
+static enum err data_copy(
+	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream)
+{
+	if (engine->hellos[put->peer].pid != engine->hellos[engine->rank].pid)
+		return copy_by_kernel(engine, put, stream);
+	return cuda_check(engine->driver->memcpy_async(put->to,
+				  (cu_ptr)(uintptr_t)put->data, put->bytes, stream),
+		"copy into a window");
 }
 
 /* Copy, then count. */

@@ -22,13 +22,13 @@ struct table {
 	_Alignas(64) _Atomic uint32_t round; /* how many were served */
 	_Atomic uint32_t sleepers, bell;     /* who sleeps until it is rung */
 	_Atomic pthread_t server;	     /* who laid down for rank 0 */
+	bool is_broken; /* somebody laid down and left: there is no next round */
 	struct table_answer answer;
 	char reason[ERR_TEXT_BYTES]; /* of an answer that is an error */
 	_Alignas(64) pthread_mutex_t lock;
-	/* the lock guards these, and the letters */
+	/* the lock guards these, is_broken, and the letters */
 	uint32_t rank_count, users;
 	bool is_serving; /* somebody launches, and waits for nobody */
-	bool is_broken;	 /* somebody laid down and left: there is no next round */
 	struct letter *letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
 	_Atomic uint32_t letter_count;				  /* ever put */
 };

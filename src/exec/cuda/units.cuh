@@ -229,7 +229,14 @@ template <class Unit> struct copying {
 	static __device__ __forceinline__ void scale(const struct run &, uint32_t, Unit *)
 	{
 	}
+	static __device__ __forceinline__ void scale_one(
+		const struct run &, uint32_t, Unit &)
+	{
+	}
 	static __device__ __forceinline__ void divide(const struct run &, Unit *)
+	{
+	}
+	static __device__ __forceinline__ void divide_one(const struct run &, Unit &)
 	{
 	}
 };
@@ -289,6 +296,16 @@ template <class Unit, class Work> DEVICE void run_few(const struct run &run)
 #pragma unroll 4
 	for (uint32_t output = run.input_count; output < places; output++)
 		sum.store(run.places[output] + offset, true);
+}
+
+/* Every thread has one unit at most: nothing needs to be cut. */
+template <class Unit, class Work> DEVICE uint64_t run_tiny(struct run &run, uint64_t all)
+{
+	run.count = run.split = all / Unit::BYTES;
+	run.gap = 0;
+	if (run.at < run.count)
+		run_few<Unit, Work>(run);
+	return run.count;
 }
 
 /* This thread's units of one move. */
@@ -388,6 +405,8 @@ template <class T, fold_op OP, bool IS_STREAMED = true> struct kind_fold {
 	{
 		uint64_t head = all;
 
+		if (any % T::WIDTH == 0 && all <= (uint64_t)run.step * T::WIDTH)
+			return run_tiny<unit_element<T>, work<unit_element<T>>>(run, all);
 		if (T::WIDTH > 1 && any % T::WIDTH) {
 			run.count = run.split = all / T::WIDTH;
 			run.gap = 0;
@@ -420,8 +439,13 @@ template <bool IS_STREAMED = true> struct kind_copy {
 		return run_parts<Wide, unit_element<type_uint8>, copying>(run, all, head);
 	}
 	static __device__ __forceinline__ uint64_t piece(
-		struct run &run, uint64_t all, uint32_t, uint32_t apart)
+		struct run &run, uint64_t all, uint32_t any, uint32_t apart)
 	{
+		using word = unit_element<type_uint32>;
+
+		if ((any | (uint32_t)all) % word::BYTES == 0 &&
+			all <= (uint64_t)run.step * word::BYTES)
+			return run_tiny<word, copying<word>>(run, all);
 		if (apart % 16 == 0)
 			return parts<unit_wide<type_uint32, IS_STREAMED>>(run, all);
 		if (apart % 8 == 0)
