@@ -13,6 +13,8 @@ enum err bounce_look(
 	uint64_t offset;
 	enum err e = engine_where(engine, buffer->ptr, &where);
 
+	if (!e && !cuda_where_holds(&where, buffer->ptr, buffer->bytes))
+		e = engine_where_now(engine, buffer->ptr, &where);
 	if (e)
 		return e;
 	if (!cuda_where_holds(&where, buffer->ptr, buffer->bytes))

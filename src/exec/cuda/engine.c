@@ -483,25 +483,58 @@ static bool is_capturing(const struct cuda_engine *engine, cu_stream stream)
 	return !engine->driver->stream_is_capturing(stream, &status) && status;
 }
 
-enum err engine_where(
-	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
+/* What an address was found to be before; or a place for that, with another address. */
+static struct seen *seen_find(struct cuda_engine *engine, const void *ptr)
 {
 	struct seen *seen = engine->seen;
-	enum err e;
 
 	while (seen < engine->seen + SEEN_MAX && seen->ptr != ptr)
 		seen++;
-	if (seen < engine->seen + SEEN_MAX &&
-		(seen->moment == engine->moment ||
-			cuda_where_is_same(engine->driver, ptr, &seen->where))) {
-		seen->moment = engine->moment;
-		*where = seen->where;
-		return OK;
-	}
-	e = cuda_where(engine->driver, ptr, where);
-	if (seen == engine->seen + SEEN_MAX)
-		seen = &engine->seen[engine->seen_next++ % SEEN_MAX];
-	*seen = (struct seen){e ? NULL : ptr, engine->moment, *where};
+	return seen < engine->seen + SEEN_MAX
+		       ? seen
+		       : &engine->seen[engine->seen_next++ % SEEN_MAX];
+}
+
+static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct seen *seen)
+{
+	enum err e = cuda_where(engine->driver, ptr, &seen->where);
+
+	seen->ptr = e ? NULL : ptr;
+	seen->moment = engine->moment;
+	return e;
+}
+
+/* To ask the driver takes many threads at once a microsecond and more. They do not map
+ * each other's memory, and where cudaMalloc's memory was there is no other than the
+ * GPU's: the driver keeps the addresses. */
+static bool is_trusted(const struct cuda_engine *engine, const struct seen *seen)
+{
+	return engine->way == CUDA_WAY_THREADS && seen->where.is_device &&
+	       seen->where.is_shareable;
+}
+
+enum err engine_where(
+	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
+{
+	struct seen *seen = seen_find(engine, ptr);
+	enum err e = OK;
+
+	if (seen->ptr != ptr ||
+		(seen->moment != engine->moment && !is_trusted(engine, seen) &&
+			!cuda_where_is_same(engine->driver, ptr, &seen->where)))
+		e = seen_look(engine, ptr, seen);
+	seen->moment = engine->moment;
+	*where = seen->where;
+	return e;
+}
+
+enum err engine_where_now(
+	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
+{
+	struct seen *seen = seen_find(engine, ptr);
+	enum err e = seen_look(engine, ptr, seen);
+
+	*where = seen->where;
 	return e;
 }
 

@@ -112,6 +112,9 @@ void context_leave(const struct cuda_driver *driver, cu_context mine, cu_context
  * each call. */
 enum err engine_where(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where);
+/* The same, whatever it was before. */
+enum err engine_where_now(
+	struct cuda_engine *engine, const void *ptr, struct cuda_where *where);
 
 /* The rank's hall in this process's addresses. */
 enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
