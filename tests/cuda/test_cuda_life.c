@@ -91,6 +91,42 @@ static void life_streams(struct rank *rank)
 	free(host);
 }
 
+/* The handle by which each thread means a stream of its own, which no other thread can
+ * name: what is before and after a call on it keeps its place. */
+static void life_own_stream(struct rank *rank)
+{
+	enum { WORDS = 4 << 20, TURNS = 5, RUBBISH = 0x55555555 };
+	int n = rank->rank_count, left = (rank->rank + n - 1) % n;
+	size_t bytes = WORDS * sizeof(int);
+	cudaStream_t stream = (cudaStream_t)CU_STREAM_PER_THREAD;
+	int *in, *sum, *got, last[2];
+	ncclComm_t comm;
+
+	gpu_begin();
+	comm = rank_comm(rank, 0);
+	in = gpu_alloc(bytes);
+	sum = gpu_alloc(bytes);
+	got = gpu_alloc(bytes);
+	for (int turn = 0; turn < TURNS; turn++) {
+		gpu_set(in, (unsigned)(rank->rank + turn), WORDS, CU_STREAM_PER_THREAD);
+		OK(ncclAllReduce(in, sum, WORDS, ncclInt, ncclSum, comm, stream));
+		OK(ncclGroupStart());
+		OK(ncclSend(in, WORDS, ncclInt, (rank->rank + 1) % n, comm, stream));
+		OK(ncclRecv(got, WORDS, ncclInt, left, comm, stream));
+		OK(ncclGroupEnd());
+		gpu_set(in, RUBBISH, WORDS, CU_STREAM_PER_THREAD);
+		gpu_read(&last[0], sum + WORDS - 1, sizeof(int), CU_STREAM_PER_THREAD);
+		gpu_read(&last[1], got + WORDS - 1, sizeof(int), CU_STREAM_PER_THREAD);
+		EQ(last[0], n * turn + n * (n - 1) / 2);
+		EQ(last[1], left + turn);
+	}
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_free(in);
+	gpu_free(sum);
+	gpu_free(got);
+}
+
 static void life_split(struct rank *rank)
 {
 	cu_stream stream;
@@ -397,6 +433,7 @@ static void life_abort_threads(struct rank *rank)
 
 static const struct part parts[] = {
 	{"streams", "2x1 1x3", life_streams, .value = 0},
+	{"own stream", "2x1 1x3", life_own_stream, .value = 0},
 	{"split", "4x1 1x4", life_split, .value = 0},
 	{"again", "2x1 1x2", life_again, .value = 0},
 	{"order", "2x1 1x4", life_order, .value = 0},
