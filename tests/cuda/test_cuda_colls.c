@@ -1,6 +1,6 @@
 /*
- * Every collective on device memory gives, to the bit, what it gives on host memory, and
- * touches nothing else.
+ * Every collective on device memory gives, to the bit, what it gives on host memory to a
+ * communicator that knows of no GPU, and touches nothing else.
  *
  * The product is pruned: all types and operators at one count, all counts, placements,
  * shifts and roots at a few types. Ranks are threads and processes.
@@ -39,7 +39,7 @@ struct cell {
  * is sent and what is received. */
 struct seat {
 	int rank, rank_count;
-	ncclComm_t comm;
+	ncclComm_t comm, reference; /* the second is made before there is a context */
 	cu_stream stream;
 	size_t room;		/* of one buffer with its guards */
 	char *host[2], *gpu[2]; /* sent, received */
@@ -139,37 +139,36 @@ static bool can_be_in_place(const struct cell *cell)
 	return cell->kind != ALL_TO_ALL;
 }
 
-static ncclResult_t call(const struct seat *s, const struct cell *c, struct pair p,
-	ncclRedOp_t op, cu_stream on)
+static ncclResult_t call(const struct cell *c, struct pair p, ncclRedOp_t op,
+	ncclComm_t comm, cu_stream on)
 {
 	cudaStream_t stream = (cudaStream_t)on;
 
 	switch (c->kind) {
 	case ALL_REDUCE:
-		return ncclAllReduce(p.in, p.out, c->count, c->type, op, s->comm, stream);
+		return ncclAllReduce(p.in, p.out, c->count, c->type, op, comm, stream);
 	case BROADCAST:
 		return ncclBroadcast(
-			p.in, p.out, c->count, c->type, c->root, s->comm, stream);
+			p.in, p.out, c->count, c->type, c->root, comm, stream);
 	case REDUCE:
 		return ncclReduce(
-			p.in, p.out, c->count, c->type, op, c->root, s->comm, stream);
+			p.in, p.out, c->count, c->type, op, c->root, comm, stream);
 	case ALL_GATHER:
-		return ncclAllGather(p.in, p.out, c->count, c->type, s->comm, stream);
+		return ncclAllGather(p.in, p.out, c->count, c->type, comm, stream);
 	case REDUCE_SCATTER:
 		return ncclReduceScatter(
-			p.in, p.out, c->count, c->type, op, s->comm, stream);
+			p.in, p.out, c->count, c->type, op, comm, stream);
 	case ALL_TO_ALL:
-		return ncclAlltoAll(p.in, p.out, c->count, c->type, s->comm, stream);
+		return ncclAlltoAll(p.in, p.out, c->count, c->type, comm, stream);
 	case GATHER:
-		return ncclGather(
-			p.in, p.out, c->count, c->type, c->root, s->comm, stream);
+		return ncclGather(p.in, p.out, c->count, c->type, c->root, comm, stream);
 	default:
-		return ncclScatter(
-			p.in, p.out, c->count, c->type, c->root, s->comm, stream);
+		return ncclScatter(p.in, p.out, c->count, c->type, c->root, comm, stream);
 	}
 }
 
-static ncclRedOp_t op_make(struct seat *seat, const struct cell *cell)
+static ncclRedOp_t op_make(
+	const struct seat *seat, const struct cell *cell, ncclComm_t comm)
 {
 	ncclRedOp_t op = (ncclRedOp_t)cell->op;
 	char scalar[8];
@@ -180,7 +179,7 @@ static ncclRedOp_t op_make(struct seat *seat, const struct cell *cell)
 	step = type_is_float(cell->type) ? 0.25 : 1;
 	type_encode(cell->type, 1 + step * (seat->rank % 3), scalar);
 	OK(ncclRedOpCreatePreMulSum(
-		&op, scalar, cell->type, ncclScalarHostImmediate, seat->comm));
+		&op, scalar, cell->type, ncclScalarHostImmediate, comm));
 	return op;
 }
 
@@ -194,24 +193,27 @@ static size_t used(const struct seat *seat, const struct cell *cell)
 
 static void compare(struct seat *seat, const struct cell *cell, int which)
 {
-	size_t bytes = used(seat, cell);
+	size_t bytes = used(seat, cell), first = bytes, last = 0, wrong = 0;
+	const char *wanted = seat->host[which];
 
 	gpu_read(seat->back, seat->gpu[which], bytes, seat->stream);
 	for (size_t i = 0; i < bytes; i++)
-		if (seat->back[i] != seat->host[which][i]) {
-			rank_context(
-				"rank %d of %d %s type %d op %d count %zu %s%s root %d: "
-				"byte %td of %s: %02x, not %02x",
-				seat->rank, seat->rank_count, kind_names[cell->kind],
-				cell->type, cell->op, cell->count,
-				cell->in_place ? "in place" : "out of place",
-				cell->is_shifted ? " shifted" : "", cell->root,
-				(ptrdiff_t)i - GUARD, which ? "recvbuff" : "sendbuff",
-				(unsigned char)seat->back[i],
-				(unsigned char)seat->host[which][i]);
-			holds(false, "the same bits as on host memory", __FILE__,
-				__LINE__);
+		if (seat->back[i] != wanted[i]) {
+			first = first < i ? first : i;
+			last = i;
+			wrong++;
 		}
+	if (!wrong)
+		return;
+	rank_context("rank %d of %d %s type %d op %d count %zu %s%s root %d: "
+		     "%zu bytes of %s, from %td (%02x, not %02x) to %td",
+		seat->rank, seat->rank_count, kind_names[cell->kind], cell->type,
+		cell->op, cell->count, cell->in_place ? "in place" : "out of place",
+		cell->is_shifted ? " shifted" : "", cell->root, wrong,
+		which ? "recvbuff" : "sendbuff", (ptrdiff_t)first - GUARD,
+		(unsigned char)seat->back[first], (unsigned char)wanted[first],
+		(ptrdiff_t)last - GUARD);
+	holds(false, "the same bits as on host memory", __FILE__, __LINE__);
 }
 
 static void cell_run(struct seat *seat, const struct cell *cell)
@@ -231,11 +233,14 @@ static void cell_run(struct seat *seat, const struct cell *cell)
 	for (int i = 0; i < 2; i++)
 		gpu_write(seat->gpu[i], seat->host[i], bytes, seat->stream);
 	gpu_wait(seat->stream); /* the host's call writes what is copied from */
-	op = op_make(seat, cell);
-	OK(call(seat, cell, gpu, op, seat->stream));
-	OK(call(seat, cell, host, op, NULL));
+	op = op_make(seat, cell, seat->comm);
+	OK(call(cell, gpu, op, seat->comm, seat->stream));
 	if (cell->op >= ncclNumOps)
 		OK(ncclRedOpDestroy(op, seat->comm));
+	op = op_make(seat, cell, seat->reference);
+	OK(call(cell, host, op, seat->reference, NULL));
+	if (cell->op >= ncclNumOps)
+		OK(ncclRedOpDestroy(op, seat->reference));
 	compare(seat, cell, 0);
 	compare(seat, cell, 1);
 	seat->cells++;
@@ -302,10 +307,11 @@ static void all_roots(struct seat *seat)
 
 static void seat_open(struct seat *seat, struct rank *rank)
 {
-	gpu_begin();
 	*seat = (struct seat){.rank = rank->rank,
 		.rank_count = rank->rank_count,
+		.reference = rank_comm(rank, 1),
 		.random = 0x9e3779b97f4a7c15u * (uint64_t)(rank->rank + 1)};
+	gpu_begin();
 	seat->room = (size_t)rank->rank_count * COUNT_MAX * 4 + 2 * GUARD + 8;
 	for (int i = 0; i < 2; i++) {
 		seat->host[i] = malloc(seat->room);
@@ -329,6 +335,7 @@ static void rank_main(struct rank *rank)
 		atomic_store(&rank->page->result, seat.cells);
 	rank_meet(rank);
 	OK(ncclCommDestroy(seat.comm));
+	OK(ncclCommDestroy(seat.reference));
 	gpu_stream_end(seat.stream);
 	for (int i = 0; i < 2; i++) {
 		free(seat.host[i]);
@@ -337,13 +344,16 @@ static void rank_main(struct rank *rank)
 	free(seat.back);
 }
 
-int main(void)
+/* With an argument like 1x8, only that one. */
+int main(int argc, char **argv)
 {
 	static const struct {
 		int processes, threads;
 	} jobs[] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {4, 1}};
-	/* the schedule the kernels run, so that sums are folded in the same order */
-	static const char *const environment[] = {"WEFT_SCHEDULE", "direct", NULL};
+	/* sums are folded in the same order when the schedule is the same: the one that
+	 * kernels run by themselves, or what the user asks of both */
+	static const char *const direct[] = {"WEFT_SCHEDULE", "direct", NULL};
+	static const char *const asked[] = {NULL};
 
 	gpu_need();
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
@@ -351,8 +361,12 @@ int main(void)
 		struct ranks ranks = {.processes = jobs[i].processes,
 			.threads = jobs[i].threads,
 			.function = rank_main,
-			.environment = environment};
+			.environment = getenv("NCCL_ALGO") ? asked : direct};
+		char name[32];
 
+		snprintf(name, sizeof(name), "%dx%d", ranks.processes, ranks.threads);
+		if (argc > 1 && strcmp(argv[1], name))
+			continue;
 		printf("%d x %d ..", jobs[i].processes, jobs[i].threads);
 		ranks_run(&ranks);
 		printf(" %ju calls, %.2f s\n", (uintmax_t)ranks.result,

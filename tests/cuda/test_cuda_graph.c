@@ -265,7 +265,7 @@ static void graph_late_end(struct rank *rank)
 }
 
 static const struct part parts[] = {
-	{"sum", "2x1 4x1 8x1 1x2 1x4", graph_replay, .value = SUM},
+	{"sum", "1x1 2x1 4x1 8x1 1x2 1x4", graph_replay, .value = SUM},
 	{"gather", "2x1 1x4", graph_replay, .value = GATHER},
 	{"ring", "2x1 4x1 1x2 1x4", graph_replay, .value = RING},
 	{"everything", "2x1 4x1 8x1 1x4", graph_replay, .value = EVERYTHING},

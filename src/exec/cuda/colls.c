@@ -139,10 +139,10 @@ struct grid {
 static struct grid grid_for(const struct cuda_engine *engine,
 	const struct cuda_call *call, unsigned ranks, unsigned most)
 {
-	size_t n = engine->rank_count;
 	bool is_vector = coll_is_vector(call->key.coll);
+	size_t n = engine->rank_count ? engine->rank_count : 1;
 	size_t share = call->key.count * dtype_size(call->key.type) / (is_vector ? n : 1);
-	size_t blocks = share / BLOCK_WORK + 1, room = most / ranks;
+	size_t blocks = share / BLOCK_WORK + 1, room = most / (ranks ? ranks : 1);
 	bool is_small = share <= FEW_WORK / (is_vector ? 1 : n);
 
 	return (struct grid){.blocks = (unsigned)(blocks < room ? blocks : room),
@@ -544,6 +544,7 @@ static enum err streams_part(struct cuda_engine *engine, cu_stream stream)
 static enum err table_serve(
 	struct cuda_engine *engine, const struct cuda_call *call, uint32_t *culprit)
 {
+	const struct table_answer last = table_answer(engine->table);
 	struct moves_args *args = &engine->table_args;
 	uint64_t sign = table_entry(engine->table, engine->rank)->sign;
 	enum err e;
@@ -561,6 +562,11 @@ static enum err table_serve(
 		}
 	}
 	e = streams_join(engine, call->stream);
+	/* slots hold one call, and this one may be on other streams */
+	if (!e && call->kind && last.done)
+		e = cuda_check(
+			engine->driver->stream_wait_event(call->stream, last.done, 0),
+			"wait for the launch before");
 	if (!e)
 		e = launch(engine, call, args, grid_fused(engine, call));
 	return e ? e : streams_part(engine, call->stream);
