@@ -540,11 +540,23 @@ static enum err streams_part(struct cuda_engine *engine, cu_stream stream)
 	return e;
 }
 
+/* Calls of a communicator run one after the other, whatever streams they are on: slots
+ * hold one call. */
+static enum err launch_follow(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	const struct table_answer last = table_answer(engine->table);
+	bool is_behind = last.stream == call->stream && !is_own(call->stream);
+
+	if (!last.done || (is_behind && !call->kind))
+		return OK;
+	return cuda_check(engine->driver->stream_wait_event(call->stream, last.done, 0),
+		"wait for the launch before");
+}
+
 /* One launch for all, on this rank's stream. */
 static enum err table_serve(
 	struct cuda_engine *engine, const struct cuda_call *call, uint32_t *culprit)
 {
-	const struct table_answer last = table_answer(engine->table);
 	struct moves_args *args = &engine->table_args;
 	uint64_t sign = table_entry(engine->table, engine->rank)->sign;
 	enum err e;
@@ -562,11 +574,8 @@ static enum err table_serve(
 		}
 	}
 	e = streams_join(engine, call->stream);
-	/* slots hold one call, and this one may be on other streams */
-	if (!e && call->kind && last.done)
-		e = cuda_check(
-			engine->driver->stream_wait_event(call->stream, last.done, 0),
-			"wait for the launch before");
+	if (!e)
+		e = launch_follow(engine, call);
 	if (!e)
 		e = launch(engine, call, args, grid_fused(engine, call));
 	return e ? e : streams_part(engine, call->stream);
@@ -597,7 +606,7 @@ static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *
 
 static enum err table_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	struct table_answer answer = {.done = engine->done};
+	struct table_answer answer = {.stream = call->stream, .done = engine->done};
 	bool is_ours;
 	enum err e = table_wait(
 		engine->table, engine->rank, &engine->words->abort, &is_ours);

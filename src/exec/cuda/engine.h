@@ -3,8 +3,8 @@
  *
  * The direct schedule of a collective is one list of moves (moves.h). Who does them
  * depends on where the ranks live:
- *   threads    of one process that share a GPU meet at a table (table.h); the last to
- *              come launches one kernel for all, and events order the streams around it
+ *   threads    of one process that share a GPU meet at a table (table.h); rank 0's
+ *              launches one kernel for all, and events order the streams around it
  *   leader     processes that share a GPU: rank 0 launches for all; streams are ordered
  *              by memory operations on words that all have mapped, so no kernel ever
  *              waits for another process's

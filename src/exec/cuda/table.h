@@ -39,11 +39,12 @@ void table_release(struct table *table);
 void table_put(struct table *table, uint32_t rank, const struct table_entry *entry);
 const struct table_entry *table_entry(const struct table *table, uint32_t rank);
 
-/* What came of it; `done` is recorded after the launch. */
+/* What came of it. */
 struct table_answer {
 	enum err error;
 	uint32_t culprit; /* of ERR_USAGE: the rank whose call differs */
-	cu_event done;
+	cu_stream stream; /* where it was launched */
+	cu_event done;	  /* recorded after the launch; NULL: there was none */
 };
 
 /* After table_put(): wait until this rank's round is served, or, *is_ours, until all have
@@ -52,6 +53,7 @@ struct table_answer {
 enum err table_wait(
 	struct table *table, uint32_t rank, const uint32_t *abort, bool *is_ours);
 void table_served(struct table *table, const struct table_answer *answer);
+/* The newest one. */
 struct table_answer table_answer(const struct table *table);
 /* Why it was not done: the sentence of the one who should have. */
 const char *table_reason(const struct table *table);
