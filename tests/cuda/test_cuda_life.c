@@ -202,6 +202,51 @@ static void life_order(struct rank *rank)
 	CUDA(driver->mem_host_free(pinned));
 }
 
+/* Communicators of two, each rank in two of them, and all call in the order in which
+ * everybody waits for somebody: who launches must not be one that waits elsewhere. */
+static void life_crossed(struct rank *rank)
+{
+	enum { TURNS = 3, WORDS = 100 };
+	int n = rank->rank_count, value = 0, *data[2];
+	ncclComm_t all, pairs[2] = {NULL, NULL}; /* with the one before, the one after */
+	cudaStream_t streams[2];
+
+	gpu_begin();
+	all = rank_comm(rank, 0);
+	for (int k = 0; k < n; k++) {
+		int place = rank->rank == k ? 1 : rank->rank == (k + 1) % n ? 0 : -1;
+		ncclComm_t made = NULL;
+
+		OK(ncclCommSplit(
+			all, place < 0 ? NCCL_SPLIT_NOCOLOR : 0, 1 - place, &made, NULL));
+		if (place >= 0)
+			pairs[place] = made;
+	}
+	for (int i = 0; i < 2; i++) {
+		streams[i] = (cudaStream_t)gpu_stream();
+		data[i] = gpu_alloc(WORDS * sizeof(int));
+		gpu_set(data[i], 1, WORDS, (cu_stream)streams[i]);
+	}
+	for (int turn = 0; turn < TURNS; turn++) {
+		OK(ncclGroupStart());
+		for (int i = 0; i < 2; i++)
+			OK(ncclAllReduce(data[i], data[i], WORDS, ncclInt, ncclSum,
+				pairs[i], streams[i]));
+		OK(ncclGroupEnd());
+	}
+	for (int i = 0; i < 2; i++) {
+		gpu_read(&value, data[i], sizeof(value), (cu_stream)streams[i]);
+		EQ(value, 1 << TURNS);
+	}
+	rank_meet(rank);
+	for (int i = 0; i < 2; i++) {
+		OK(ncclCommDestroy(pairs[i]));
+		gpu_stream_end((cu_stream)streams[i]);
+		gpu_free(data[i]);
+	}
+	OK(ncclCommDestroy(all));
+}
+
 /* ---- groups ---- */
 
 /* Several calls per communicator, of all communicators, in one group. */
@@ -434,6 +479,7 @@ static void life_abort_threads(struct rank *rank)
 static const struct part parts[] = {
 	{"streams", "2x1 1x3", life_streams, .value = 0},
 	{"own stream", "2x1 1x3", life_own_stream, .value = 0},
+	{"crossed", "1x3 1x4", life_crossed, .value = 0},
 	{"split", "4x1 1x4", life_split, .value = 0},
 	{"again", "2x1 1x2", life_again, .value = 0},
 	{"order", "2x1 1x4", life_order, .value = 0},

@@ -4,7 +4,7 @@
 
 #include "exec/cuda/state.h"
 
-enum { BOUNCE_LEAST = 2 << 20, NO_TIMING = 2 };
+enum { BOUNCE_LEAST = 2 << 20 };
 
 enum err bounce_look(
 	struct cuda_engine *engine, const struct bounce_buffer *buffer, bool *is_needed)
@@ -127,8 +127,8 @@ enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
 	if (e || engine->is_capturing)
 		return e;
 	if (!bounce->event)
-		e = cuda_check(
-			driver->event_create(&bounce->event, NO_TIMING), "make an event");
+		e = cuda_check(driver->event_create(&bounce->event, CU_EVENT_NO_TIMING),
+			"make an event");
 	if (!e)
 		e = cuda_check(
 			driver->event_record(bounce->event, stream), "record an event");

@@ -532,7 +532,11 @@ static enum err streams_part(struct cuda_engine *engine, cu_stream stream)
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
 		const struct table_entry *entry = table_entry(engine->table, r);
 
-		if (!entry->is_own && !is_launched_on(entry, stream))
+		if (entry->is_own &&
+			r != engine->rank) /* its own event: we may be gone */
+			e = cuda_check(driver->event_record(entry->ready, stream),
+				"record an event");
+		else if (!entry->is_own && !is_launched_on(entry, stream))
 			e = cuda_check(
 				driver->stream_wait_event(entry->stream, engine->done, 0),
 				"wait for the launch");
@@ -606,7 +610,8 @@ static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *
 
 static enum err table_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
-	struct table_answer answer = {.stream = call->stream, .done = engine->done};
+	struct table_answer answer = {
+		.culprit = UINT32_MAX, .stream = call->stream, .done = engine->done};
 	bool is_ours;
 	enum err e = table_wait(
 		engine->table, engine->rank, &engine->words->abort, &is_ours);
@@ -619,7 +624,7 @@ static enum err table_finish(struct cuda_engine *engine, const struct cuda_call 
 	} else {
 		answer = table_answer(engine->table);
 	}
-	if (answer.error == ERR_USAGE)
+	if (answer.error && answer.culprit != UINT32_MAX)
 		return err_set(ERR_USAGE,
 			"rank %u called another collective, type, operator, root or "
 			"count than the others",
@@ -629,7 +634,7 @@ static enum err table_finish(struct cuda_engine *engine, const struct cuda_call 
 			table_reason(engine->table));
 	if (is_own(call->stream) && !is_ours)
 		e = cuda_check(
-			engine->driver->stream_wait_event(call->stream, answer.done, 0),
+			engine->driver->stream_wait_event(call->stream, engine->ready, 0),
 			"wait for the launch");
 	return e;
 }

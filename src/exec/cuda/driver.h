@@ -37,6 +37,9 @@ enum {
 /* The handle by which every thread means a stream of its own. */
 #define CU_STREAM_PER_THREAD ((cu_stream)2)
 
+/* Of event_create. */
+enum { CU_EVENT_NO_TIMING = 2 };
+
 enum { CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2 };
 
 /* Device attributes. Do contexts of this process go through an MPS server? Drivers before

@@ -14,7 +14,6 @@
 
 enum {
 	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
-	NO_TIMING = 2,	       /* of events */
 	NON_BLOCKING = 1,      /* of streams */
 	BLOCK_BYTES = 2 << 20, /* what the driver maps at a time */
 	BLOCKS_TOGETHER = 2    /* on a multiprocessor, of ours, in any case */
@@ -158,19 +157,21 @@ static enum err streams_make(struct cuda_engine *engine)
 		e = cuda_check(driver->stream_create(&engine->watcher, NON_BLOCKING),
 			"make a stream");
 	if (!e)
-		e = cuda_check(
-			driver->event_create(&engine->ready, NO_TIMING), "make an event");
-	if (!e)
-		e = cuda_check(
-			driver->event_create(&engine->done, NO_TIMING), "make an event");
-	if (!e)
-		e = cuda_check(driver->event_create(&engine->order.event, NO_TIMING),
+		e = cuda_check(driver->event_create(&engine->ready, CU_EVENT_NO_TIMING),
 			"make an event");
 	if (!e)
-		e = cuda_check(driver->event_create(&engine->puts.event, NO_TIMING),
+		e = cuda_check(driver->event_create(&engine->done, CU_EVENT_NO_TIMING),
 			"make an event");
 	if (!e)
-		e = cuda_check(driver->event_create(&engine->copied, NO_TIMING),
+		e = cuda_check(
+			driver->event_create(&engine->order.event, CU_EVENT_NO_TIMING),
+			"make an event");
+	if (!e)
+		e = cuda_check(
+			driver->event_create(&engine->puts.event, CU_EVENT_NO_TIMING),
+			"make an event");
+	if (!e)
+		e = cuda_check(driver->event_create(&engine->copied, CU_EVENT_NO_TIMING),
 			"make an event");
 	return e;
 }
@@ -250,7 +251,7 @@ static enum err way_choose(
 {
 	const struct cuda_hello *mine = hellos[engine->rank];
 	uint32_t n = engine->rank_count, beside = 0, here = 0;
-	bool is_mps = true;
+	bool is_mps = true, is_one_context = true;
 
 	engine->is_one_device = true;
 	for (uint32_t r = 0; r < n; r++) {
@@ -261,8 +262,15 @@ static enum err way_choose(
 		engine->is_one_device &= is_same_gpu(hellos[r], mine);
 		beside += is_same_gpu(hellos[r], mine);
 		here += is_same_gpu(hellos[r], mine) && hellos[r]->pid == mine->pid;
+		is_one_context &= hellos[r]->context == mine->context;
 		is_mps &= hellos[r]->is_mps;
 	}
+	if (engine->is_one_device && here == n && !is_one_context)
+		return err_set(ERR_USAGE,
+			"%u threads of process %u share a GPU with a context each: use "
+			"the "
+			"device's primary context (cudaSetDevice) in all of them",
+			n, mine->pid);
 	if (engine->is_one_device && here == n)
 		engine->way = CUDA_WAY_THREADS;
 	else if (here > 1)
@@ -504,9 +512,9 @@ static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct se
 	return e;
 }
 
-/* To ask the driver takes many threads at once a microsecond and more. They do not map
- * each other's memory, and where cudaMalloc's memory was there is no other than the
- * GPU's: the driver keeps the addresses. */
+/* To ask the driver takes many threads at once a microsecond and more each. They do not
+ * map each other's memory, so that it does not matter when an address is another
+ * allocation of the GPU's by now; that it has become the host's is not thought of. */
 static bool is_trusted(const struct cuda_engine *engine, const struct seen *seen)
 {
 	return engine->way == CUDA_WAY_THREADS && seen->where.is_device &&
@@ -654,8 +662,8 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other)
 {
 	cu_event event = NULL;
-	enum err e = cuda_check(
-		engine->driver->event_create(&event, NO_TIMING), "make an event");
+	enum err e = cuda_check(engine->driver->event_create(&event, CU_EVENT_NO_TIMING),
+		"make an event");
 
 	if (!e)
 		e = cuda_check(

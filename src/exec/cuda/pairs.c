@@ -452,6 +452,12 @@ static enum err letters_put(
 		letter->stream = stream;
 		letter->is_own = stream == CU_STREAM_PER_THREAD;
 		letter->ready = engine->ready;
+		if (letter->is_own)
+			e = cuda_check(engine->driver->event_create(
+					       &letter->copied, CU_EVENT_NO_TIMING),
+				"make an event");
+		if (e)
+			break;
 		engine->letter_count++;
 		letter_put(engine->table, engine->rank, list->pairs[i].peer, letter);
 	}
@@ -505,7 +511,8 @@ static enum err letters_copy(struct cuda_engine *engine, const struct pair_list 
 			driver->event_record(engine->copied, stream), "record an event");
 	for (uint32_t i = 0; i < list->count && !e; i++)
 		if (letters[i] && letters[i]->is_own)
-			letters[i]->copied = engine->copied;
+			e = cuda_check(driver->event_record(letters[i]->copied, stream),
+				"record an event");
 		else if (letters[i] && letters[i]->stream != stream)
 			e = cuda_check(driver->stream_wait_event(
 					       letters[i]->stream, engine->copied, 0),
@@ -587,6 +594,8 @@ enum err pairs_finish(struct cuda_engine *engine)
 			one = cuda_check(engine->driver->stream_wait_event(
 						 letter->stream, letter->copied, 0),
 				"wait for the receiver's stream");
+		if (letter->copied)
+			engine->driver->event_destroy(letter->copied);
 		e = e ? e : one;
 	}
 	engine->letter_count = 0;

@@ -8,7 +8,13 @@
 
 #include "base/futex.h"
 
-enum { SPIN_TURNS = 500, YIELD_TURNS = 1500, NAP_US = 2000, DONE = 1 };
+enum {
+	SPIN_TURNS = 500,
+	YIELD_TURNS = 1500,
+	NAP_US = 2000,
+	LATE_US = 100, /* a nap when the round could be served */
+	DONE = 1
+};
 
 /* One rank's place. On a line of its own: its thread writes it while others look at
  * theirs. */
@@ -119,8 +125,8 @@ void table_served(struct table *table, const struct table_answer *answer)
 		snprintf(table->reason, sizeof(table->reason), "%s", err_last());
 	pthread_mutex_lock(&table->lock);
 	table->is_serving = false;
-	pthread_mutex_unlock(&table->lock);
 	atomic_fetch_add(&table->round, 1);
+	pthread_mutex_unlock(&table->lock);
 	bell_ring(table);
 }
 
@@ -146,29 +152,20 @@ static bool has_laid_down(const struct table *table, uint32_t rank, uint32_t rou
 	       round;
 }
 
-/* Does this thread serve the round, and has everybody come? */
-static bool is_served_here(struct table *table, uint32_t round)
+static bool is_whole(const struct table *table, uint32_t round)
 {
-	if (!has_laid_down(table, 0, round) ||
-		!pthread_equal(atomic_load_explicit(&table->server, memory_order_relaxed),
-			pthread_self()))
-		return false;
-	for (uint32_t r = 1; r < table->rank_count; r++)
+	for (uint32_t r = 0; r < table->rank_count; r++)
 		if (!has_laid_down(table, r, round))
 			return false;
 	return true;
 }
 
-/* False: somebody has left. */
-static bool serving_begin(struct table *table)
+/* Is it this thread that serves the round? */
+static bool is_server(const struct table *table, uint32_t round)
 {
-	bool is_well;
-
-	pthread_mutex_lock(&table->lock);
-	is_well = !table->is_broken;
-	table->is_serving = is_well;
-	pthread_mutex_unlock(&table->lock);
-	return is_well;
+	return has_laid_down(table, 0, round) &&
+	       pthread_equal(atomic_load_explicit(&table->server, memory_order_relaxed),
+		       pthread_self());
 }
 
 static bool is_served(const struct table *table, uint32_t round)
@@ -176,14 +173,27 @@ static bool is_served(const struct table *table, uint32_t round)
 	return atomic_load_explicit(&table->round, memory_order_acquire) == round;
 }
 
-static void table_sleep(struct table *table, uint32_t round)
+/* False: somebody does it or has done it, or has left. */
+static bool serving_begin(struct table *table, uint32_t round)
+{
+	bool is_free;
+
+	pthread_mutex_lock(&table->lock);
+	is_free = !table->is_broken && !table->is_serving && !is_served(table, round);
+	table->is_serving = table->is_serving || is_free;
+	pthread_mutex_unlock(&table->lock);
+	return is_free;
+}
+
+static void table_sleep(struct table *table, uint32_t round, uint32_t most_us)
 {
 	uint32_t bell;
 
 	atomic_fetch_add(&table->sleepers, 1);
 	bell = atomic_load(&table->bell);
-	if (!is_served(table, round) && !is_served_here(table, round))
-		futex_wait(&table->bell, bell, NAP_US);
+	if (!is_served(table, round) &&
+		!(is_server(table, round) && is_whole(table, round)))
+		futex_wait(&table->bell, bell, most_us);
 	atomic_fetch_sub(&table->sleepers, 1);
 }
 
@@ -198,15 +208,25 @@ enum err table_wait(
 	uint32_t round = atomic_load_explicit(
 		&table->seats[rank].round, memory_order_relaxed);
 
+	bool was_whole = false;
+
 	*is_ours = false;
 	for (uint32_t turn = 0; !is_served(table, round); turn++) {
-		*is_ours = is_served_here(table, round) && serving_begin(table);
+		/* the others look now and then: twice it was whole, and still nobody */
+		bool is_ours_first = is_server(table, round);
+		bool looks = is_ours_first || turn >= YIELD_TURNS ||
+			     turn % SPIN_TURNS == SPIN_TURNS - 1;
+		bool whole = looks && is_whole(table, round);
+
+		*is_ours = whole && (is_ours_first || was_whole) &&
+			   serving_begin(table, round);
 		if (*is_ours)
 			return OK;
 		if (is_left(table, abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
+		was_whole = looks ? whole : was_whole;
 		if (!wait_turn(turn))
-			table_sleep(table, round);
+			table_sleep(table, round, whole ? LATE_US : NAP_US);
 	}
 	return OK;
 }

@@ -8,7 +8,8 @@
  *
  * The thread that lays down rank 0's call makes all the driver's calls, for every stream,
  * and always the same one does: what the driver knows of a stream stays in one core's
- * cache, and no two threads want its locks.
+ * cache, and no two threads want its locks. Only when it does not come, because it waits
+ * elsewhere for one that waits here, another one does it.
  */
 #ifndef EXEC_CUDA_TABLE_H
 #define EXEC_CUDA_TABLE_H
@@ -25,10 +26,11 @@ struct table_entry {
 	struct dev_post post;
 	bool is_scalar_at; /* the post's scalar is where it will be */
 	bool is_own;	   /* the stream is one only its thread can name: it has recorded
-			    * `ready` itself, and waits for `done` itself */
+			    * `ready` itself, and waits for it afterwards */
 	uint64_t sign;
 	cu_stream stream;
-	cu_event ready; /* for what is before the call on that stream */
+	cu_event ready; /* for what is before the call on that stream; and, of one's own
+			 * stream, recorded again after the launch */
 };
 
 enum err table_create(uint32_t rank_count, struct table **table);
@@ -42,7 +44,7 @@ const struct table_entry *table_entry(const struct table *table, uint32_t rank);
 /* What came of it. */
 struct table_answer {
 	enum err error;
-	uint32_t culprit; /* of ERR_USAGE: the rank whose call differs */
+	uint32_t culprit; /* of an error: the rank whose call differs, or UINT32_MAX */
 	cu_stream stream; /* where it was launched */
 	cu_event done;	  /* recorded after the launch; NULL: there was none */
 };
@@ -69,7 +71,7 @@ struct letter {
 	cu_stream stream;	/* the sender's */
 	bool is_own;		/* .. which only its thread can name */
 	cu_event ready;		/* recorded: what is before the send */
-	cu_event copied;	/* .. and, by the receiver, when it is done */
+	cu_event copied;	/* of one's own stream: for the receiver to record */
 	_Atomic uint32_t state; /* not 0: done, or failed (enum err + 1) */
 };
 
