@@ -120,8 +120,8 @@ struct moves_args {
 	uint32_t is_resident;	/* each rank launches its own; else one launch does all */
 	uint32_t is_one_device; /* resident: all ranks are on one device, which is quicker
 				 */
-	uint32_t is_posted; /* fused: `posts` stand for the mail, nothing is compared */
-	uint32_t page_bytes;
+	uint32_t is_posted;  /* fused: `posts` stand for the mail, nothing is compared */
+	uint32_t page_bytes; /* of every page */
 	uint64_t scalars_at; /* posted: bit r: posts[r].scalar is where it is */
 	/* posted: every rank's; resident: this rank's, in the addresses of rank r. Last,
 	 * because a launch for few ranks carries few of them */
@@ -133,8 +133,8 @@ _Static_assert(sizeof(struct moves_args) <= 4096, "it is passed as kernel parame
  * Fused: gridDim.y is the rank count, block (x, y) works on rank y's moves.
  * Resident: gridDim.y is 1 and the moves are those of `rank`; ranks whose signs agree
  * have equal grids. A rank's launch writes into the others' halls and waits on its own.
- * Before the moves all blocks wait for block 0 of every rank, which posts the rank's
- * mail: a rank whose block 0 runs has its buffers ready. After the moves block b waits
+ * Before the moves all blocks wait for block 0 of every rank, which writes the rank's
+ * lines: a rank whose block 0 runs has its buffers ready. After the moves block b waits
  * for block b of every rank; when signs differ only block 0 does, since the others have
  * perhaps no partner. The number of the call is the hall's own, so that a launch in a
  * graph can be repeated.
