@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "cpu_kernels.h"
+#include "one_context.h"
 
 enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, BAD_HANDLE = 400, NOT_SUPPORTED = 801 };
 enum { AREAS_MAX = 2048, PAGE = 4096, MULTIPROCESSORS = 132, NAP_US = 20 };
@@ -53,8 +54,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct area areas[AREAS_MAX];
 static struct block *small_block; /* with room for small allocations, or NULL */
 static uint64_t last_id = 100;
-static int only_context;
-static _Thread_local void *current;
 
 static size_t whole(size_t bytes, size_t unit)
 {
@@ -240,40 +239,6 @@ int cuDeviceGetPCIBusId(char *text, int bytes, int device)
 	return device ? INVALID : DONE;
 }
 
-int cuCtxGetCurrent(void **context)
-{
-	*context = current;
-	return DONE;
-}
-
-int cuCtxSetCurrent(void *context)
-{
-	current = context;
-	return DONE;
-}
-
-int cuCtxGetDevice(int *device)
-{
-	*device = 0;
-	return current ? DONE : 201;
-}
-
-int cuCtxSynchronize(void)
-{
-	return DONE;
-}
-
-int cuCtxEnablePeerAccess(void *peer, unsigned flags)
-{
-	return peer && !flags ? DONE : INVALID;
-}
-
-int cuDevicePrimaryCtxRetain(void **context, int device)
-{
-	*context = &only_context;
-	return device ? INVALID : DONE;
-}
-
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
 	return device ? INVALID : DONE;
@@ -438,7 +403,7 @@ static void attribute_write(
 	uint64_t word = 0;
 
 	if (attribute == 1)
-		word = area->kind ? (uintptr_t)&only_context : 0;
+		word = area->kind ? (uintptr_t)&one_context : 0;
 	else if (attribute == 7)
 		word = area->id;
 	else if (attribute == 11)
@@ -585,7 +550,7 @@ int cuStreamBatchMemOp_v2(
 
 int cuModuleLoadData(void **module, const void *image)
 {
-	*module = &only_context;
+	*module = &one_context;
 	return image ? DONE : INVALID;
 }
 

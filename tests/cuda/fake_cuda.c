@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "one_context.h"
+
 enum {
 	DONE = 0,
 	INVALID = 1,
@@ -56,8 +58,6 @@ int fake_cuda_mappings, fake_cuda_handles;
 static struct area areas[AREAS_MAX];
 static int is_begun;
 static unsigned long long last_id = 100;
-static void *current;
-static char only_context;
 
 static struct area *area_of(uint64_t ptr)
 {
@@ -187,34 +187,6 @@ int cuDeviceGetPCIBusId(char *text, int bytes, int device)
 	return DONE;
 }
 
-int cuCtxGetCurrent(void **context)
-{
-	*context = current;
-	return DONE;
-}
-
-int cuCtxSetCurrent(void *context)
-{
-	current = context;
-	return DONE;
-}
-
-int cuCtxGetDevice(int *device)
-{
-	*device = 0;
-	return current ? DONE : 201;
-}
-
-int cuCtxSynchronize(void)
-{
-	return DONE;
-}
-
-int cuCtxEnablePeerAccess(void *peer, unsigned flags)
-{
-	return peer && !flags ? DONE : INVALID;
-}
-
 int cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	static _Thread_local int now;
@@ -229,12 +201,6 @@ int cuStreamGetId(void *stream, uint64_t *id)
 {
 	*id = (uintptr_t)stream;
 	return DONE;
-}
-
-int cuDevicePrimaryCtxRetain(void **context, int device)
-{
-	*context = &only_context;
-	return device ? INVALID : DONE;
 }
 
 int cuMemAlloc_v2(uint64_t *ptr, size_t bytes)
@@ -402,7 +368,7 @@ static void attribute_write(const struct area *area, int attribute, void *value)
 	unsigned type = !area ? 0 : kind == PINNED ? 1 : 2;
 	char is_managed = kind == MANAGED, is_capable = kind == DEVICE;
 	int ordinal = area ? 0 : -2;
-	void *context = area && kind != POOL ? &only_context : NULL;
+	void *context = area && kind != POOL ? &one_context : NULL;
 
 	if (attribute == 1)
 		memcpy(value, &context, sizeof(context));

@@ -10,7 +10,6 @@ enum err bounce_look(
 	struct cuda_engine *engine, const struct bounce_buffer *buffer, bool *is_needed)
 {
 	struct cuda_where where;
-	uint64_t offset;
 	enum err e = engine_where(engine, buffer->ptr, &where);
 
 	if (!e && !cuda_where_holds(&where, buffer->ptr, buffer->bytes))
@@ -27,10 +26,9 @@ enum err bounce_look(
 	if (!where.is_device || !buffer->is_shown)
 		return OK;
 	/* a range of cuMemCreate may be many blocks, and a descriptor is of one */
-	offset = (uint64_t)(uintptr_t)buffer->ptr - where.block;
 	if (where.is_by_fd)
-		*is_needed = !engine->can_pass_fds || offset > where.block_bytes ||
-			     buffer->bytes > where.block_bytes - offset;
+		*is_needed = !engine->can_pass_fds ||
+			     !cuda_where_is_one_block(&where, buffer->ptr, buffer->bytes);
 	else
 		*is_needed = !where.is_shareable;
 	return OK;

@@ -488,11 +488,6 @@ static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call
 
 /* ---- threads ---- */
 
-static bool is_own(cu_stream stream)
-{
-	return stream == CU_STREAM_PER_THREAD;
-}
-
 /* Is the launch on rank `r`'s stream anyway? */
 static bool is_launched_on(const struct table_entry *entry, cu_stream stream)
 {
@@ -549,7 +544,7 @@ static enum err streams_part(struct cuda_engine *engine, cu_stream stream)
 static enum err launch_follow(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	const struct table_answer last = table_answer(engine->table);
-	bool is_behind = last.stream == call->stream && !is_own(call->stream);
+	bool is_behind = last.stream == call->stream && !cuda_stream_is_own(call->stream);
 
 	if (!last.done || (is_behind && !call->kind))
 		return OK;
@@ -590,7 +585,7 @@ static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *
 {
 	struct table_entry entry = {.post = {mine->in, mine->out, mine->scalar, NULL},
 		.is_scalar_at = call->scalar_at != NULL,
-		.is_own = is_own(call->stream),
+		.is_own = cuda_stream_is_own(call->stream),
 		.sign = mine->sign,
 		.stream = call->stream,
 		.ready = engine->ready};
@@ -632,7 +627,7 @@ static enum err table_finish(struct cuda_engine *engine, const struct cuda_call 
 	if (answer.error)
 		return err_set(answer.error, "the rank that launches for all: %s",
 			table_reason(engine->table));
-	if (is_own(call->stream) && !is_ours)
+	if (cuda_stream_is_own(call->stream) && !is_ours)
 		e = cuda_check(
 			engine->driver->stream_wait_event(call->stream, engine->ready, 0),
 			"wait for the launch");

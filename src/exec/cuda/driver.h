@@ -8,6 +8,7 @@
 #ifndef EXEC_CUDA_DRIVER_H
 #define EXEC_CUDA_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,10 @@ enum {
 
 /* The handle by which every thread means a stream of its own. */
 #define CU_STREAM_PER_THREAD ((cu_stream)2)
+static inline bool cuda_stream_is_own(cu_stream stream)
+{
+	return stream == CU_STREAM_PER_THREAD;
+}
 
 /* Of event_create. */
 enum { CU_EVENT_NO_TIMING = 2 };

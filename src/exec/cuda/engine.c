@@ -149,6 +149,8 @@ static void engine_look(void *arg)
 
 static enum err streams_make(struct cuda_engine *engine)
 {
+	cu_event *const events[] = {&engine->ready, &engine->done, &engine->copied,
+		&engine->order.event, &engine->puts.event};
 	const struct cuda_driver *driver = engine->driver;
 	enum err e = cuda_check(
 		driver->stream_create(&engine->side, NON_BLOCKING), "make a stream");
@@ -156,22 +158,8 @@ static enum err streams_make(struct cuda_engine *engine)
 	if (!e)
 		e = cuda_check(driver->stream_create(&engine->watcher, NON_BLOCKING),
 			"make a stream");
-	if (!e)
-		e = cuda_check(driver->event_create(&engine->ready, CU_EVENT_NO_TIMING),
-			"make an event");
-	if (!e)
-		e = cuda_check(driver->event_create(&engine->done, CU_EVENT_NO_TIMING),
-			"make an event");
-	if (!e)
-		e = cuda_check(
-			driver->event_create(&engine->order.event, CU_EVENT_NO_TIMING),
-			"make an event");
-	if (!e)
-		e = cuda_check(
-			driver->event_create(&engine->puts.event, CU_EVENT_NO_TIMING),
-			"make an event");
-	if (!e)
-		e = cuda_check(driver->event_create(&engine->copied, CU_EVENT_NO_TIMING),
+	for (size_t i = 0; i < sizeof(events) / sizeof(*events) && !e; i++)
+		e = cuda_check(driver->event_create(events[i], CU_EVENT_NO_TIMING),
 			"make an event");
 	return e;
 }
@@ -268,8 +256,7 @@ static enum err way_choose(
 	if (engine->is_one_device && here == n && !is_one_context)
 		return err_set(ERR_USAGE,
 			"%u threads of process %u share a GPU with a context each: use "
-			"the "
-			"device's primary context (cudaSetDevice) in all of them",
+			"the device's primary context (cudaSetDevice) in all of them",
 			n, mine->pid);
 	if (engine->is_one_device && here == n)
 		engine->way = CUDA_WAY_THREADS;
@@ -508,7 +495,6 @@ static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct se
 	enum err e = cuda_where(engine->driver, ptr, &seen->where);
 
 	seen->ptr = e ? NULL : ptr;
-	seen->moment = engine->moment;
 	return e;
 }
 

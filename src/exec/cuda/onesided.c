@@ -12,6 +12,12 @@ static cu_ptr signal_at(cu_ptr hall, uint32_t from)
 	return hall + offsetof(struct dev_hall, signals) + from * sizeof(uint32_t);
 }
 
+/* Is it a rank of this process? */
+static bool is_here(const struct cuda_engine *engine, uint32_t peer)
+{
+	return engine->hellos[peer].pid == engine->hellos[engine->rank].pid;
+}
+
 static enum err check_stream(const struct cuda_engine *engine, cu_stream stream)
 {
 	int status = 0;
@@ -59,7 +65,7 @@ static enum err copy_by_kernel(
 static enum err data_copy(
 	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream)
 {
-	if (engine->hellos[put->peer].pid != engine->hellos[engine->rank].pid)
+	if (!is_here(engine, put->peer))
 		return copy_by_kernel(engine, put, stream);
 	return cuda_check(engine->driver->memcpy_async(put->to,
 				  (cu_ptr)(uintptr_t)put->data, put->bytes, stream),
@@ -120,16 +126,12 @@ enum err cuda_engine_await(
 static enum err check_block(const struct cuda_engine *engine, uint32_t peer,
 	const struct cuda_where *where, const void *ptr, size_t bytes)
 {
-	uint64_t offset = (uint64_t)(uintptr_t)ptr - where->block;
-
-	if (!where->is_by_fd ||
-		engine->hellos[peer].pid == engine->hellos[engine->rank].pid ||
-		(offset <= where->block_bytes && bytes <= where->block_bytes - offset))
+	if (!where->is_by_fd || is_here(engine, peer) ||
+		cuda_where_is_one_block(where, ptr, bytes))
 		return OK;
 	return err_set(ERR_ARGUMENT,
-		"a window of %zu bytes at %p goes beyond a block of %zu bytes: make it "
-		"of "
-		"one cuMemCreate, or with ncclMemAlloc",
+		"a window of %zu bytes at %p goes beyond a block of %zu bytes: make "
+		"it of one cuMemCreate, or with ncclMemAlloc",
 		bytes, ptr, where->block_bytes);
 }
 

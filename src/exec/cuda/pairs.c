@@ -450,7 +450,7 @@ static enum err letters_put(
 		letter->from = list->pairs[i].data;
 		letter->bytes = list->pairs[i].bytes;
 		letter->stream = stream;
-		letter->is_own = stream == CU_STREAM_PER_THREAD;
+		letter->is_own = cuda_stream_is_own(stream);
 		letter->ready = engine->ready;
 		if (letter->is_own)
 			e = cuda_check(engine->driver->event_create(

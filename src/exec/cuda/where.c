@@ -65,12 +65,22 @@ enum err cuda_where(
 	return OK;
 }
 
+static bool is_within(cu_ptr base, size_t room, const void *ptr, size_t bytes)
+{
+	uint64_t offset = (uint64_t)(uintptr_t)ptr - base;
+
+	return offset <= room && bytes <= room - offset;
+}
+
 bool cuda_where_holds(const struct cuda_where *where, const void *ptr, size_t bytes)
 {
-	uint64_t offset = (uint64_t)(uintptr_t)ptr - where->base;
+	return !where->is_bounded || is_within(where->base, where->bytes, ptr, bytes);
+}
 
-	return !where->is_bounded ||
-	       (offset <= where->bytes && bytes <= where->bytes - offset);
+bool cuda_where_is_one_block(
+	const struct cuda_where *where, const void *ptr, size_t bytes)
+{
+	return is_within(where->block, where->block_bytes, ptr, bytes);
 }
 
 bool cuda_where_is_same(

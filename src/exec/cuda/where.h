@@ -40,6 +40,10 @@ enum err cuda_where(
 /* Are so many bytes at `ptr` all in its allocation? True, too, where nobody knows. */
 bool cuda_where_holds(const struct cuda_where *where, const void *ptr, size_t bytes);
 
+/* .. in its block, which is what another process maps? */
+bool cuda_where_is_one_block(
+	const struct cuda_where *where, const void *ptr, size_t bytes);
+
 /* Is `where` still what the address is? Quicker than to ask again. */
 bool cuda_where_is_same(const struct cuda_driver *driver, const void *ptr,
 	const struct cuda_where *where);
