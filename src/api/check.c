@@ -31,6 +31,7 @@ enum err check_handle(struct comm *comm, const char *function)
 static enum err check_stored(struct comm *comm, const char *function)
 {
 	enum err stored = comm_async_get(comm);
+	char reason[ERR_TEXT_BYTES];
 
 	if (!stored)
 		return OK;
@@ -38,8 +39,10 @@ static enum err check_stored(struct comm *comm, const char *function)
 		return err_set(stored,
 			"%s: the previous call on comm %p has not finished", function,
 			(void *)comm);
-	if (!err_last()[0])
-		return err_set(stored, "%s: comm %p has failed before: %s", function,
+	if (comm_reason(comm, reason, sizeof(reason)) && reason[0])
+		err_adopt(reason);
+	else
+		err_set(stored, "%s: comm %p has failed before: %s", function,
 			(void *)comm, err_name(stored));
 	return stored;
 }

@@ -27,7 +27,11 @@ WEAK_TWIN(ncclGetErrorString);
 
 const char *pncclGetLastError(ncclComm_t comm)
 {
-	(void)comm;
+	char reason[ERR_TEXT_BYTES];
+
+	if (comm && comm_is_valid(comm_of(comm)) &&
+		comm_reason(comm_of(comm), reason, sizeof(reason)))
+		err_adopt(reason);
 	return err_last();
 }
 WEAK_TWIN(ncclGetLastError);
@@ -44,7 +48,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 	if (!e)
 		e = check_pointer(asyncError, "CommGetAsyncError", "asyncError");
 	if (!e)
-		*asyncError = result_of(comm_async_get(comm_of(comm)));
+		*asyncError = result_of(comm_peers_get(comm_of(comm)));
 	return result_of(e);
 }
 WEAK_TWIN(ncclCommGetAsyncError);

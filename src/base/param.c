@@ -53,6 +53,8 @@ static const struct param_info table[PARAM_COUNT] = {
 		"seconds that ranks wait for each other at the start; 0: for ever"},
 	[PARAM_TIMEOUT] = {"WEFT_TIMEOUT_SEC", PARAM_INT, 0, 0, 1000000, .meaning =
 		"seconds without progress after which a call fails; 0: no limit"},
+	[PARAM_STALL] = {"WEFT_STALL_SEC", PARAM_INT, 5, 0, 1000000, .meaning =
+		"seconds without progress after which a warning says who is missing; 0: never"},
 	[PARAM_SPIN] = {"WEFT_SPIN", PARAM_INT, -1, -1, INT_MAX, .meaning =
 		"turns a waiting rank spins before it yields its core; -1 automatic"},
 	[PARAM_SCHEDULE] = {"WEFT_SCHEDULE", PARAM_TEXT, .meaning =

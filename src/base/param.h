@@ -30,6 +30,7 @@ enum param {
 	PARAM_CMA,	    /* WEFT_CMA: -2 auto, 0 never, 1 always cross-memory attach */
 	PARAM_BOOT_TIMEOUT, /* WEFT_BOOT_TIMEOUT_SEC: 0 = none */
 	PARAM_TIMEOUT,	    /* WEFT_TIMEOUT_SEC: 0 = none, per collective */
+	PARAM_STALL,	    /* WEFT_STALL_SEC: 0 = no warning */
 	PARAM_SPIN,	    /* WEFT_SPIN: turns before a waiting rank yields; -1 auto */
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */

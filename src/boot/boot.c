@@ -23,6 +23,7 @@ enum {
 	SLICE_MS = 10,	 /* how often a waiting rank looks at the abort word */
 	GRACE_MS = 1000, /* we outwait the root, which knows who is missing */
 	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
+	TELL_MS = 2000,	 /* to tell the others that we cannot come */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
 };
 #define MS  1000000ull
@@ -45,13 +46,15 @@ static_assert(sizeof(struct id_body) == BOOT_ID_BYTES, "an id is what nccl.h say
  * in `why`; boot_meet() makes the sentence, so that a dismissal can fail in silence.
  * ERR_AGAIN: the connection is lost, try another. */
 struct visit {
-	const struct boot_args *args;
+	struct boot_args args; /* what it points to is the caller's */
 	struct id_body id;
 	uint64_t deadline_ns;
 	int fd;		    /* owned; -1 between connections */
 	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
+	uint32_t round; /* verdicts heard */
+	bool is_over;	/* the last of them, or a failure */
 	char why[WIRE_SENTENCE_MAX + 1];
 };
 
@@ -187,11 +190,14 @@ static enum err id_read(const struct boot_id *id, struct id_body *body)
 /* May we go on waiting? */
 static enum err wait_check(struct visit *visit)
 {
-	const atomic_int *abort_word = visit->args->abort;
+	const atomic_int *abort_word = visit->args.abort;
+	enum err e = visit->args.hope ? visit->args.hope(visit->args.hope_arg) : OK;
 
+	if (e)
+		return fail(visit, e, err_last());
 	if (abort_word && atomic_load_explicit(abort_word, memory_order_relaxed))
-		return fail(
-			visit, ERR_REMOTE, "aborted while waiting for the other ranks");
+		return fail(visit, ERR_REMOTE,
+			"the communicator was aborted while it was made");
 	if (clock_ns() >= visit->deadline_ns)
 		return fail(visit, ERR_TIMEOUT,
 			visit->is_root_known ? "the root did not answer in time"
@@ -341,7 +347,7 @@ static enum err root_verify(struct visit *visit)
 /* Claim and record in one message, so that the root wakes once. */
 static enum err claim_send(struct visit *visit, enum wire_kind kind)
 {
-	const struct boot_args *args = visit->args;
+	const struct boot_args *args = &visit->args;
 	uint32_t record_bytes = kind == WIRE_MEET ? args->record_bytes : 0;
 	struct wire_claim claim = {.kind = htole32(kind),
 		.rank = htole32(args->rank),
@@ -381,12 +387,15 @@ static enum err sentence_recv(struct visit *visit, const struct wire_verdict *ve
 	if (memcmp(digest, verdict->digest, sizeof(digest)))
 		return forged(visit);
 	text[bytes] = '\0';
+	visit->is_over = true;
 	return fail(visit, code, text);
 }
 
 static enum err verdict_recv(struct visit *visit, void *records)
 {
-	size_t bytes = (size_t)visit->args->rank_count * visit->args->record_bytes;
+	size_t bytes = visit->round ? 0
+				    : (size_t)visit->args.rank_count *
+					      visit->args.record_bytes;
 	struct wire_verdict verdict;
 	unsigned char digest[AUTH_TAG_BYTES];
 	enum err e = bytes_recv(visit, &verdict, sizeof(verdict));
@@ -396,6 +405,9 @@ static enum err verdict_recv(struct visit *visit, void *records)
 	if (!auth_check(visit->key, "verdict", &verdict,
 		    offsetof(struct wire_verdict, tag), verdict.tag))
 		return forged(visit);
+	if (le32toh(verdict.round) != visit->round)
+		return forged(visit);
+	visit->round++;
 	if (le32toh(verdict.code) != OK)
 		return sentence_recv(visit, &verdict);
 	if (le32toh(verdict.bytes) != bytes)
@@ -407,19 +419,63 @@ static enum err verdict_recv(struct visit *visit, void *records)
 	return memcmp(digest, verdict.digest, sizeof(digest)) ? forged(visit) : OK;
 }
 
+/* How it went with this rank, and if not well, why. */
+static enum err say_send(struct visit *visit, enum err code, bool is_last)
+{
+	struct wire_say say = {.round = htole32(visit->round),
+		.code = htole32((uint32_t)code),
+		.is_last = htole32(is_last)};
+	size_t bytes = 0;
+
+	if (code) {
+		const char *why = visit->why[0] ? visit->why : err_last();
+
+		bytes = strnlen(why, sizeof(say.sentence));
+		memcpy(say.sentence, why, bytes);
+	}
+	say.bytes = htole32((uint32_t)bytes);
+	auth_tag(visit->key, "say", &say, offsetof(struct wire_say, tag), say.tag);
+	return bytes_send(visit, &say, sizeof(say));
+}
+
+static void visit_close(struct visit *visit)
+{
+	if (visit->fd >= 0)
+		close(visit->fd);
+	visit->fd = -1;
+}
+
+/* We go before all is decided: the others hear why. Whatever fits in the socket. */
+static void visit_give_up(struct visit *visit, enum err code)
+{
+	if (visit->fd >= 0 && code != ERR_AGAIN && !visit->is_over) {
+		visit->deadline_ns = 0; /* no more waiting */
+		visit->args.hope = NULL;
+		say_send(visit, code, true);
+	}
+	visit_close(visit);
+}
+
 static enum err visit_once(struct visit *visit, enum wire_kind kind, void *records)
 {
-	enum err e = root_connect(visit);
+	bool meets = kind == WIRE_MEET, is_known;
+	enum err e;
 
+	visit->round = 0;
+	e = root_connect(visit);
 	if (!e)
 		e = root_verify(visit);
 	if (!e)
 		e = claim_send(visit, kind);
-	if (!e && kind == WIRE_MEET)
+	is_known = !e && meets;
+	if (is_known && visit->args.failed)
+		say_send(visit, visit->args.failed, true);
+	if (!e && meets)
 		e = verdict_recv(visit, records);
-	if (visit->fd >= 0)
-		close(visit->fd);
-	visit->fd = -1;
+	if (e && is_known && !visit->args.failed && !visit->round)
+		visit_give_up(visit, e);
+	if (e || !meets)
+		visit_close(visit);
 	return e;
 }
 
@@ -460,7 +516,7 @@ static enum err root_run_here(struct visit *visit)
 static void spares_dismiss(const struct boot_args *args)
 {
 	for (uint32_t i = 1; i < args->id_count; i++) {
-		struct visit visit = {.args = args, .fd = -1};
+		struct visit visit = {.args = *args, .fd = -1};
 
 		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
 		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
@@ -484,32 +540,92 @@ static enum err args_check(const struct boot_args *args)
 	return OK;
 }
 
-enum err boot_meet(const struct boot_args *args, void *records)
+struct meeting {
+	struct visit visit;
+};
+
+static void deadline_set(struct visit *visit)
 {
-	struct visit visit = {.args = args, .fd = -1, .deadline_ns = UINT64_MAX};
+	visit->deadline_ns = timeout_ns() ? clock_ns() + timeout_ns() + GRACE_MS * MS
+					  : UINT64_MAX;
+}
+
+static enum err visit_begin(struct visit *visit, void *records)
+{
+	const struct boot_args *args = &visit->args;
 	char where[ADDR_TEXT_BYTES];
-	enum err e = auth_init();
+	enum err e = OK;
+
+	deadline_set(visit);
+	if (args->failed) /* not worth more: nobody waits for this rank's sake */
+		visit->deadline_ns = clock_ns() + TELL_MS * MS;
+	if (visit->id.addr.family != ADDR_UNIX && args->rank == 0)
+		e = root_run_here(visit);
+	if (!e)
+		e = visit_root(visit, WIRE_MEET, records);
+	if (args->rank == 0)
+		spares_dismiss(args);
+	addr_print(&visit->id.addr, where);
+	/* Without a reason here, whoever failed has said it already. */
+	if (e && visit->why[0] && !args->failed)
+		return err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
+			args->rank, args->rank_count, visit->why);
+	return e;
+}
+
+enum err boot_meet(const struct boot_args *args, void *records, struct meeting **meeting)
+{
+	struct meeting *m = calloc(1, sizeof(*m));
+	enum err e = m ? auth_init() : err_set(ERR_SYSTEM, "no memory for a meeting");
 
 	if (!e)
 		e = args_check(args);
 	if (!e)
-		e = id_read(&args->ids[0], &visit.id);
+		e = id_read(&args->ids[0], &m->visit.id);
+	if (!e) {
+		m->visit.args = *args;
+		m->visit.fd = -1;
+		e = visit_begin(&m->visit, records);
+	}
+	if (args->failed)
+		e = args->failed;
 	if (e)
-		return e;
-	if (timeout_ns())
-		visit.deadline_ns = clock_ns() + timeout_ns() + GRACE_MS * MS;
-	if (visit.id.addr.family != ADDR_UNIX && args->rank == 0)
-		e = root_run_here(&visit);
-	if (!e)
-		e = visit_root(&visit, WIRE_MEET, records);
-	if (args->rank == 0)
-		spares_dismiss(args);
-	addr_print(&visit.id.addr, where);
-	auth_wipe(&visit.id, sizeof(visit.id));
-	auth_wipe(visit.key, sizeof(visit.key));
-	/* Without a reason here, whoever failed has said it already. */
-	if (e && visit.why[0])
-		return err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
-			args->rank, args->rank_count, visit.why);
+		boot_leave(m);
+	else
+		*meeting = m;
 	return e;
+}
+
+enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
+{
+	struct visit *visit = &meeting->visit;
+	enum err e;
+
+	deadline_set(visit);
+	visit->why[0] = '\0';
+	e = say_send(visit, mine, is_last);
+	/* the root may have told everybody of a failure, and closed, before it heard us */
+	if (!e || e == ERR_AGAIN)
+		e = verdict_recv(visit, NULL);
+	if (mine) { /* its sentence stands */
+		visit->is_over = true;
+		return mine;
+	}
+	if (e == ERR_AGAIN)
+		e = fail(visit, ERR_REMOTE,
+			"the process in which the ranks meet has gone while the "
+			"communicator was made");
+	if (e && !visit->is_over)
+		visit_give_up(visit, e);
+	visit->is_over = visit->is_over || e || is_last;
+	return e ? err_set(e, "%s", visit->why) : OK;
+}
+
+void boot_leave(struct meeting *meeting)
+{
+	if (!meeting)
+		return;
+	visit_close(&meeting->visit);
+	auth_wipe(&meeting->visit, sizeof(meeting->visit));
+	free(meeting);
 }

@@ -6,7 +6,9 @@
  * host, and rank 0 runs the root there while it meets. A rank connects, both sides prove
  * by a keyed hash over both nonces that they know the secret inside the id, and only then
  * is anything parsed. The root collects one record of each rank and hands everybody all
- * of them. Every wait has a deadline (WEFT_BOOT_TIMEOUT_SEC) and sees the abort word.
+ * of them. The connection stays until the communicator is made: in rounds, every rank
+ * says how it went, and all hear of the one that failed, with its sentence, or died.
+ * Every wait has a deadline (WEFT_BOOT_TIMEOUT_SEC) and sees the abort word.
  *
  * Whoever has an id can join its meeting, so an id is as confidential as a password. One
  * made from NCCL_COMM_ID is only as secret as that text; set WEFT_SECRET to the same
@@ -18,6 +20,7 @@
 #define BOOT_BOOT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -46,13 +49,33 @@ struct boot_args {
 	const void *record;	 /* this rank's record */
 	uint32_t record_bytes;	 /* the same on every rank, at most BOOT_RECORD_MAX */
 	const atomic_int *abort; /* non-zero ends the wait with ERR_REMOTE; may be NULL */
+	/* Asked while waiting; a failure, with its sentence, ends the wait for all ranks:
+	 * the caller knows of somebody who will not come. May be NULL. */
+	enum err (*hope)(void *hope_arg);
+	void *hope_arg;
+	/* This rank cannot take part, for the reason in err_last(): tell the others. */
+	enum err failed;
 };
+
+/* Ranks that have met and go on saying how it goes. */
+struct meeting;
 
 /* Meet: give my record, get everyone's into `records` (rank_count * record_bytes).
  * Fails with a sentence, the same on every rank: ERR_USAGE on a wrong secret, two ranks
  * of one number, different rank counts or record sizes; ERR_TIMEOUT at the deadline,
- * naming the ranks that did not come; ERR_REMOTE when a rank or the root has gone. After
- * a failure `records` may hold anything. */
-enum err boot_meet(const struct boot_args *args, void *records);
+ * naming the ranks that did not come; ERR_REMOTE when a rank or the root has gone; what
+ * one of them said when it could not take part. After a failure `records` may hold
+ * anything and there is no meeting. */
+enum err boot_meet(const struct boot_args *args, void *records, struct meeting **meeting);
+
+/* One round: say how it went here (`mine`; err_last() is the sentence) and wait for all.
+ * OK when it went well with everybody, `mine` when that is a failure, else the first
+ * failure of another rank, with its sentence. All ranks make the same rounds; the last
+ * has `is_last`. After a failure only boot_leave() is left. */
+enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last);
+
+/* Close the connection; NULL is fine. Before the last round it looks to the others as if
+ * this rank had died. */
+void boot_leave(struct meeting *meeting);
 
 #endif

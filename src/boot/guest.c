@@ -90,8 +90,30 @@ static void record_take(struct guest *guest)
 	guest->phase = is_right ? GUEST_HERE : GUEST_GONE;
 }
 
-/* Bytes of the message we await. One that is HERE has nothing more to say: a byte, or the
- * end, means that it is lost. */
+/* A word of another round, or a second one, is no guest's of ours; but that it cannot go
+ * on may have crossed with the verdict of a round. */
+static void say_take(struct guest *guest)
+{
+	const struct wire_say *say = (const void *)guest->in;
+	uint32_t code = le32toh(say->code), bytes = le32toh(say->bytes);
+	uint32_t round = le32toh(say->round);
+
+	if (guest->has_said ||
+		(round != guest->round && !(code && round + 1 == guest->round)) ||
+		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX ||
+		!auth_check(guest->key, "say", say, offsetof(struct wire_say, tag),
+			say->tag)) {
+		guest->phase = GUEST_GONE;
+		return;
+	}
+	guest->has_said = true;
+	guest->said.code = (enum err)code;
+	guest->said.is_last = say->is_last != 0;
+	memcpy(guest->said.sentence, say->sentence, bytes);
+	guest->said.sentence[bytes] = '\0';
+}
+
+/* Bytes of the message we await. */
 static size_t message_bytes(const struct guest *guest)
 {
 	switch (guest->phase) {
@@ -102,7 +124,7 @@ static size_t message_bytes(const struct guest *guest)
 	case GUEST_RECORD:
 		return guest->record_bytes + AUTH_TAG_BYTES;
 	default:
-		return 1;
+		return sizeof(struct wire_say);
 	}
 }
 
@@ -120,11 +142,12 @@ static void message_take(struct guest *guest, const unsigned char *secret)
 		record_take(guest);
 		break;
 	default:
-		guest->phase = GUEST_GONE;
+		say_take(guest);
 	}
 }
 
-/* Read until the socket is empty. Every message moves the phase on, which bounds it. */
+/* Read until the socket is empty. Every message moves the phase on, or is the one word of
+ * a round, which bounds it. */
 static void guest_listen(struct guest *guest, const unsigned char *secret)
 {
 	while (guest->phase < GUEST_TOLD) {
@@ -144,7 +167,8 @@ static void guest_listen(struct guest *guest, const unsigned char *secret)
 		if (guest->in_done < bytes)
 			continue;
 		message_take(guest, secret);
-		/* The record lies in `in` until the root has copied it. */
+		/* The record lies in `in` until the root has copied it; a word is looked
+		 * at before the next. */
 		if (guest->phase == GUEST_HERE)
 			return;
 	}
@@ -159,7 +183,8 @@ void guest_move(struct guest *guest, const unsigned char *secret)
 
 void guest_tell(struct guest *guest, const struct guest_news *news)
 {
-	struct wire_verdict verdict = {.code = htole32((uint32_t)news->code),
+	struct wire_verdict verdict = {.round = htole32(guest->round),
+		.code = htole32((uint32_t)news->code),
 		.bytes = htole32((uint32_t)news->bytes)};
 
 	memcpy(verdict.digest, news->digest, sizeof(verdict.digest));
@@ -171,7 +196,10 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 	guest->payload = news->payload;
 	guest->payload_bytes = news->bytes;
 	guest->payload_done = 0;
-	guest->phase = GUEST_TOLD;
+	guest->round++;
+	guest->has_said = false;
+	if (news->is_last)
+		guest->phase = GUEST_TOLD;
 	guest_flush(guest);
 }
 

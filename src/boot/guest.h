@@ -17,8 +17,8 @@ enum guest_phase {
 	GUEST_HELLO,  /* we await its nonce */
 	GUEST_CLAIM,  /* we have proved ourselves and await its proof */
 	GUEST_RECORD, /* it is one of us; its record is on the way */
-	GUEST_HERE,   /* all of it has come: it waits for the verdict */
-	GUEST_TOLD,   /* the verdict is on the way */
+	GUEST_HERE,   /* all of it has come: it waits for a verdict, or says why not */
+	GUEST_TOLD,   /* the last verdict is on the way */
 	GUEST_GONE    /* close it */
 };
 
@@ -28,6 +28,14 @@ struct guest {
 	uint64_t since_ns; /* when it came */
 	uint32_t kind, rank, rank_count,
 		record_bytes; /* its claim, from GUEST_RECORD on */
+	bool is_member;	      /* the root counts it among those that came */
+	uint32_t round;	      /* verdicts it has been told */
+	bool has_said;	      /* `said` is its word of this round */
+	struct guest_word {
+		enum err code;
+		bool is_last;
+		char sentence[WIRE_SENTENCE_MAX + 1];
+	} said;
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
 	size_t in_done, out_done; /* bytes of the present message */
@@ -47,12 +55,14 @@ void guest_move(struct guest *guest, const unsigned char *secret);
 /* What the root would say to all: the code, and the payload with its digest. */
 struct guest_news {
 	enum err code;
+	bool is_last;		      /* nothing more is said afterwards */
 	const unsigned char *payload; /* borrowed; must outlive the guests */
 	size_t bytes;
 	unsigned char digest[AUTH_TAG_BYTES];
 };
 
-/* Begin to send the verdict; GUEST_GONE follows when all of it is sent. */
+/* Begin to send the verdict of its round. GUEST_GONE follows when all of a last one is
+ * sent; else the guest is HERE in the next round. */
 void guest_tell(struct guest *guest, const struct guest_news *news);
 
 /* It has not proved itself (or not finished its record) yet. */

@@ -27,7 +27,8 @@ enum {
 	TICK_MS = 20,	  /* how often we look at the clock while somebody is on it */
 	FLUSH_MS = 10000, /* for the slowest rank to take the verdict */
 	LINGER_MS = 2000, /* a failed TCP root tells late ranks, then frees the port */
-	ACCEPT_PAUSE_MS = 10
+	ACCEPT_PAUSE_MS = 10,
+	STARVED_MS = 1000 /* without a descriptor for who knocks */
 };
 #define MS  1000000ull
 #define SEC 1000000000ull
@@ -53,9 +54,12 @@ struct root {
 	uint32_t guest_count, guest_capacity, stranger_count;
 	uint32_t rank_count, record_bytes, first_rank; /* what the first arrival said */
 	uint32_t arrived, told, expected;
-	unsigned char *came;	/* owned; per rank */
+	uint32_t round;		/* verdicts given; 0: ranks are still coming */
+	unsigned char *came;	/* owned; per rank: here, or has said in this round */
 	unsigned char *records; /* owned; in rank order */
-	bool is_decided;	/* `news` holds */
+	bool is_decided;	/* `news` is the last word */
+	uint64_t starved_ns;	/* since when no descriptor is left for who knocks; 0 */
+	int spare_fd;		/* owned: given up to tell so; -1 */
 	struct guest_news news;
 	char sentence[WIRE_SENTENCE_MAX];
 };
@@ -76,38 +80,60 @@ static void listen_stop(struct root *root)
 	root->listen_fd = -1;
 }
 
+/* Tell a guest that is here, once what it was told before is on its way. */
 static void guest_told(struct root *root, struct guest *guest)
 {
+	if (guest->phase != GUEST_HERE || guest_has_output(guest))
+		return;
 	root->told++;
 	guest_tell(guest, &root->news);
 }
 
-/* The one decision of a meeting: everybody here is told now, later arrivals on arrival.
- */
+static void news_set(struct root *root, enum err code, const void *payload, size_t bytes)
+{
+	root->news.code = code;
+	root->news.payload = payload;
+	root->news.bytes = bytes;
+	auth_digest(payload, bytes, root->news.digest);
+}
+
+/* All are here, or have said that it went well: everybody is told, and may come with the
+ * next round. */
+static void round_pass(struct root *root, bool is_last)
+{
+	size_t bytes = root->round ? 0 : (size_t)root->rank_count * root->record_bytes;
+
+	news_set(root, OK, root->records, bytes);
+	root->news.is_last = root->is_decided = is_last;
+	root->round++;
+	root->arrived = 0;
+	memset(root->came, 0, root->rank_count);
+	for (uint32_t i = 0; i < root->guest_count; i++)
+		guest_told(root, &root->guests[i]);
+	listen_stop(root);
+	if (is_last)
+		root->end_ns = clock_ns() + FLUSH_MS * MS;
+	else if (root->args.timeout_ns)
+		root->end_ns = clock_ns() + root->args.timeout_ns;
+}
+
+/* The one failure of a meeting: everybody here is told now, or when it has taken what it
+ * was told before; later arrivals on arrival. */
 static void decide(struct root *root, enum err code)
 {
-	root->is_decided = true;
-	root->news.code = code;
-	if (code) {
-		root->news.payload = (const unsigned char *)root->sentence;
-		root->news.bytes = strlen(root->sentence);
-		log_info(LOG_BOOTSTRAP, "boot: %s", root->sentence);
-	} else {
-		root->news.payload = root->records;
-		root->news.bytes = (size_t)root->rank_count * root->record_bytes;
-	}
-	auth_digest(root->news.payload, root->news.bytes, root->news.digest);
+	root->is_decided = root->news.is_last = true;
+	news_set(root, code, root->sentence, strlen(root->sentence));
+	log_info(LOG_BOOTSTRAP, "boot: %s", root->sentence);
 	for (uint32_t i = 0; i < root->guest_count; i++)
-		if (root->guests[i].phase == GUEST_HERE)
-			guest_told(root, &root->guests[i]);
-	if (!code || code == ERR_TIMEOUT) {
+		guest_told(root, &root->guests[i]);
+	if (code == ERR_TIMEOUT)
 		listen_stop(root);
+	if (root->listen_fd < 0)
 		root->end_ns = clock_ns() + FLUSH_MS * MS;
-	} else if (root->args.addr.family != ADDR_UNIX) {
+	else if (root->args.addr.family != ADDR_UNIX)
 		root->end_ns = clock_ns() + LINGER_MS * MS;
-	} else if (root->end_ns == UINT64_MAX) {
+	else if (root->end_ns == UINT64_MAX)
 		root->end_ns = clock_ns() + IDLE_NS;
-	}
 }
 
 __attribute__((format(printf, 3, 4))) static void decide_failure(
@@ -157,8 +183,9 @@ static void decide_timeout(struct root *root)
 	char list[WIRE_SENTENCE_MAX - 128];
 	uint32_t missing = missing_print(root, list, sizeof(list));
 
-	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not come within %llu s",
+	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not %s within %llu s",
 		missing == 1 ? "rank" : "ranks", list, root->rank_count,
+		root->round ? "connect" : "come",
 		(unsigned long long)(root->args.timeout_ns / SEC));
 }
 
@@ -241,6 +268,30 @@ static void claim_check(struct root *root, const struct guest *guest)
 			root->rank_count);
 }
 
+/* What others are to make of one rank's failure: misuse is everybody's, the rest is
+ * something that happened elsewhere. */
+static enum err code_elsewhere(enum err code)
+{
+	return code == ERR_USAGE || code == ERR_ARGUMENT || code == ERR_TIMEOUT
+		       ? code
+		       : ERR_REMOTE;
+}
+
+/* One of us has said how it went. */
+static void guest_speak(struct root *root, struct guest *guest)
+{
+	if (root->is_decided)
+		return;
+	if (guest->said.code) {
+		decide_failure(root, code_elsewhere(guest->said.code), "rank %u: %s",
+			guest->rank, guest->said.sentence);
+		return;
+	}
+	root->came[guest->rank] = 1;
+	if (++root->arrived == root->rank_count)
+		round_pass(root, guest->said.is_last);
+}
+
 /* A guest has proved itself and its record is whole. */
 static void guest_arrive(struct root *root, uint32_t index)
 {
@@ -256,32 +307,36 @@ static void guest_arrive(struct root *root, uint32_t index)
 		claim_check(root, guest);
 	if (root->is_decided) {
 		/* If it was decided just now, this guest is told already. */
-		if (guest->phase == GUEST_HERE)
-			guest_told(root, guest);
+		guest_told(root, guest);
 		return;
 	}
 	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->in,
 		root->record_bytes);
+	guest->is_member = true;
 	root->came[guest->rank] = 1;
 	if (++root->arrived == root->rank_count)
-		decide(root, OK);
+		round_pass(root, false);
 }
 
-/* One of us is lost before the verdict: nobody should wait for the deadline. */
+/* One of us is lost without a word: nobody should wait for the deadline. */
 static void guest_leave(struct root *root, const struct guest *guest)
 {
 	if (root->is_decided)
 		return;
 	root->told++;
-	decide_failure(root, ERR_REMOTE, "rank %u left before all %u ranks had come",
-		guest->rank, root->rank_count);
+	if (root->round)
+		decide_failure(root, ERR_REMOTE,
+			"rank %u died while the communicator was made", guest->rank);
+	else
+		decide_failure(root, ERR_REMOTE,
+			"rank %u left before all %u ranks had come", guest->rank,
+			root->rank_count);
 }
 
 static void guest_serve(struct root *root, uint32_t index)
 {
 	struct guest *guest = &root->guests[index];
-	bool was_stranger = guest_is_stranger(guest),
-	     was_here = guest->phase == GUEST_HERE;
+	bool was_stranger = guest_is_stranger(guest), had_said = guest->has_said;
 
 	guest_move(guest, root->args.secret);
 	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
@@ -294,8 +349,11 @@ static void guest_serve(struct root *root, uint32_t index)
 	}
 	if (was_stranger && guest->phase == GUEST_HERE)
 		guest_arrive(root, index);
-	else if (was_here && guest->phase == GUEST_GONE)
-		guest_leave(root, guest);
+	else if (guest->phase == GUEST_HERE && guest->has_said && !had_said)
+		guest_speak(root, guest);
+	/* it was in the middle of an earlier verdict when all was decided */
+	if (root->is_decided)
+		guest_told(root, &root->guests[index]);
 }
 
 /* Put out those that are done, and strangers that take too long. */
@@ -314,6 +372,8 @@ static void guests_sweep(struct root *root)
 
 		if (guest->phase == GUEST_GONE ||
 			(is_stranger && (is_late || root->listen_fd < 0))) {
+			if (guest->is_member)
+				guest_leave(root, guest);
 			guest_fini(guest);
 			*guest = root->guests[--root->guest_count];
 			continue;
@@ -329,6 +389,26 @@ static bool door_is_open(const struct root *root)
 	       root->guest_count < root->guest_capacity && clock_ns() >= root->accept_ns;
 }
 
+/* Out of descriptors, most likely: they come back. When they do not, the spare one lets
+ * the ranks in one after the other to hear why. */
+static void door_starve(struct root *root)
+{
+	uint64_t now = clock_ns();
+	int cause = errno;
+
+	root->accept_ns = now + ACCEPT_PAUSE_MS * MS;
+	if (!root->starved_ns)
+		root->starved_ns = now;
+	if (now - root->starved_ns < STARVED_MS * MS || root->spare_fd < 0)
+		return;
+	close(root->spare_fd);
+	root->spare_fd = -1;
+	if (!root->is_decided)
+		decide_failure(root, ERR_SYSTEM,
+			"process %d, where the ranks meet, cannot accept them: %s",
+			getpid(), strerror(cause));
+}
+
 static void guests_accept(struct root *root)
 {
 	int one = 1;
@@ -338,13 +418,13 @@ static void guests_accept(struct root *root)
 			root->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0) {
-			/* Out of descriptors, most likely: they come back. */
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				root->accept_ns = clock_ns() + ACCEPT_PAUSE_MS * MS;
+				door_starve(root);
 			if (errno != EINTR && errno != ECONNABORTED)
 				return;
 			continue;
 		}
+		root->starved_ns = 0;
 		if (root->args.addr.family != ADDR_UNIX)
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		guest_init(&root->guests[root->guest_count++], fd, clock_ns());
@@ -415,8 +495,8 @@ static void *root_run(void *argument)
 		guest_fini(&root->guests[i]);
 	root->guest_count = 0;
 	listen_stop(root);
-	log_info(LOG_BOOTSTRAP, "boot: root ends, %u of %u ranks came", root->arrived,
-		root->rank_count);
+	log_info(LOG_BOOTSTRAP, "boot: root ends after %u rounds of %u ranks",
+		root->round, root->rank_count);
 	atomic_store_explicit(&root->is_done, true, memory_order_release);
 	return NULL;
 }
@@ -426,6 +506,8 @@ static void root_destroy(struct root *root)
 	listen_stop(root);
 	if (root->wake_fd >= 0)
 		close(root->wake_fd);
+	if (root->spare_fd >= 0)
+		close(root->spare_fd);
 	free(root->guests);
 	free(root->polls);
 	free(root->came);
@@ -505,7 +587,9 @@ enum err root_start(const struct root_args *args)
 	root->listen_fd = -1;
 	root->end_ns = clock_ns() + IDLE_NS;
 	root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e = root->wake_fd < 0 ? err_set(ERR_SYSTEM, "eventfd: %m") : OK;
+	root->spare_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e = root->wake_fd < 0 || root->spare_fd < 0 ? err_set(ERR_SYSTEM, "eventfd: %m")
+						    : OK;
 	if (!e && !guests_grow(root, STRANGERS_MAX))
 		e = err_set(ERR_SYSTEM, "no memory for a root");
 	if (!e)

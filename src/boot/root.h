@@ -1,6 +1,8 @@
 /*
  * root.h - the root of a meeting: a thread that gathers one record of each rank and hands
- * everybody all of them, or everybody the same sentence when that cannot be.
+ * everybody all of them, or everybody the same sentence when that cannot be. Then it
+ * gathers how it went with each, round after round, until all have what they need: one
+ * that fails or dies on the way is known to all at once.
  *
  * One poll() loop, no blocking call, so a stranger (a port scanner, random bytes, a
  * half-open connection) costs no rank more than a moment: it has two seconds to prove

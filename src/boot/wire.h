@@ -11,6 +11,12 @@
  *        |                ...                      |  until all have come
  *        | <------- verdict     code, size, tag    |
  *        | <------- payload     all records, or the sentence of the failure
+ *        | say      how it went with me, tag ----> |  any number of rounds
+ *        |                ...                      |  until all have said
+ *        | <------- verdict     of the round       |
+ *
+ * A rank that cannot go on says so at any time after its record, and then hears the
+ * verdict as all others do. Whoever is lost without a word has died.
  */
 #ifndef BOOT_WIRE_H
 #define BOOT_WIRE_H
@@ -25,7 +31,7 @@
 enum { WIRE_MAGIC_BYTES = 8, WIRE_SENTENCE_MAX = 480, WIRE_RANKS_MAX = 1 << 16 };
 
 /* Changes with every change of this file. */
-static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT01";
+static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT02";
 
 struct wire_hello {
 	char magic[WIRE_MAGIC_BYTES];
@@ -51,15 +57,30 @@ struct wire_claim {
 /* After the record itself: its tag, label "record". */
 
 struct wire_verdict {
-	uint32_t code;			      /* enum err */
-	uint32_t bytes;			      /* of the payload */
+	uint32_t round; /* 0: of the meeting itself */
+	uint32_t code;	/* enum err */
+	uint32_t bytes; /* of the payload */
+	uint32_t zero;
 	unsigned char digest[AUTH_TAG_BYTES]; /* of the payload */
 	unsigned char tag[AUTH_TAG_BYTES];    /* of the above, label "verdict" */
+};
+
+/* One rank's word in a round: OK, or why it cannot go on. */
+struct wire_say {
+	uint32_t round;
+	uint32_t code;	  /* enum err */
+	uint32_t bytes;	  /* of the sentence */
+	uint32_t is_last; /* the rank will not ask for another round */
+	char sentence[WIRE_SENTENCE_MAX];
+	unsigned char tag[AUTH_TAG_BYTES]; /* of the above, label "say" */
 };
 
 static_assert(sizeof(struct wire_hello) == 40, "no padding on the wire");
 static_assert(sizeof(struct wire_challenge) == 64, "no padding on the wire");
 static_assert(sizeof(struct wire_claim) == 48, "no padding on the wire");
-static_assert(sizeof(struct wire_verdict) == 72, "no padding on the wire");
+static_assert(sizeof(struct wire_verdict) == 80, "no padding on the wire");
+static_assert(sizeof(struct wire_say) == 528, "no padding on the wire");
+static_assert(sizeof(struct wire_say) <= BOOT_RECORD_MAX + AUTH_TAG_BYTES,
+	"a guest's buffer holds it");
 
 #endif

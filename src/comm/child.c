@@ -3,9 +3,11 @@
  *
  * The members of a child meet by an ordinary id. Its first member makes the id and leaves
  * it as a letter on the parent's board; nothing but reading that letter is asked of the
- * parent, so a parent with dead ranks can still shrink.
+ * parent, so a parent with dead ranks can still shrink. What the parent knows of its
+ * ranks' end counts in the child's meeting: a member that has died is not waited for.
  */
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ static enum err birth_number(struct comm *parent, enum birth_kind kind,
 	const uint32_t *members, uint32_t count, uint64_t *number)
 {
 	uint64_t key = 0xcbf29ce484222325u ^ kind;
-	struct birth *birth, *grown;
+	struct birth *birth;
 
 	for (uint32_t i = 0; i < count; i++)
 		key = (key ^ members[i]) * 0x100000001b3u;
@@ -37,45 +39,88 @@ static enum err birth_number(struct comm *parent, enum birth_kind kind,
 			return OK;
 		}
 	}
-	grown = realloc(parent->births, (parent->birth_count + 1) * sizeof(*grown));
-	if (!grown)
-		return err_set(ERR_SYSTEM, "no memory to make a communicator");
-	parent->births = grown;
+	if (parent->birth_count == BIRTHS_MAX)
+		return err_set(ERR_USAGE,
+			"children of more than %d different groups of ranks were made of "
+			"this communicator",
+			BIRTHS_MAX);
 	parent->births[parent->birth_count++] = (struct birth){.key = key};
 	*number = key;
 	return OK;
 }
 
-static void mail_post(struct comm *parent, uint64_t number, const struct boot_id *id)
+/* The id, or the sentence that says why there is none. */
+static void mail_post(
+	struct comm *parent, uint64_t number, const struct boot_id *id, enum err code)
 {
 	struct rank_status *status = board_status(parent->board, parent->rank);
 
-	memcpy(status->mail, id, sizeof(*id));
+	status->mail_code = (uint32_t)code;
+	if (code)
+		snprintf((char *)status->mail, sizeof(status->mail), "%s", err_last());
+	else
+		memcpy(status->mail, id, sizeof(*id));
 	atomic_store_explicit(&status->mail_number, number, memory_order_release);
 }
 
-/* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */
-static enum err hope_check(const struct comm *parent, const struct comm *child,
-	uint32_t from, uint64_t start_ns)
-{
-	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+/* Who makes a child, and with whom. */
+struct birth_place {
+	struct comm *parent;
+	const struct comm *child;
+	const uint32_t *members; /* NULL: all of the parent */
+	uint32_t count;
+	uint64_t start_ns;
+};
 
-	if (atomic_load(&parent->abort) || atomic_load(&child->abort))
-		return err_set(ERR_REMOTE, "the communicator was aborted");
-	if (from < parent->rank_count && host_peer_is_dead(parent->engine, from))
-		return err_set(ERR_REMOTE, "rank %u died", from);
-	if (limit_s > 0 && clock_ns() - start_ns > (uint64_t)limit_s * 1000000000u)
-		return err_set(ERR_TIMEOUT,
-			"waited %ld s for rank %u to begin the new communicator",
-			(long)limit_s, from < parent->rank_count ? from : 0);
+/* Does the process of every member still run? Asked again and again while waiting. */
+static enum err members_check(void *arg)
+{
+	const struct birth_place *place = arg;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		uint32_t rank = place->members ? place->members[i] : i;
+
+		if (rank != place->parent->rank &&
+			host_peer_is_dead(place->parent->engine, rank))
+			return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
+				board_status(place->parent->board, rank)->pid);
+	}
 	return OK;
 }
 
-/* Wait for the letter of `from`, or of anyone when `from` is rank_count. */
-static enum err mail_wait(struct comm *parent, const struct comm *child, uint32_t from,
-	uint64_t number, struct boot_id *id)
+/* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */
+static enum err hope_check(struct birth_place *place, uint32_t from)
 {
-	uint64_t start = clock_ns();
+	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+
+	if (atomic_load(&place->parent->abort) || atomic_load(&place->child->abort))
+		return err_set(ERR_REMOTE, "the communicator was aborted");
+	if (limit_s > 0 && clock_ns() - place->start_ns > (uint64_t)limit_s * 1000000000u)
+		return err_set(ERR_TIMEOUT,
+			"waited %ld s for rank %u to begin the new communicator",
+			(long)limit_s, from < place->parent->rank_count ? from : 0);
+	return members_check(place);
+}
+
+static enum err mail_read(
+	const struct rank_status *status, uint32_t from, struct boot_id *id)
+{
+	enum err code = (enum err)status->mail_code;
+
+	if (!code) {
+		memcpy(id, status->mail, sizeof(*id));
+		return OK;
+	}
+	return err_set(code == ERR_USAGE ? code : ERR_REMOTE,
+		"rank %u cannot begin the new communicator: %.*s", from,
+		BOARD_MAIL_BYTES - 1, (const char *)status->mail);
+}
+
+/* Wait for the letter of `from`, or of anyone when `from` is rank_count. */
+static enum err mail_wait(
+	struct birth_place *place, uint32_t from, uint64_t number, struct boot_id *id)
+{
+	struct comm *parent = place->parent;
 	uint32_t first = from < parent->rank_count ? from : 0;
 	uint32_t last = from < parent->rank_count ? from + 1 : parent->rank_count;
 
@@ -85,13 +130,11 @@ static enum err mail_wait(struct comm *parent, const struct comm *child, uint32_
 		for (uint32_t rank = first; rank < last; rank++) {
 			struct rank_status *status = board_status(parent->board, rank);
 
-			if (atomic_load_explicit(&status->mail_number,
-				    memory_order_acquire) == number) {
-				memcpy(id, status->mail, sizeof(*id));
-				return OK;
-			}
+			if (atomic_load_explicit(
+				    &status->mail_number, memory_order_acquire) == number)
+				return mail_read(status, rank, id);
 		}
-		e = hope_check(parent, child, from, start);
+		e = hope_check(place, from);
 		if (e)
 			return e;
 		usleep(MAIL_SLEEP_US);
@@ -109,6 +152,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	const uint32_t *members, uint32_t count, struct comm *child)
 {
 	bool is_split = wish->kind == BIRTH_SPLIT;
+	struct birth_place place = {parent, child, members, count, clock_ns()};
 	struct comm_init_args args = {.id_count = 1,
 		.rank_count = count,
 		.device = parent->device,
@@ -116,9 +160,11 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 		.parent = is_split ? parent : NULL,
 		.split_count = parent->split_count,
 		.color = wish->color,
-		.key = wish->key};
+		.key = wish->key,
+		.hope = members_check,
+		.hope_arg = &place};
 	struct boot_id id;
-	uint64_t number;
+	uint64_t number = 0;
 	bool is_made = false;
 	enum err e = birth_number(parent, wish->kind, members, count, &number);
 
@@ -130,10 +176,9 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	if (args.rank == 0) {
 		e = boot_id_create(&id);
 		is_made = !e;
-		if (!e)
-			mail_post(parent, number, &id);
+		mail_post(parent, number, &id, e);
 	} else {
-		e = mail_wait(parent, child, members[0], number, &id);
+		e = mail_wait(&place, members[0], number, &id);
 	}
 	if (!e)
 		e = comm_init(child, &args);
@@ -178,6 +223,8 @@ static enum err colors_gather(
 
 	atomic_fetch_add(&parent->inside, 1);
 	e = host_run_one(parent->engine, &spec);
+	if (e)
+		comm_fail(parent, e);
 	atomic_fetch_sub(&parent->inside, 1);
 	return e;
 }
@@ -186,7 +233,8 @@ static enum err colors_gather(
 static enum err colors_vote(struct comm *parent, const struct comm *child,
 	struct color_key mine, struct color_key *all)
 {
-	uint64_t number = ++parent->vote_count, start = clock_ns();
+	struct birth_place place = {parent, child, NULL, parent->rank_count, clock_ns()};
+	uint64_t number = ++parent->vote_count;
 	struct vote *vote = &board_status(parent->board, parent->rank)->votes[number % 2];
 
 	vote->color = mine.color;
@@ -196,7 +244,7 @@ static enum err colors_vote(struct comm *parent, const struct comm *child,
 		vote = &board_status(parent->board, rank)->votes[number % 2];
 		while (atomic_load_explicit(&vote->number, memory_order_acquire) !=
 			number) {
-			enum err e = hope_check(parent, child, rank, start);
+			enum err e = hope_check(&place, rank);
 
 			if (e)
 				return e;
@@ -219,6 +267,8 @@ enum err comm_split(
 	if (!all || !members)
 		e = err_set(
 			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
+	if (e) /* the others are waiting for this rank's colour */
+		comm_fail(parent, e);
 	if (!e && comm_is_revoked(parent))
 		e = colors_vote(parent, child, (struct color_key){color, key}, all);
 	else if (!e)
@@ -280,7 +330,7 @@ enum err comm_get_unique_id(struct comm *comm, struct boot_id *id)
 		e = boot_id_create(id);
 	if (!e) {
 		comm->grow_number = number;
-		mail_post(comm, number, id);
+		mail_post(comm, number, id, OK);
 	}
 	return e;
 }
@@ -294,17 +344,23 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		.rank = parent ? parent->rank : (uint32_t)rank,
 		.device = parent ? parent->device : rank,
 		.caller = "ncclCommGrow"};
+	struct birth_place place = {
+		parent, child, NULL, parent ? parent->rank_count : 0, clock_ns()};
 	struct boot_id found;
 	uint64_t number;
 	enum err e = OK;
 
+	if (parent) {
+		args.hope = members_check;
+		args.hope_arg = &place;
+	}
 	if (parent && !id) {
 		number = parent->grow_number;
 		if (!number)
 			e = birth_number(
 				parent, BIRTH_GROW, &parent->rank_count, 1, &number);
 		if (!e)
-			e = mail_wait(parent, child, parent->rank_count, number, &found);
+			e = mail_wait(&place, parent->rank_count, number, &found);
 		args.ids = &found;
 	}
 	if (parent)

@@ -1,16 +1,13 @@
 /*
  * comm.c - the life of a communicator: made, used, finished, aborted.
  *
- * Children (split, shrink, grow) are in child.c, work in submit.c, memory in memory.c.
+ * How ranks meet is in meet.c; children (split, shrink, grow) are in child.c, work in
+ * submit.c, memory in memory.c.
  */
 #include "comm/comm.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,22 +16,14 @@
 #include "base/param.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
+#include "comm/meet.h"
 #include "comm/state.h"
 #include "comm/wiring.h"
 #include "exec/host/peers.h"
-#include "link/foreign.h"
+#include "exec/host/sign.h"
 #include "tune/limits.h"
 
-/* What each rank tells the others when they meet. */
-struct peer_record {
-	uint32_t version, pid;
-	uint64_t host_hash;
-	struct board_address board; /* rank 0's is the one that counts */
-	char host[64];
-	struct cuda_hello gpu;
-};
-
-enum { RECORD_VERSION = 1, ATTACH_SLEEP_US = 50, ABORT_SLEEP_US = 200 };
+enum { ABORT_SLEEP_US = 200 };
 
 void comm_config_default(struct comm_config *config)
 {
@@ -57,245 +46,6 @@ enum err comm_alloc(const struct comm_config *config, struct comm **comm)
 	pthread_cond_init(&c->idle, NULL);
 	*comm = c;
 	return OK;
-}
-
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash;
-}
-
-/* The host's name and boot: two containers of one machine differ only in the name. A
- * system without the file is known by its name alone; one that only cannot open it now
- * must not pass for another host. */
-static enum err host_identity(char *host, size_t room, uint64_t *identity)
-{
-	const char *forced = param_text(PARAM_HOSTID);
-	char boot[64] = "", text[256];
-	FILE *file;
-
-	if (gethostname(host, room))
-		snprintf(host, room, "unknown");
-	host[room - 1] = 0;
-	if (forced) {
-		*identity = hash_text(forced);
-		return OK;
-	}
-	file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	if (!file && errno != ENOENT && errno != EACCES)
-		return err_set(ERR_SYSTEM, "cannot tell which host this is: %m");
-	if (file) {
-		if (!fgets(boot, sizeof(boot), file))
-			boot[0] = 0;
-		fclose(file);
-	}
-	snprintf(text, sizeof(text), "%s%s", host, boot);
-	*identity = hash_text(text);
-	return OK;
-}
-
-static enum err records_check(
-	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
-{
-	for (uint32_t i = 0; i < rank_count; i++) {
-		if (records[i].version != RECORD_VERSION)
-			return err_set(ERR_USAGE,
-				"rank %u runs another version of the library", i);
-		if (records[i].host_hash != records[rank].host_hash)
-			return err_set(ERR_USAGE,
-				"rank %u is on host %.63s and rank %u on host %.63s: "
-				"this version "
-				"connects the ranks of one host",
-				i, records[i].host, rank, records[rank].host);
-	}
-	return OK;
-}
-
-/* Wait until the word at this offset of everyone's status is not zero. */
-static enum err wait_everyone(struct comm *comm, size_t offset)
-{
-	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
-	uint64_t start = clock_ns();
-
-	for (uint32_t i = 0; i < comm->rank_count; i++) {
-		char *status = (char *)board_status(comm->board, i);
-		_Atomic uint32_t *word = (_Atomic uint32_t *)(void *)(status + offset);
-
-		for (uint32_t turn = 0; !atomic_load(word); turn++) {
-			if (atomic_load(&comm->abort))
-				return err_set(
-					ERR_REMOTE, "the communicator was aborted");
-			if (limit_s > 0 &&
-				clock_ns() - start > (uint64_t)limit_s * 1000000000u)
-				return err_set(ERR_TIMEOUT,
-					"rank %u did not connect within %ld s", i,
-					(long)limit_s);
-			if (turn > 100)
-				usleep(ATTACH_SLEEP_US);
-			else
-				cpu_relax();
-		}
-	}
-	return OK;
-}
-
-/* Can every rank have the kernel copy from every other's process? All get the same
- * answer, which decides how memory that cannot be mapped travels. */
-static enum err foreign_agree(struct comm *comm, bool *works)
-{
-	struct rank_status *mine = board_status(comm->board, comm->rank);
-	enum err e;
-
-	*works = param_int(PARAM_CMA) != 0;
-	for (uint32_t i = 0; i < comm->rank_count && *works; i++) {
-		struct rank_status *status = board_status(comm->board, i);
-
-		*works = status->pid == mine->pid ||
-			 foreign_works(status->pid, (void *)(uintptr_t)status->probe,
-				 comm->board->token);
-	}
-	atomic_store(&mine->foreign, *works ? FOREIGN_YES : FOREIGN_NO);
-	e = wait_everyone(comm, offsetof(struct rank_status, foreign));
-	for (uint32_t i = 0; i < comm->rank_count && !e; i++)
-		*works = *works && atomic_load(&board_status(comm->board, i)->foreign) ==
-					   FOREIGN_YES;
-	return e;
-}
-
-/* Graphs, where somebody looks at them, and what the user says on the choice of
- * schedules. */
-static enum err comm_wire(struct comm *comm, struct init_times *times)
-{
-	const struct wiring_args args = {.board = comm->board,
-		.rank = comm->rank,
-		.min_ctas = (uint32_t)comm->config.min_ctas,
-		.max_ctas = (uint32_t)comm->config.max_ctas};
-	uint64_t start = clock_ns();
-	enum err e = limits_read(&comm->limits);
-
-	if (!e && wiring_is_wanted())
-		e = wiring_get(&args, &comm->wiring);
-	if (e)
-		return e;
-	if (comm->wiring && comm->limits)
-		limits_plug(comm->limits, wiring_cluster(comm->wiring), comm->id_hash);
-	times->graphs = clock_ns() - start;
-	if (comm->wiring)
-		times->topo = wiring_topo_ns(comm->wiring);
-	if (times->topo > times->graphs)
-		times->topo = times->graphs;
-	times->graphs -= times->topo;
-	comm_log_wiring(comm);
-	return OK;
-}
-
-/* Others may be waiting for what this rank will never do. */
-static void attach_failed(struct comm *comm, enum err code)
-{
-	struct rank_status *status = board_status(comm->board, comm->rank);
-
-	atomic_store(&status->culprit, comm->rank);
-	atomic_store(&status->code, (uint32_t)code);
-	atomic_store(&status->state, RANK_FAILED);
-}
-
-static enum err comm_attach(
-	struct comm *comm, const struct peer_record *records, struct init_times *times)
-{
-	struct host_engine_args args = {.rank = comm->rank, .abort = &comm->abort};
-	struct rank_status *status;
-	uint64_t start = clock_ns();
-	enum err e = OK;
-
-	if (!comm->board)
-		e = board_attach(&records[0].board, comm->rank_count, &comm->board);
-	if (e)
-		return e;
-	comm->probe = comm->board->token;
-	status = board_status(comm->board, comm->rank);
-	status->pid = (uint32_t)getpid();
-	status->probe = (uint64_t)(uintptr_t)&comm->probe;
-	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
-	atomic_store(&status->state, RANK_LIVE);
-	/* rank 0 keeps the segment's descriptor open for the others, so nobody may go on,
-	 * and perhaps leave, before all have mapped it */
-	e = wait_everyone(comm, offsetof(struct rank_status, state));
-	if (!e)
-		e = foreign_agree(comm, &args.foreign);
-	times->connections = clock_ns() - start;
-	if (!e)
-		e = comm_wire(comm, times);
-	start = clock_ns();
-	args.board = comm->board;
-	args.zero_copy = comm->zero_copy;
-	args.limits = comm->limits;
-	if (!e)
-		e = host_engine_create(&args, &comm->engine);
-	times->connections += clock_ns() - start;
-	if (e)
-		attach_failed(comm, e);
-	return e;
-}
-
-static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
-{
-	const struct cuda_hello **hellos = calloc(comm->rank_count, sizeof(*hellos));
-	enum err e;
-
-	if (!hellos)
-		return err_set(
-			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
-	for (uint32_t i = 0; i < comm->rank_count; i++)
-		hellos[i] = &records[i].gpu;
-	e = gpu_connect(comm, hellos);
-	free(hellos);
-	return e;
-}
-
-static enum err comm_meet(
-	struct comm *comm, const struct comm_init_args *args, struct init_times *times)
-{
-	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
-	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
-	struct boot_args boot = {.ids = args->ids,
-		.id_count = args->id_count,
-		.rank = args->rank,
-		.rank_count = args->rank_count,
-		.record = &mine,
-		.record_bytes = sizeof(mine),
-		.abort = &comm->abort};
-	uint64_t start = clock_ns();
-	enum err e;
-
-	if (!records)
-		return err_set(
-			ERR_SYSTEM, "no memory to meet %u ranks", args->rank_count);
-	e = host_identity(mine.host, sizeof(mine.host), &mine.host_hash);
-	if (!e && args->rank == 0)
-		e = board_create(args->rank_count, &comm->board);
-	if (!e && args->rank == 0)
-		mine.board = board_address(comm->board);
-	if (!e)
-		gpu_prepare(comm, &mine.gpu);
-	times->alloc = clock_ns() - start;
-	start += times->alloc;
-	/* The others must not wait for a rank that will not come. */
-	if (e)
-		boot_id_drop(&args->ids[0]);
-	else
-		e = boot_meet(&boot, records);
-	times->bootstrap = clock_ns() - start;
-	if (!e)
-		e = records_check(records, args->rank_count, args->rank);
-	if (!e)
-		e = comm_attach(comm, records, times);
-	if (!e)
-		e = comm_meet_gpu(comm, records);
-	free(records);
-	return e;
 }
 
 enum err comm_init(struct comm *comm, const struct comm_init_args *args)
@@ -367,33 +117,74 @@ enum err comm_async_get(struct comm *comm)
 	return (enum err)atomic_load(&comm->async);
 }
 
+/* The first failure's sentence stays with it. */
 void comm_async_set(struct comm *comm, enum err code)
 {
-	int now = atomic_load(&comm->async);
+	bool is_failure = code != OK && code != ERR_PROGRESS;
+	int now;
 
-	while (now == OK || now == ERR_PROGRESS)
-		if (atomic_compare_exchange_weak(&comm->async, &now, (int)code))
-			return;
+	if (is_failure)
+		pthread_mutex_lock(&comm->lock);
+	now = atomic_load(&comm->async);
+	if (is_failure && (now == OK || now == ERR_PROGRESS))
+		snprintf(comm->reason, sizeof(comm->reason), "%s", err_last());
+	while ((now == OK || now == ERR_PROGRESS) &&
+		!atomic_compare_exchange_weak(&comm->async, &now, (int)code))
+		;
+	if (is_failure)
+		pthread_mutex_unlock(&comm->lock);
+}
+
+bool comm_reason(struct comm *comm, char *text, size_t room)
+{
+	enum err now = (enum err)atomic_load(&comm->async);
+
+	if (now == OK || now == ERR_PROGRESS)
+		return false;
+	pthread_mutex_lock(&comm->lock);
+	snprintf(text, room, "%s", comm->reason);
+	pthread_mutex_unlock(&comm->lock);
+	return true;
+}
+
+enum err comm_peers_get(struct comm *comm)
+{
+	enum err e = comm_async_get(comm);
+
+	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked))
+		return e;
+	e = host_failed_check(comm->engine, UINT64_MAX);
+	if (e)
+		comm_async_set(comm, e);
+	return e;
 }
 
 /* ---- trouble and end ---- */
 
-/* Show the failure on the board and wake everyone who may be asleep waiting for us. It is
- * our own doing, or that of the rank the engine blames. Before the comm is ready nobody
- * can be waiting. */
-static void tell_peers(struct comm *comm, enum err code, bool own)
+/* The first failure is the cause of the others, and the only one that is shown. Calls
+ * that were complete before it are not touched by it. */
+void comm_show_failure(struct comm *comm, enum err code, uint32_t culprit)
 {
-	struct rank_status *status;
+	struct rank_status *status = board_status(comm->board, comm->rank);
 
+	if (atomic_exchange(&comm->is_shown, true))
+		return;
+	snprintf(status->sentence, sizeof(status->sentence), "%s", err_last());
+	atomic_store(&status->culprit, culprit);
+	atomic_store(&status->code, (uint32_t)code);
+	atomic_store(
+		&status->failed_at, comm->engine ? host_engine_next(comm->engine) : 0);
+	atomic_store(&status->state, RANK_FAILED);
+}
+
+/* Show the failure on the board and wake everyone who may be asleep waiting for us, and
+ * our own thread. Before the comm is ready nobody can be waiting. */
+static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
+{
 	if (!atomic_load(&comm->ready))
 		return;
-	status = board_status(comm->board, comm->rank);
-	/* the first failure is the cause of the others */
-	if (atomic_load(&status->state) != RANK_FAILED) {
-		atomic_store(&status->culprit, own ? comm->rank : comm->engine->culprit);
-		atomic_store(&status->code, (uint32_t)code);
-		atomic_store(&status->state, RANK_FAILED);
-	}
+	comm_show_failure(comm, code, culprit);
+	host_engine_wake(comm->engine);
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
 		struct card *card = board_card(comm->board, comm->rank, i);
 
@@ -413,17 +204,22 @@ static void comm_take_back(const struct comm *comm)
 		host_peers_leave(comm->engine);
 }
 
+static uint32_t culprit_of(const struct comm *comm)
+{
+	return atomic_load(&comm->ready) ? host_engine_culprit(comm->engine) : comm->rank;
+}
+
 void comm_fail(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, false);
+	tell_peers(comm, code, culprit_of(comm));
 	comm_take_back(comm);
 }
 
 void comm_trouble(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, false);
+	tell_peers(comm, code, culprit_of(comm));
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -484,6 +280,9 @@ enum err comm_finalize(struct comm *comm)
 	comm->finalized = true;
 	comm_finish_work(comm);
 	e = comm_async_get(comm);
+	/* a rank that never waited for the others has not looked at their calls yet */
+	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
+		e = host_signs_check(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }
 
@@ -503,9 +302,10 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	host_engine_destroy(comm->engine);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
+	if (comm->has_pulse)
+		pulse_drop(&board_status(comm->board, comm->rank)->pulse);
 	board_release(comm->board);
 	free(comm->redops);
-	free(comm->births);
 	pthread_mutex_destroy(&comm->lock);
 	pthread_cond_destroy(&comm->idle);
 	comm->magic_start = comm->magic_end = 0;
@@ -529,12 +329,24 @@ enum err comm_destroy(struct comm *comm)
 	return e;
 }
 
+/* What is in flight ends, here and on the other ranks, which read this sentence. */
+static void comm_stop(struct comm *comm, const char *verb)
+{
+	char sentence[ERR_TEXT_BYTES];
+
+	/* the user did this and needs no warning of it */
+	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator", comm->rank,
+		verb);
+	err_adopt(sentence);
+	atomic_store(&comm->abort, 1);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
+}
+
 enum err comm_abort(struct comm *comm)
 {
 	struct comm_name name = name_of(comm);
 
-	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, true);
+	comm_stop(comm, "aborted");
 	if (atomic_load(&comm->ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);
@@ -546,19 +358,19 @@ enum err comm_abort(struct comm *comm)
 
 void comm_interrupt(struct comm *comm)
 {
-	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, true);
+	comm_stop(comm, "aborted");
 }
 
+/* What the revocation itself made fail is forgotten: the ranks go on with a child. */
 enum err comm_revoke(struct comm *comm)
 {
 	atomic_store(&comm->revoked, 1);
-	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, true);
+	comm_stop(comm, "revoked");
 	if (atomic_load(&comm->ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
 	atomic_store(&comm->abort, 0);
+	atomic_store(&comm->async, OK);
 	return OK;
 }

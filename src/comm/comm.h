@@ -48,6 +48,9 @@ struct comm_init_args {
 	const struct comm *parent;
 	uint32_t split_count;
 	int color, key;
+	/* a child: what its parent knows of the members' end, see boot_args; else NULL */
+	enum err (*hope)(void *hope_arg);
+	void *hope_arg;
 };
 
 /* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort().
@@ -89,6 +92,10 @@ const struct comm_config *comm_config(const struct comm *comm);
  * failure. Setting a failure over a failure keeps the first. */
 enum err comm_async_get(struct comm *comm);
 void comm_async_set(struct comm *comm, enum err code);
+/* The same, and if nothing failed here, what other ranks' failures mean for this one. */
+enum err comm_peers_get(struct comm *comm);
+/* The sentence of the stored failure; false when there is none. */
+bool comm_reason(struct comm *comm, char *text, size_t room);
 
 /* ---- operators ---- */
 

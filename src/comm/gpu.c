@@ -23,7 +23,7 @@ static enum err watch_look(void *arg)
 			return err_set(ERR_REMOTE, "rank %u (process %u) died", r,
 				board_status(comm->board, r)->pid);
 		}
-	return host_failed_check(comm->engine);
+	return host_failed_check(comm->engine, UINT64_MAX);
 }
 
 static void watch_tell(void *arg, enum err code)

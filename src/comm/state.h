@@ -20,6 +20,9 @@ struct redop_entry {
 	const void *scalar_pointer; /* borrowed */
 };
 
+/* Groups of members of which a parent's children were made. */
+enum { BIRTHS_MAX = 64 };
+
 /* How often a child with these members was made: names the letter that invites them. */
 struct birth {
 	uint64_t key, count;
@@ -36,10 +39,13 @@ struct comm {
 	bool finalized;
 	atomic_int abort;
 	atomic_int revoked;
-	atomic_int async;      /* enum err */
-	struct board *board;   /* counted */
-	struct wiring *wiring; /* counted; NULL: nobody looks, or not known */
-	struct limits *limits; /* owned; NULL none; needs the wiring */
+	atomic_int async;	     /* enum err */
+	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
+	atomic_bool is_shown;	     /* this rank's failure is on the board */
+	bool has_pulse;		     /* held on the board for this rank */
+	struct board *board;	     /* counted */
+	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
+	struct limits *limits;	     /* owned; NULL none; needs the wiring */
 	bool zero_copy;
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
@@ -50,7 +56,7 @@ struct comm {
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */
 	uint32_t redop_count;
-	struct birth *births; /* owned */
+	struct birth births[BIRTHS_MAX];
 	uint32_t birth_count;
 	uint32_t split_count; /* splits asked for */
 	uint64_t vote_count;  /* splits decided on the board */
@@ -80,6 +86,9 @@ void comm_finish_work(struct comm *comm);
 
 /* Remember a failure of a running call and tell the peers. */
 void comm_fail(struct comm *comm, enum err code);
+
+/* Put a failure, with err_last(), on the board; only the first counts. */
+void comm_show_failure(struct comm *comm, enum err code, uint32_t culprit);
 
 /* The same for what another thread finds wrong with calls that are under way. */
 void comm_trouble(struct comm *comm, enum err code);

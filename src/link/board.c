@@ -2,14 +2,20 @@
 
 #include <pthread.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/futex.h"
 #include "link/region.h"
 
-enum { PAGE = 4096, HEADER_BYTES = PAGE };
+enum { PAGE = 4096, HEADER_BYTES = PAGE, RANKS_MAX = 1 << 16 };
+
+/* Changes with every change of the layout. */
+static const char board_magic[9] = "weftcom2";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -61,7 +67,35 @@ static void board_keep(struct shared_board *shared)
 	pthread_mutex_unlock(&lock);
 }
 
-enum err board_create(uint32_t rank_count, struct board **board)
+static void header_write(const struct board *board, const char *name)
+{
+	struct board_header *header = (struct board_header *)(void *)board->base;
+
+	header->token = board->token;
+	memcpy(header->magic, board_magic, sizeof(header->magic));
+	header->rank_count = board->rank_count;
+	header->created_pid = (uint32_t)getpid();
+	header->bytes = board->bytes;
+	header->created_ns = clock_ns();
+	snprintf(header->name, sizeof(header->name), "%s", name);
+}
+
+enum err board_view(void *base, size_t bytes, struct board *view)
+{
+	const struct board_header *header = base;
+
+	*view = (struct board){.base = base, .fd = -1};
+	if (bytes >= HEADER_BYTES && !memcmp(header->magic, board_magic, 8) &&
+		header->rank_count && header->rank_count <= RANKS_MAX)
+		board_layout(view, header->rank_count);
+	if (!view->bytes || view->bytes != bytes)
+		return err_set(ERR_ARGUMENT,
+			"this is no communicator of this version of the library");
+	view->token = header->token;
+	return OK;
+}
+
+enum err board_create(uint32_t rank_count, const char *name, struct board **board)
 {
 	struct shared_board *shared = calloc(1, sizeof(*shared));
 	struct board *b;
@@ -90,7 +124,7 @@ enum err board_create(uint32_t rank_count, struct board **board)
 		free(shared);
 		return e;
 	}
-	*(uint64_t *)b->base = b->token;
+	header_write(b, name);
 	board_keep(shared);
 	*board = b;
 	return OK;
@@ -133,7 +167,7 @@ enum err board_attach(
 			      "rank 0 laid out %lu bytes, this rank %zu: another "
 			      "version?",
 			      (unsigned long)address->bytes, shared->board.bytes);
-	if (!e && *(uint64_t *)base != address->token) {
+	if (!e && ((struct board_header *)base)->token != address->token) {
 		region_unmap(base, shared->board.bytes);
 		e = err_set(ERR_REMOTE,
 			"process %d offered a segment that is not this communicator",

@@ -2,10 +2,14 @@
  * board.h - the shared memory through which the ranks of one host meet.
  *
  * One segment per communicator, a memfd, the same layout whether ranks are threads or
- * processes. Each rank writes only its own part; everyone reads all of it:
+ * processes. A page of its own says what it is (`weft ps` reads it from outside); then
+ * each rank has a part that everyone reads:
  *
  *   rank r:  | cards x4 | status | region directory | boxes to each peer |
  *            | eager stage x4 | bulk stage | pair slots to each peer |
+ *
+ * A rank writes its own part, with two exceptions: who sleeps on a word counts itself
+ * among the word's sleepers, and who receives says in the sender's box what it took.
  *
  * A card is what a rank shows during one collective call; call number s uses card
  * s modulo 4. Its positions are the whole synchronisation of a collective: a word that
@@ -22,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "link/pulse.h"
 
 enum {
 	BOARD_CARDS = 4,
@@ -30,7 +35,18 @@ enum {
 	BOARD_REGIONS = 256, /* regions a rank can show at a time */
 	BOARD_CALL_SHIFT = 24,
 	BOARD_CPU_WORDS = 16, /* of 64 processors */
-	BOARD_MAIL_BYTES = 160
+	BOARD_SENTENCE_BYTES = 384,
+	BOARD_NAME_BYTES = 64,
+	BOARD_MAIL_BYTES = BOARD_SENTENCE_BYTES
+};
+
+/* At the start of the segment. */
+struct board_header {
+	uint64_t token; /* tells segments apart */
+	char magic[8];	/* "weftcom" and the layout's version */
+	uint32_t rank_count, created_pid;
+	uint64_t bytes, created_ns;  /* of the monotonic clock */
+	char name[BOARD_NAME_BYTES]; /* what the user called it, or nothing */
 };
 
 /* What a rank is doing, so that others can compare it with what they are doing. */
@@ -62,6 +78,26 @@ enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
 /* Can a rank have the kernel copy from all others? */
 enum foreign_answer { FOREIGN_UNKNOWN, FOREIGN_YES, FOREIGN_NO };
 
+enum doing_kind { DOING_NOTHING, DOING_COLL, DOING_SEND, DOING_RECV, DOING_SIGNAL };
+
+/* What a rank is blocked in. Written when it has waited for a while, never before; its
+ * serial is odd while it is being written and changes with every new wait. */
+struct doing {
+	alignas(64) _Atomic uint32_t serial;
+	uint32_t kind;	   /* enum doing_kind */
+	uint32_t rank;	   /* whom it waits for */
+	uint32_t jobs;	   /* calls that run side by side in its group */
+	uint32_t colls;	   /* .. of them collectives */
+	uint64_t number;   /* of the collective, letters or signals exchanged before it */
+	uint64_t want;	   /* the position it waits for, of a collective */
+	uint32_t lane;	   /* .. of that rank's lane */
+	uint64_t since_ns; /* of the monotonic clock */
+	struct call_sign sign; /* of a send, receive or signal: count is bytes */
+};
+
+/* Reading or writing buffers shown for a call; writing a peer's window. */
+enum touch_kind { TOUCH_NONE, TOUCH_CALL, TOUCH_WINDOW };
+
 struct rank_status {
 	alignas(64) _Atomic uint32_t state; /* enum rank_state */
 	uint32_t pid;
@@ -69,13 +105,20 @@ struct rank_status {
 	uint64_t probe; /* address in its process that holds the board's token */
 	_Atomic uint32_t foreign; /* enum foreign_answer */
 	_Atomic uint32_t cpu;	  /* where it last waited, plus one; a hint */
-	/* RANK_FAILED: the code, and the rank it blames (itself when it aborted) */
+	/* RANK_FAILED: the code, the rank it blames (itself when it aborted), the first
+	 * call that fails with it, and why, written before the state */
 	_Atomic uint32_t code, culprit;
+	_Atomic uint64_t failed_at;
+	char sentence[BOARD_SENTENCE_BYTES];
+	struct pulse pulse; /* stops with its process, see pulse.h */
 	/* It is about to use, or uses, buffers of others: see host_peers_leave(). A line
 	 * of its own, because it is written at every call and the rest hardly ever. */
-	alignas(64) _Atomic uint32_t touching;
-	/* A letter to the ranks that make a child communicator with this one. */
+	alignas(64) _Atomic uint32_t touching; /* enum touch_kind */
+	struct doing doing;
+	/* A letter to the ranks that make a child communicator with this one: an id, or
+	 * why there is none. */
 	alignas(64) _Atomic uint64_t mail_number;
+	uint32_t mail_code; /* enum err */
 	unsigned char mail[BOARD_MAIL_BYTES];
 	/* What it wants of a split; two, because a rank can be one split ahead. */
 	struct vote {
@@ -133,12 +176,16 @@ struct board_address {
 
 /* Make the segment (one rank does) or find it (the others; ranks of one process share
  * one mapping). */
-enum err board_create(uint32_t rank_count, struct board **board);
+enum err board_create(uint32_t rank_count, const char *name, struct board **board);
 enum err board_attach(
 	const struct board_address *address, uint32_t rank_count, struct board **board);
 struct board_address board_address(const struct board *board);
 /* Let go; the memory goes with the last rank. */
 void board_release(struct board *board);
+
+/* A board for looking at a segment of `bytes` at `base` from outside: ERR_ARGUMENT when
+ * it is none. Nothing is owned. */
+enum err board_view(void *base, size_t bytes, struct board *view);
 
 struct card *board_card(const struct board *board, uint32_t rank, uint64_t call);
 struct rank_status *board_status(const struct board *board, uint32_t rank);

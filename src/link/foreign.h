@@ -17,8 +17,8 @@
 /* Does the kernel let us read `expected` at that address of that process? */
 bool foreign_works(uint32_t pid, const void *theirs, uint64_t expected);
 
-/* Copy from, or to, address `theirs` of process `pid`. ERR_REMOTE when that is gone. */
+/* Copy from address `theirs` of process `pid`. ERR_REMOTE when that is gone. There is no
+ * copy to it: its owner could have the memory back by the time it comes. */
 enum err foreign_read(uint32_t pid, void *mine, const void *theirs, size_t bytes);
-enum err foreign_write(uint32_t pid, const void *mine, void *theirs, size_t bytes);
 
 #endif

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct region *regions; /* guarded by lock; sorted by base */
 static size_t region_count, region_room;
@@ -135,7 +137,8 @@ enum err region_free(void *ptr)
 	if (!region.id)
 		return err_set(ERR_ARGUMENT, "%p was not allocated by ncclMemAlloc", ptr);
 	munmap(region.base, region.bytes);
-	close(region.fd);
+	if (region.fd >= 0)
+		close(region.fd);
 	return OK;
 }
 
@@ -143,6 +146,59 @@ static bool region_holds(const struct region *region, const char *ptr, size_t by
 {
 	return ptr >= region->base && (size_t)(ptr - region->base) <= region->bytes &&
 	       bytes <= region->bytes - (size_t)(ptr - region->base);
+}
+
+/* One page anew; bytes [from, to) of it come back as zeros, the others as they were, and
+ * at no moment otherwise. */
+static bool page_renew(char *page, size_t bytes, size_t from, size_t to)
+{
+	char *fresh = mmap(
+		NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (fresh == MAP_FAILED)
+		return false;
+	memcpy(fresh, page, from);
+	memcpy(fresh + to, page + to, bytes - to);
+	return mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, page) == page;
+}
+
+static bool pages_renew(char *ptr, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *end = ptr + bytes;
+	char *whole = (char *)(((uintptr_t)ptr + page - 1) & ~(page - 1));
+	char *whole_end = (char *)((uintptr_t)end & ~(page - 1));
+
+	if (whole > whole_end) /* in the middle of one page */
+		return page_renew(whole_end, page, (size_t)(ptr - whole_end),
+			(size_t)(end - whole_end));
+	return (whole == ptr || page_renew(whole - page, page,
+					page - (size_t)(whole - ptr), page)) &&
+	       (whole_end == end ||
+		       page_renew(whole_end, page, 0, (size_t)(end - whole_end))) &&
+	       (whole == whole_end ||
+		       mmap(whole, (size_t)(whole_end - whole), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+			       -1, 0) == whole);
+}
+
+void region_withdraw(void *ptr, size_t bytes)
+{
+	ptrdiff_t at;
+
+	pthread_rwlock_wrlock(&lock);
+	at = region_below(ptr);
+	if (bytes && at >= 0 && region_holds(&regions[at], ptr, bytes)) {
+		if (!pages_renew(ptr, bytes))
+			log_warn("no fresh pages for %zu bytes at %p that another "
+				 "process may still write: %m",
+				bytes, ptr);
+		if (regions[at].fd >= 0)
+			close(regions[at].fd);
+		regions[at].fd = -1;
+		atomic_fetch_add(&generation, 1);
+	}
+	pthread_rwlock_unlock(&lock);
 }
 
 bool region_find(const void *ptr, size_t bytes, struct region *region)
@@ -160,7 +216,7 @@ bool region_find(const void *ptr, size_t bytes, struct region *region)
 	pthread_rwlock_rdlock(&lock);
 	now = atomic_load_explicit(&generation, memory_order_relaxed);
 	at = region_below(ptr);
-	if (at >= 0 && region_holds(&regions[at], ptr, bytes)) {
+	if (at >= 0 && regions[at].fd >= 0 && region_holds(&regions[at], ptr, bytes)) {
 		*region = regions[at];
 		found = true;
 	}
@@ -178,7 +234,7 @@ bool region_is_live(uint64_t id)
 
 	pthread_rwlock_rdlock(&lock);
 	for (size_t i = 0; i < region_count && !found; i++)
-		found = regions[i].id == id;
+		found = regions[i].id == id && regions[i].fd >= 0;
 	pthread_rwlock_unlock(&lock);
 	return found;
 }

@@ -17,7 +17,7 @@ struct region {
 	uint64_t id; /* never reused in this process */
 	char *base;
 	size_t bytes;
-	int fd;
+	int fd; /* -1: withdrawn */
 };
 
 /* Allocate zeroed, page-aligned, mappable memory. */
@@ -25,6 +25,13 @@ enum err region_alloc(size_t bytes, void **ptr);
 
 /* Give it back. ERR_ARGUMENT when `ptr` did not come from region_alloc(). */
 enum err region_free(void *ptr);
+
+/* Another process may still be about to write [ptr, ptr + bytes), which it was shown, and
+ * cannot be asked: put fresh zeroed pages under these addresses that nobody else maps.
+ * What lies beside them on the same pages stays. From now on the region they lie in is
+ * ordinary memory of this process: it is not found any more and peers let go of it.
+ * Nothing happens outside regions: nobody can write there. */
+void region_withdraw(void *ptr, size_t bytes);
 
 /* Is [ptr, ptr + bytes) inside one region? Fills a copy of it. */
 bool region_find(const void *ptr, size_t bytes, struct region *region);

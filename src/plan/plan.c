@@ -257,12 +257,15 @@ static enum err plan_build(
 	if (e || choice.eager)
 		return e;
 	lower.kind = choice.direct;
-	lower.mode = MODE_DIRECT;
-	e = program_get(planner, &lower, &program);
-	if (!e)
-		e = shape_for_board(program, key, choice.direct_tile, room->bulk_bytes,
-			&plan->shapes[MODE_DIRECT]);
-	plan->shapes[MODE_DIRECT].schedule = choice.direct->name;
+	for (lower.mode = MODE_DIRECT; lower.mode <= MODE_PULL && !e; lower.mode++) {
+		struct shape *shape = &plan->shapes[lower.mode];
+
+		e = program_get(planner, &lower, &program);
+		if (!e)
+			e = shape_for_board(program, key, choice.direct_tile,
+				room->bulk_bytes, shape);
+		shape->schedule = choice.direct->name;
+	}
 	return e;
 }
 
@@ -308,10 +311,10 @@ enum lower_mode plan_next_mode(const struct plan *plan)
 
 	if (trial->count[MODE_STAGED] < TRIALS)
 		return MODE_STAGED;
-	if (trial->count[MODE_DIRECT] < TRIALS)
-		return MODE_DIRECT;
-	return trial->best_ns[MODE_STAGED] < trial->best_ns[MODE_DIRECT] ? MODE_STAGED
-									 : MODE_DIRECT;
+	if (trial->count[MODE_PULL] < TRIALS)
+		return MODE_PULL;
+	return trial->best_ns[MODE_STAGED] < trial->best_ns[MODE_PULL] ? MODE_STAGED
+								       : MODE_PULL;
 }
 
 void plan_note(struct planner *planner, const struct plan *plan, enum lower_mode mode,

@@ -35,8 +35,8 @@ struct shape {
 
 /* Times of one plan run both ways, where both are possible. */
 struct trial {
-	uint32_t count[2]; /* by enum lower_mode */
-	uint64_t best_ns[2];
+	uint32_t count[LOWER_MODES];
+	uint64_t best_ns[LOWER_MODES];
 };
 
 struct plan {
@@ -45,8 +45,7 @@ struct plan {
 	size_t in_bytes, out_bytes; /* of this rank's buffers; 0: it has none */
 	uint64_t sign;		    /* ranks with the same sign run the same programs */
 	struct trial trial;
-	struct shape
-		shapes[2]; /* by enum lower_mode; an eager plan has only the staged one */
+	struct shape shapes[LOWER_MODES]; /* an eager plan has only the staged one */
 };
 
 /* What the planner must know of the board it plans for. */
@@ -74,7 +73,8 @@ void planner_destroy(struct planner *planner);
 enum err plan_get(
 	struct planner *planner, const struct plan_key *key, const struct plan **plan);
 
-/* Where staged and direct can both run: each is tried a few times, then the faster. */
+/* Where buffers are fetched by the kernel: that and the stage are each tried a few times,
+ * then the faster is taken. */
 enum lower_mode plan_next_mode(const struct plan *plan);
 void plan_note(struct planner *planner, const struct plan *plan, enum lower_mode mode,
 	uint64_t ns);

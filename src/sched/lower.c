@@ -18,6 +18,13 @@
 #include "sched/match.h"
 
 /* Where program_lower_scheds() is while it fills the arrays. */
+const char *lower_mode_name(enum lower_mode mode)
+{
+	static const char *const names[LOWER_MODES] = {"staged", "direct", "pull"};
+
+	return names[mode];
+}
+
 struct lowering {
 	const struct match *match;
 	const struct sched *sched; /* this rank's */

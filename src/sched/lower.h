@@ -12,7 +12,8 @@
  *   landed  the sender writes the receiver's destination in place
  *   staged  through a slot in the sender's stage, `depth` slots per connection
  * MODE_STAGED stages everything (this is the FIFO of the schedule's definition);
- * MODE_DIRECT lends and lands whatever it can and stages the rest.
+ * MODE_DIRECT lends and lands whatever it can and stages the rest; MODE_PULL lends and
+ * never lands, so that nobody writes into another's memory.
  *
  * The checker (check.h) proves the lowered moves of all ranks, and the host and the
  * simulation engine run exactly those.
@@ -22,7 +23,10 @@
 
 #include "sched/catalog.h"
 
-enum lower_mode { MODE_STAGED, MODE_DIRECT };
+enum lower_mode { MODE_STAGED, MODE_DIRECT, MODE_PULL, LOWER_MODES };
+
+/* "staged", "direct", "pull". */
+const char *lower_mode_name(enum lower_mode mode);
 
 /* Where a tile lives. A STAGE place names a connection group and a message on it. */
 enum place_space { PLACE_IN, PLACE_OUT, PLACE_TMP, PLACE_STAGE };

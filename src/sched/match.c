@@ -271,6 +271,8 @@ static enum how message_how(
 
 	if (match->mode == MODE_STAGED)
 		return HOW_STAGED;
+	if (match->mode == MODE_PULL)
+		return is_lendable(send) ? HOW_LENT : HOW_STAGED;
 	if (is_landable(recv) && (push || !is_lendable(send)))
 		return HOW_LANDED;
 	if (push)

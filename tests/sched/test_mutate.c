@@ -67,7 +67,7 @@ static void judge_scheds(
 {
 	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
 
-	for (int mode = MODE_STAGED; mode <= MODE_DIRECT; mode++)
+	for (int mode = MODE_STAGED; mode < LOWER_MODES; mode++)
 		for (int in_place = 0; in_place < places; in_place++) {
 			struct check_args args = {.kind = kind,
 				.rank_count = scheds[0].rank_count,
@@ -214,7 +214,7 @@ static void mutate_programs(const struct sched *scheds, const struct sched_kind 
 {
 	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
 
-	for (int mode = MODE_STAGED; mode <= MODE_DIRECT; mode++)
+	for (int mode = MODE_STAGED; mode < LOWER_MODES; mode++)
 		for (int in_place = 0; in_place < places; in_place++) {
 			struct check_args args = {.kind = kind,
 				.rank_count = scheds[0].rank_count,

@@ -21,7 +21,7 @@ static void prove(const struct check_args *args)
 		return;
 	fprintf(stderr, "%s %s, %u ranks, root %u, %s, depth %u, %s place: %s\n",
 		args->kind->name, coll_name(args->kind->coll), args->rank_count,
-		args->root, args->mode == MODE_STAGED ? "staged" : "direct", args->depth,
+		args->root, lower_mode_name(args->mode), args->depth,
 		args->in_place ? "in" : "out of",
 		report.text[0] ? report.text : err_last());
 	exit(1);
@@ -45,6 +45,8 @@ static void prove_modes(const struct sched_kind *kind, uint32_t n, uint32_t root
 			args.mode = MODE_STAGED;
 			prove(&args);
 			args.mode = MODE_DIRECT;
+			prove(&args);
+			args.mode = MODE_PULL;
 			prove(&args);
 		}
 	}

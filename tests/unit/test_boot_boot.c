@@ -22,6 +22,9 @@ struct seat {
 	struct boot_args args;
 	pthread_t thread;
 	uint32_t record[4];
+	uint32_t rounds;  /* before the last one */
+	enum err fails;	  /* it says so in the last round */
+	bool dies;	  /* .. or is gone by then */
 	enum err e;
 	char sentence[512];
 	uint32_t records[RANKS_MAX * 4];
@@ -43,7 +46,18 @@ static void *meet(void *argument)
 {
 	struct seat *seat = argument;
 
-	seat->e = boot_meet(&seat->args, seat->records);
+	struct meeting *meeting = NULL;
+
+	if (seat->args.failed)
+		err_set(seat->args.failed, "no bed for rank %u", seat->args.rank);
+	seat->e = boot_meet(&seat->args, seat->records, &meeting);
+	for (uint32_t i = 0; i < seat->rounds && !seat->e; i++)
+		seat->e = boot_agree(meeting, OK, false);
+	if (!seat->e && seat->fails)
+		err_set(seat->fails, "no bread for rank %u", seat->args.rank);
+	if (!seat->e && !seat->dies)
+		seat->e = boot_agree(meeting, seat->fails, true);
+	boot_leave(meeting);
 	snprintf(seat->sentence, sizeof(seat->sentence), "%s", seat->e ? err_last() : "");
 	return NULL;
 }
@@ -93,6 +107,8 @@ static void all_met(uint32_t count)
 static void all_failed(uint32_t count, enum err code, const char *part)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		if (seats[i].e != code)
+			fprintf(stderr, "rank %u: %s\n", i, seats[i].sentence);
 		EQ(seats[i].e, code);
 		if (!strstr(seats[i].sentence, part))
 			EQ_STR(seats[i].sentence, part);
@@ -105,6 +121,64 @@ static void ranks_meet(uint32_t count)
 	seats_set(count, count);
 	printf("%u ranks met in %.2f ms\n", count, seats_run(count));
 	all_met(count);
+}
+
+/* Rounds after the meeting: all go on, or all hear of the one that does not. */
+static void rounds_are_made(void)
+{
+	for (uint32_t rounds = 0; rounds < 3; rounds++) {
+		EQ(boot_id_create(&id), OK);
+		seats_set(5, 5);
+		for (uint32_t i = 0; i < 5; i++)
+			seats[i].rounds = rounds;
+		seats_run(5);
+		all_met(5);
+	}
+	EQ(boot_id_create(&id), OK);
+	seats_set(4, 4);
+	seats[2].fails = ERR_SYSTEM;
+	seats_run(4);
+	EQ(seats[2].e, ERR_SYSTEM);
+	EQ_STR(seats[2].sentence, "no bread for rank 2");
+	seats[2] = seats[3];
+	all_failed(3, ERR_REMOTE, "rank 2: no bread for rank 2");
+	EQ(boot_id_create(&id), OK);
+	seats_set(4, 4);
+	seats[1].rounds = seats[0].rounds = seats[2].rounds = seats[3].rounds = 1;
+	seats[3].dies = true;
+	seats_run(4);
+	EQ(seats[3].e, OK);
+	all_failed(3, ERR_REMOTE, "rank 3 died while the communicator was made");
+}
+
+/* A rank that cannot take part comes to say so; misuse stays misuse. */
+static void one_cannot_come(void)
+{
+	for (int i = 0; i < 2; i++) {
+		EQ(boot_id_create(&id), OK);
+		seats_set(3, 3);
+		seats[i].args.failed = i ? ERR_USAGE : ERR_SYSTEM;
+		TRUE(seats_run(3) < 60000);
+		EQ(seats[i].e, i ? ERR_USAGE : ERR_SYSTEM);
+		seats[i] = seats[2];
+		all_failed(2, i ? ERR_USAGE : ERR_REMOTE, "no bed for rank");
+	}
+}
+
+static enum err no_hope(void *arg)
+{
+	return err_set(ERR_REMOTE, "%s", (const char *)arg);
+}
+
+/* Somebody knows that a rank will not come: nobody waits for the deadline. */
+static void hope_is_lost(void)
+{
+	EQ(boot_id_create(&id), OK);
+	seats_set(2, 3);
+	seats[1].args.hope = no_hope;
+	seats[1].args.hope_arg = (void *)(uintptr_t) "rank 2 is no more";
+	seats_run(2);
+	all_failed(2, ERR_REMOTE, "rank 2 is no more");
 }
 
 /* A used id is refused at once, as is one that was never an id. */
@@ -201,7 +275,7 @@ static void abort_ends_the_wait(void)
 	EQ(seats[0].e, ERR_REMOTE);
 	TRUE(strstr(seats[0].sentence, "aborted"));
 	EQ(seats[1].e, ERR_REMOTE);
-	TRUE(strstr(seats[1].sentence, "rank 0 left before all 3 ranks had come"));
+	TRUE(strstr(seats[1].sentence, "rank 0: the communicator was aborted"));
 }
 
 static int stranger_connect(void)
@@ -331,6 +405,9 @@ int main(void)
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
 	ranks_meet(2);
+	rounds_are_made();
+	one_cannot_come();
+	hope_is_lost();
 	old_ids_are_refused();
 	wrong_secret();
 	claims_must_fit();

@@ -70,7 +70,7 @@ static void test_layout(uint32_t rank_count)
 	struct board *board;
 	struct extent last;
 
-	EQ(board_create(rank_count, &board), OK);
+	EQ(board_create(rank_count, "", &board), OK);
 	EQ(board->rank_count, rank_count);
 	last = (struct extent){"header", board->base, sizeof(uint64_t)};
 	for (uint32_t rank = 0; rank < rank_count; rank++)
@@ -85,7 +85,7 @@ static void test_same_process(void)
 	struct board *board, *again;
 	struct board_address address;
 
-	EQ(board_create(2, &board), OK);
+	EQ(board_create(2, "", &board), OK);
 	address = board_address(board);
 	EQ(address.pid, getpid());
 	EQ(address.bytes, board->bytes);
@@ -131,7 +131,7 @@ static void test_other_process(void)
 	struct board *board;
 	uint32_t answer;
 
-	EQ(board_create(3, &board), OK);
+	EQ(board_create(3, "", &board), OK);
 	board_card(board, 2, 1)->directory = 42;
 	strcpy(board_bulk(board, 2), "from the parent");
 	address = board_address(board);

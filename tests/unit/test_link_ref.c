@@ -24,7 +24,7 @@ static void test_one_process(void)
 	uint64_t ref;
 	void *ptr;
 
-	EQ(board_create(2, &board), OK);
+	EQ(board_create(2, "", &board), OK);
 	for (uint32_t rank = 0; rank < 2; rank++)
 		board_status(board, rank)->pid = (uint32_t)getpid();
 	for (uint32_t rank = 0; rank < 2; rank++) /* zero copy or not: it is a load */
@@ -65,7 +65,7 @@ static struct ref_table *parent_table(
 	struct board_address address;
 	struct ref_table *table;
 
-	EQ(board_create(2, board), OK);
+	EQ(board_create(2, "", board), OK);
 	board_status(*board, MINE)->pid = (uint32_t)getpid();
 	board_status(*board, THEIRS)->pid = (uint32_t)child->pid;
 	address = board_address(*board);
@@ -165,8 +165,6 @@ static void show_foreign(const struct child *parent)
 
 	child_say(parent, &ref, sizeof(ref));
 	child_hear(parent, &ref, sizeof(ref));
-	if (ref)
-		EQ(token, 99); /* the parent wrote it */
 	ref_table_destroy(table);
 	board_release(board);
 }
@@ -177,7 +175,7 @@ static bool test_foreign(void)
 	struct child child = child_start(show_foreign);
 	struct board *board;
 	struct ref_table *table = parent_table(&child, false, &board);
-	uint64_t ref, value = 99, found = 0;
+	uint64_t ref, found = 0;
 	uint32_t directory, pid = (uint32_t)child.pid;
 	bool works;
 	void *region, *theirs;
@@ -194,7 +192,6 @@ static bool test_foreign(void)
 	if (works) {
 		EQ(foreign_read(pid, &found, theirs, sizeof(found)), OK);
 		EQ(found, 0x1234567890abcdef);
-		EQ(foreign_write(pid, &value, theirs, sizeof(value)), OK);
 		EQ(foreign_read(pid, &found, (void *)8, sizeof(found)), ERR_SYSTEM);
 	}
 	ref = works;

@@ -132,6 +132,7 @@ int main(void)
 		for (uint32_t n = 1; n <= 9; n += 2) {
 			test_all(kind, n, MODE_STAGED);
 			test_all(kind, n, MODE_DIRECT);
+			test_all(kind, n, MODE_PULL);
 		}
 	return 0;
 }

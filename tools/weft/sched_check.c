@@ -48,26 +48,26 @@ static bool parse(struct check_job *job, int argc, char **argv)
 	return true;
 }
 
-/* One rank count: both ways to travel, both placements, both end ranks as roots. */
+/* One rank count: all ways to travel, both placements, both end ranks as roots. */
 static bool prove(const struct sched_kind *kind, uint32_t ranks, uint32_t depth)
 {
 	uint32_t roots = coll_has_root(kind->coll) && ranks > 1 ? 2 : 1;
 	struct check_report report = {""};
 
-	for (uint32_t i = 0; i < 4 * roots; i++) {
+	for (uint32_t i = 0; i < 2 * LOWER_MODES * roots; i++) {
 		struct check_args args = {.kind = kind,
 			.rank_count = ranks,
-			.root = i / 4 ? ranks - 1 : 0,
-			.mode = i & 1 ? MODE_DIRECT : MODE_STAGED,
+			.root = i / (2 * LOWER_MODES) ? ranks - 1 : 0,
+			.mode = i / 2 % LOWER_MODES,
 			.depth = depth,
-			.in_place = i & 2};
+			.in_place = i & 1};
 
 		if (args.in_place && kind->coll == COLL_ALL_TO_ALL)
 			continue;
 		if (!check_schedule(&args, &report))
 			continue;
 		printf("  WRONG for %u ranks, root %u, %s, %s: %s\n", ranks, args.root,
-			args.mode == MODE_DIRECT ? "direct" : "staged",
+			lower_mode_name(args.mode),
 			args.in_place ? "in place" : "out of place",
 			report.text[0] ? report.text : err_last());
 		return false;

@@ -28,8 +28,10 @@ static bool parse_flag(struct show_args *args, int flag)
 		return units_int(optarg, 0, RANKS_MAX, &args->root);
 	case 'l':
 		args->lowered = true;
-		args->mode = strcmp(optarg, "staged") ? MODE_DIRECT : MODE_STAGED;
-		return !strcmp(optarg, "staged") || !strcmp(optarg, "direct");
+		for (args->mode = 0; args->mode < LOWER_MODES; args->mode++)
+			if (!strcmp(optarg, lower_mode_name(args->mode)))
+				return true;
+		return false;
 	default:
 		return false;
 	}

@@ -1,13 +1,14 @@
 #include "exec/host/engine.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/futex.h"
 #include "base/param.h"
 #include "exec/host/foreign_move.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
+#include "exec/host/sign.h"
 
 /* Staged positions of a call that could have been direct lie above all direct ones, so an
  * early announcement of the latter is never taken for the former. */
@@ -53,14 +54,12 @@ static enum err engine_arrays(struct host_engine *engine)
 	engine->taken = calloc(n, sizeof(*engine->taken));
 	engine->signals = calloc(n, sizeof(*engine->signals));
 	engine->awaited = calloc(n, sizeof(*engine->awaited));
-	engine->pidfds = malloc(n * sizeof(*engine->pidfds));
-	if (!engine->pidfds)
+	engine->watches = calloc(n, sizeof(*engine->watches));
+	if (!engine->watches)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
-	for (size_t i = 0; i < n; i++)
-		engine->pidfds[i] = WATCH_NONE;
 	for (size_t i = 0; i < n && !e; i++)
-		e = peers_watch(board_status(engine->board, (uint32_t)i)->pid,
-			&engine->pidfds[i]);
+		e = watch_get(board_status(engine->board, (uint32_t)i)->pid,
+			&engine->watches[i]);
 	if (e)
 		return e;
 	if (!engine->seen || !engine->checked || !engine->buffers || !engine->posted ||
@@ -90,9 +89,6 @@ enum err host_engine_create(
 	en->cache_bytes = kernel_copy_threshold();
 	en->spin_turns = spin_turns(args->board);
 	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
-	/* the kernel's copies hold up ranks that share a core (2 MiB, 4 ranks on 2 cores:
-	 * 900 us against 400 us through the stage) */
-	en->foreign = args->foreign && en->patience;
 	e = engine_arrays(en);
 	if (!e)
 		e = ref_table_create(en->board, en->rank, args->zero_copy, &en->refs);
@@ -110,12 +106,11 @@ void host_engine_destroy(struct host_engine *engine)
 {
 	if (!engine)
 		return;
-	for (uint32_t i = 0; engine->pidfds && i < engine->rank_count; i++)
-		if (engine->pidfds[i] >= 0)
-			close(engine->pidfds[i]);
+	for (uint32_t i = 0; engine->watches && i < engine->rank_count; i++)
+		watch_put(engine->watches[i]);
 	ref_table_destroy(engine->refs);
 	planner_destroy(engine->planner);
-	free(engine->pidfds);
+	free(engine->watches);
 	free(engine->seen);
 	free(engine->checked);
 	free(engine->buffers);
@@ -126,6 +121,31 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->scratch);
 	free(engine->bounce);
 	free(engine);
+}
+
+void host_engine_reach(struct host_engine *engine, bool foreign)
+{
+	/* the kernel's copies hold up ranks that share a core (2 MiB, 4 ranks on 2 cores:
+	 * 900 us against 400 us through the stage) */
+	engine->foreign = foreign && engine->patience;
+}
+
+uint64_t host_engine_next(const struct host_engine *engine)
+{
+	return atomic_load(&engine->completed) + 1;
+}
+
+uint32_t host_engine_culprit(const struct host_engine *engine)
+{
+	return atomic_load(&engine->culprit);
+}
+
+void host_engine_wake(struct host_engine *engine)
+{
+	const void *word = atomic_load(&engine->asleep);
+
+	if (word)
+		futex_wake(word);
 }
 
 struct planner *host_engine_planner(const struct host_engine *engine)
@@ -141,38 +161,6 @@ static void call_block(
 	call->blocked_rank = rank;
 	call->blocked_lane = lane;
 	call->blocked_want = want;
-}
-
-static enum err sign_mismatch(const struct host_call *call, uint32_t rank)
-{
-	const struct call_sign *theirs =
-		&board_card(call->engine->board, rank, call->number)->sign;
-	const struct plan_key *ours = &call->spec->key;
-	const char *type = theirs->type < DTYPE_COUNT ? dtype_name(theirs->type) : "?";
-	const char *op = theirs->op < REDOP_COUNT ? redop_name(theirs->op) : "?";
-
-	return err_set(ERR_USAGE,
-		"rank %u calls %s of %lu %s, %s, root %u, where this rank (%u) calls %s "
-		"of %zu %s, "
-		"%s, root %u: all ranks must make the same call",
-		rank, coll_name(theirs->coll), (unsigned long)theirs->count, type, op,
-		theirs->root, call->engine->rank, coll_name(ours->coll), ours->count,
-		dtype_name(ours->type), redop_name(call->spec->op), ours->root);
-}
-
-/* Compare the first time a peer is seen in this call. */
-static void sign_check(struct host_call *call, uint32_t rank)
-{
-	struct host_engine *engine = call->engine;
-
-	if (engine->checked[rank] == call->number)
-		return;
-	engine->checked[rank] = call->number;
-	if (atomic_load_explicit(
-		    &board_card(engine->board, rank, call->number)->sign_hash,
-		    memory_order_relaxed) != call->sign &&
-		!call->error)
-		call->error = sign_mismatch(call, rank);
 }
 
 static bool position_check(
@@ -271,31 +259,6 @@ static const struct lane_ops host_ops = {
 
 /* ---- phases ---- */
 
-/* A rank that waits for nobody, as a root does, sees only here that it was alone in an
- * earlier call. The peer's card is still of that call if the peer is not in this one. */
-static void old_sign_check(struct host_call *call, uint32_t rank, uint64_t number)
-{
-	const struct board *board = call->engine->board;
-	const struct card *theirs = board_card(board, rank, number);
-	const struct card *ours = board_card(board, call->engine->rank, number);
-	/* pairs with the release in card_write(): a sign of a later call is seen only
-	 * together with the peer's presence in this one */
-	bool differs = atomic_load_explicit(&theirs->sign_hash, memory_order_acquire) !=
-		       atomic_load_explicit(&ours->sign_hash, memory_order_relaxed);
-	struct card *newest = board_card(board, rank, call->number);
-
-	if (differs && !call->error &&
-		!position_reached(atomic_load(&newest->position[0]), call->base))
-		call->error = err_set(ERR_USAGE,
-			"rank %u called %s of %lu elements, root %u, where this rank "
-			"(%u) called %s of %lu, root %u: all ranks must make the same "
-			"call",
-			rank, coll_name(theirs->sign.coll),
-			(unsigned long)theirs->sign.count, theirs->sign.root,
-			call->engine->rank, coll_name(ours->sign.coll),
-			(unsigned long)ours->sign.count, ours->sign.root);
-}
-
 /* My card of four calls ago is free once everyone has entered the call after it. */
 static bool card_is_free(struct host_call *call)
 {
@@ -318,7 +281,7 @@ static bool card_is_free(struct host_call *call)
 			call_block(call, call->peer, 0, want);
 			return false;
 		}
-		old_sign_check(call, call->peer, entered);
+		sign_check_old(call, call->peer, entered);
 		*seen = position_reached(now, *seen) ? now : *seen;
 	}
 	return !call->error;
@@ -339,12 +302,21 @@ static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *d
 	return ref;
 }
 
+/* What both ways through the buffers lend at once. */
+static uint32_t calls_lead(const struct program *direct, const struct program *pull)
+{
+	uint32_t one = lane_lead(direct, 0), other = lane_lead(pull, 0);
+
+	return one < other ? one : other;
+}
+
 /* Show the buffers and say that we are here. Where all of ours can be reached, what we
  * lend at once counts as sent already. */
 static void call_arrive(struct host_call *call, struct card *card)
 {
 	struct host_engine *engine = call->engine;
 	const struct program *direct = call->plan->shapes[MODE_DIRECT].program;
+	const struct program *pull = call->plan->shapes[MODE_PULL].program;
 	uint32_t directory = card->directory, lead = 0;
 
 	card->refs.in = buffer_ref(call, SPACE_IN, &directory);
@@ -352,9 +324,12 @@ static void call_arrive(struct host_call *call, struct card *card)
 	card->refs.scalar = engine->buffers[engine->rank].scalar.bits;
 	card->refs.mode = plan_next_mode(call->plan);
 	card->directory = directory;
+	engine->shown = (struct host_shown){.out = call->spec->out,
+		.bytes = call->plan->out_bytes,
+		.shape = &call->plan->shapes[MODE_DIRECT]};
 	if (card->refs.in != REF_NONE && card->refs.out != REF_NONE)
-		lead = lane_lead(direct, 0);
-	host_touch(engine, true);
+		lead = calls_lead(direct, pull);
+	host_touch(engine, TOUCH_CALL);
 	for (uint32_t lane = 1; lane < direct->lane_count; lane++)
 		position_publish(call, lane, call->base);
 	position_publish(call, 0, call->base + lead);
@@ -364,14 +339,8 @@ static void card_write(struct host_call *call)
 {
 	struct card *card = board_card(
 		call->engine->board, call->engine->rank, call->number);
-	const struct plan_key *key = &call->spec->key;
 
-	atomic_store_explicit(&card->sign_hash, call->sign, memory_order_release);
-	card->sign = (struct call_sign){.coll = key->coll,
-		.type = key->type,
-		.op = call->spec->op,
-		.root = key->root,
-		.count = key->count};
+	sign_show(call, card);
 	call->peer = 0;
 	if (call->plan->eager) {
 		call->shape = &call->plan->shapes[MODE_STAGED];
@@ -463,9 +432,11 @@ static enum err follow_all(struct host_call *call, const struct program *program
 	return call->foreign ? bounce_reserve(engine) : OK;
 }
 
-/* What all cards together allow. Where only the kernel can reach a buffer there are two
- * ways, and which is faster depends on the machine: rank 0 tries both and says. All
- * ranks read the same cards, so all decide alike. */
+/* What all cards together allow. Where only the kernel can reach a buffer, everybody
+ * fetches and nobody delivers: a copy into another's memory could come when its owner has
+ * it back, and nothing could stop it. There are two ways then, and which is faster
+ * depends on the machine: rank 0 tries both and says. All ranks read the same cards, so
+ * all decide alike. */
 static enum lower_mode cards_mode(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
@@ -490,26 +461,28 @@ static enum lower_mode cards_mode(struct host_call *call)
 		call->trial_ns = clock_ns();
 	return board_card(engine->board, 0, call->number)->refs.mode == MODE_STAGED
 		       ? MODE_STAGED
-		       : MODE_DIRECT;
+		       : MODE_PULL;
 }
 
 /* Everyone is here: choose the way, and find the buffers if it leads through them. */
 static enum err mode_settle(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
-	bool direct = cards_mode(call) == MODE_DIRECT;
+	enum lower_mode mode = cards_mode(call);
+	bool direct = mode != MODE_STAGED;
 	enum err e = OK;
 
-	call->shape = &call->plan->shapes[direct ? MODE_DIRECT : MODE_STAGED];
+	call->shape = &call->plan->shapes[mode];
 	/* who gave up after it arrived may have freed what it showed */
 	if (direct)
-		e = host_failed_check(engine);
+		e = host_failed_check(engine, call->number);
 	if (direct && !e)
 		e = follow_all(call, call->shape->program);
 	if (!e)
 		e = scratch_reserve(engine, call->shape);
 	if (direct) /* announced in call_arrive() */
-		call->lanes[0].move = lane_lead(call->shape->program, 0);
+		call->lanes[0].move = calls_lead(call->plan->shapes[MODE_DIRECT].program,
+			call->plan->shapes[MODE_PULL].program);
 	call->phase = PHASE_RUN;
 	return e;
 }
@@ -587,7 +560,7 @@ enum err host_call_start(
 	call->peer = 0;
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
-	call->sign = plan->sign + spec->op * (uint64_t)0x100000001b3;
+	sign_begin(call);
 	call->error = OK;
 	call->announced = false;
 	call->trial_ns = 0;
@@ -628,7 +601,16 @@ enum err host_call_step(struct host_call *call)
 	if (call->phase == PHASE_DRAIN) {
 		if (!drained(call))
 			return call->error ? call->error : ERR_AGAIN;
+		/* who gave up while we read its buffers may have had them back by then */
+		e = call->shape->program->mode == MODE_STAGED
+			    ? OK
+			    : host_failed_check(call->engine, call->number);
+		if (e)
+			return e;
 		call->phase = PHASE_DONE;
+		atomic_store_explicit(
+			&call->engine->completed, call->number, memory_order_relaxed);
+		call->engine->shown.out = NULL;
 		host_call_leave(call);
 		if (call->trial_ns)
 			plan_note(call->engine->planner, call->plan,
@@ -644,7 +626,7 @@ enum err host_call_step(struct host_call *call)
 void host_call_leave(const struct host_call *call)
 {
 	if (!call->plan->eager)
-		host_touch(call->engine, false);
+		host_touch(call->engine, TOUCH_NONE);
 }
 
 uint64_t host_call_stamp(const struct host_call *call)

@@ -14,6 +14,7 @@
 #include "exec/lane.h"
 #include "link/board.h"
 #include "link/ref.h"
+#include "link/watch.h"
 
 struct host_engine;
 struct limits;
@@ -23,13 +24,25 @@ struct host_engine_args {
 	uint32_t rank;
 	const atomic_int *abort; /* borrowed: non-zero stops every wait */
 	bool zero_copy;
-	bool foreign;	       /* the kernel copies between these processes */
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 };
 
 enum err host_engine_create(
 	const struct host_engine_args *args, struct host_engine **engine);
 void host_engine_destroy(struct host_engine *engine);
+
+/* The kernel copies between these processes, or does not: known when all have tried. */
+void host_engine_reach(struct host_engine *engine, bool foreign);
+
+/* The number of the first call that is not complete: a failure now is one of that call.
+ */
+uint64_t host_engine_next(const struct host_engine *engine);
+
+/* The rank the last failure is blamed on. */
+uint32_t host_engine_culprit(const struct host_engine *engine);
+
+/* From any thread: whoever of this engine is asleep looks up, and sees the abort word. */
+void host_engine_wake(struct host_engine *engine);
 
 /* The planner of this engine: plans fit its board. */
 struct planner *host_engine_planner(const struct host_engine *engine);
@@ -94,6 +107,13 @@ struct host_buffers {
 	union kernel_scalar scalar;
 };
 
+/* What a call in flight lets others write: this rank's OUT. */
+struct host_shown {
+	char *out; /* NULL: nothing */
+	size_t bytes;
+	const struct shape *shape;
+};
+
 struct host_engine {
 	struct board *board;	 /* borrowed */
 	struct ref_table *refs;	 /* owned */
@@ -102,13 +122,18 @@ struct host_engine {
 	uint32_t rank, rank_count;
 	uint32_t spin_turns, patience;
 	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
-	uint32_t culprit;   /* the rank the last failure is blamed on */
-	uint64_t number;    /* of the last call begun */
-	uint64_t *seen;	    /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked;  /* owned: number of the last call compared, per rank */
+	_Atomic uint32_t culprit;   /* the rank the last failure is blamed on */
+	uint64_t number;	    /* of the last call begun */
+	_Atomic uint64_t completed; /* .. and of the last one that ended well */
+	uint64_t chain;		    /* sign of all calls so far, see sign.h */
+	bool has_told;		    /* there is a note of what we wait for, see doing.h */
+	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
+	struct host_shown shown;
+	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t *checked; /* owned: number of the last call compared, per rank */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
-	int *pidfds;		      /* owned: per rank, -1 for ranks of this process */
-	bool foreign;		      /* see host_engine_args */
+	struct watch **watches;	      /* owned: per rank; NULL in this process */
+	bool foreign;		      /* see host_engine_reach() */
 	char *bounce;		      /* owned: for foreign memory; NULL until needed */
 	char *scratch;		      /* owned: TMP chunks */
 	size_t scratch_bytes;

@@ -1,21 +1,21 @@
 /*
- * foreign_move.h - a move some of whose places lie in memory of other processes that is
- * not mapped here.
+ * foreign_move.h - a move some of whose inputs lie in memory of other processes that is
+ * not mapped here. They are fetched; nothing is ever written there.
  */
 #ifndef EXEC_HOST_FOREIGN_MOVE_H
 #define EXEC_HOST_FOREIGN_MOVE_H
 
 #include "exec/fold.h"
 
-/* Whose memory each operand is: the process, or 0 where its address is good here. */
+/* Whose memory each input is: the process, or 0 where its address is good here. */
 struct foreign {
-	uint32_t in_pid[FOLD_INPUTS_MAX], out_pid[FOLD_INPUTS_MAX];
+	uint32_t in_pid[FOLD_INPUTS_MAX];
 };
 
-/* As fold_run(), fetching and delivering what is foreign. `bounce` has room for
- * foreign_bounce_bytes() and belongs to the caller. */
-enum err foreign_fold(
-	struct fold *fold, const struct foreign *foreign, size_t bytes, char *bounce);
+/* As fold_run(), fetching what is foreign. `bounce` has room for foreign_bounce_bytes()
+ * and belongs to the caller. */
+enum err foreign_fold(const struct fold *fold, const struct foreign *foreign,
+	size_t bytes, char *bounce);
 
 /* For a fold of that many inputs. */
 size_t foreign_bounce_bytes(uint32_t in_count);

@@ -78,16 +78,14 @@ static uint32_t place_pid(const struct host_call *call, const struct place *plac
 	return foreign ? board_status(call->engine->board, place->rank)->pid : 0;
 }
 
-static enum err move_foreign(
-	struct host_call *call, const struct move *move, struct fold *fold, size_t bytes)
+static enum err move_foreign(struct host_call *call, const struct move *move,
+	const struct fold *fold, size_t bytes)
 {
 	const struct place *places = call->shape->program->places;
 	struct foreign foreign;
 
 	for (uint32_t i = 0; i < move->input_count; i++)
 		foreign.in_pid[i] = place_pid(call, &places[move->input_first + i]);
-	for (uint32_t i = 0; i < move->output_count; i++)
-		foreign.out_pid[i] = place_pid(call, &places[move->output_first + i]);
 	return foreign_fold(fold, &foreign, bytes, call->engine->bounce);
 }
 

@@ -14,7 +14,7 @@ static enum err put_store(const struct onesided *onesided)
 {
 	struct host_engine *engine = onesided->engine;
 	void *window;
-	enum err e = host_failed_check(engine);
+	enum err e = host_failed_check(engine, UINT64_MAX);
 
 	if (!e)
 		e = host_follow(engine, onesided->peer, onesided->ref,
@@ -44,9 +44,9 @@ enum err onesided_step(struct onesided *onesided)
 		return OK;
 	}
 	if (onesided->bytes) {
-		host_touch(engine, true);
+		host_touch(engine, TOUCH_WINDOW);
 		e = put_store(onesided);
-		host_touch(engine, false);
+		host_touch(engine, TOUCH_NONE);
 	}
 	if (!e)
 		word_publish(&box->signals, &box->signal_sleepers, ++*count);
@@ -65,6 +65,17 @@ enum err onesided_check(struct onesided *onesided)
 	if (engine->abort && atomic_load(engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	return host_peers_check(engine, onesided_needs, onesided);
+}
+
+struct doing onesided_doing(const struct onesided *onesided)
+{
+	uint64_t before = onesided->engine->awaited[onesided->peer];
+
+	return (struct doing){.kind = DOING_SIGNAL,
+		.rank = onesided->peer,
+		.number = before,
+		.want = before + onesided->awaited,
+		.sign = {.count = onesided->awaited}};
 }
 
 _Atomic uint64_t *onesided_word(

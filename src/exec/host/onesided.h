@@ -27,6 +27,9 @@ enum err onesided_step(struct onesided *onesided);
 /* Slow checks while blocked, as host_call_check(). */
 enum err onesided_check(struct onesided *onesided);
 
+/* What it waits for, as a note on the board (doing.h). */
+struct doing onesided_doing(const struct onesided *onesided);
+
 /* The word it is blocked on, to sleep on. */
 _Atomic uint64_t *onesided_word(
 	const struct onesided *onesided, _Atomic uint32_t **sleepers);

@@ -98,7 +98,7 @@ static enum err letter_fetch(
 	enum err e = OK;
 
 	if (letter->ref != REF_NONE)
-		e = host_failed_check(engine);
+		e = host_failed_check(engine, UINT64_MAX);
 	if (letter->ref != REF_NONE && !e)
 		e = host_follow(engine, p2p->peer, letter->ref, letter->directory, &from);
 	if (e || !letter->bytes)
@@ -131,9 +131,12 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 			"send and its receive must have the same size",
 			engine->rank, p2p->bytes, p2p->peer, (unsigned long)letter.total);
 	}
-	host_touch(engine, true);
+	host_touch(engine, TOUCH_CALL);
 	e = letter_fetch(p2p, &letter, number);
-	host_touch(engine, false);
+	host_touch(engine, TOUCH_NONE);
+	/* a sender that gave up meanwhile may have had its buffer back by then */
+	if (!e && letter.ref != REF_NONE)
+		e = host_failed_check(engine, UINT64_MAX);
 	if (e)
 		return e;
 	p2p->done += letter.bytes;
@@ -166,6 +169,15 @@ enum err p2p_check(struct p2p *p2p)
 	if (!p2p->is_send && posted != p2p->engine->taken[p2p->peer])
 		return OK;
 	return host_peers_check(p2p->engine, p2p_needs, p2p);
+}
+
+struct doing p2p_doing(const struct p2p *p2p)
+{
+	return (struct doing){.kind = p2p->is_send ? DOING_SEND : DOING_RECV,
+		.rank = p2p->peer,
+		.number = p2p->is_send ? atomic_load(&p2p_box(p2p)->taken)
+				       : p2p->engine->taken[p2p->peer],
+		.sign = {.count = p2p->bytes}};
 }
 
 _Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers)

@@ -29,6 +29,9 @@ enum err p2p_step(struct p2p *p2p);
 /* Slow checks while blocked, as host_call_check(). */
 enum err p2p_check(struct p2p *p2p);
 
+/* What it waits for, as a note on the board (doing.h). */
+struct doing p2p_doing(const struct p2p *p2p);
+
 /* The word it is blocked on, to sleep on. */
 _Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers);
 

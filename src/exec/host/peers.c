@@ -1,31 +1,25 @@
 #include "exec/host/peers.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <sys/syscall.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* A dying process loses its memory a little before its end shows. */
-enum { DEATH_MS = 100, SETTLE_US = 1000, LEAVE_TURN_US = 200, LEAVE_TURNS = 5000 };
+#include "base/clock.h"
+#include "link/region.h"
 
-enum err peers_watch(uint32_t pid, int *watch)
-{
-	*watch = WATCH_NONE;
-	if (pid == (uint32_t)getpid())
-		return OK;
-	*watch = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (*watch < 0 && errno == ESRCH)
-		*watch = WATCH_DEAD;
-	else if (*watch < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		return err_set(ERR_SYSTEM, "cannot watch process %u: %m", pid);
-	return OK;
-}
+enum {
+	DEATH_MS =
+		100, /* a dying process loses its memory a little before its end shows */
+	SETTLE_US = 1000,
+	LEAVE_US = 100,		   /* between looks */
+	LEAVE_NS = 5000000,	   /* for ranks of other processes, all together */
+	LEAVE_HERE_NS = 1000000000 /* for threads, which are never stopped alone */
+};
 
 bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
 {
-	struct pollfd watch = {.fd = engine->pidfds[rank], .events = POLLIN};
-
-	return watch.fd == WATCH_DEAD || (watch.fd >= 0 && poll(&watch, 1, 0) == 1);
+	return pulse_has_stopped(&board_status(engine->board, rank)->pulse) ||
+	       watch_has_ended(engine->watches[rank]);
 }
 
 static enum err peer_dead(struct host_engine *engine, uint32_t rank)
@@ -35,11 +29,14 @@ static enum err peer_dead(struct host_engine *engine, uint32_t rank)
 		board_status(engine->board, rank)->pid);
 }
 
+/* Misuse and a patience that ended are everybody's; the rest happened elsewhere. A rank
+ * that blames another has said all there is to say. */
 static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
 {
-	struct rank_status *status = board_status(engine->board, rank);
+	const struct rank_status *status = board_status(engine->board, rank);
 	uint32_t culprit = atomic_load(&status->culprit);
 	enum err code = (enum err)atomic_load(&status->code);
+	char why[BOARD_SENTENCE_BYTES];
 
 	engine->culprit = rank;
 	if (state == RANK_LEFT)
@@ -47,27 +44,30 @@ static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t st
 			"rank %u destroyed its communicator before this call was "
 			"complete",
 			rank);
-	if (code == ERR_USAGE)
-		return err_set(ERR_USAGE,
-			"rank %u stopped: its call and another rank's do not match",
-			rank);
-	if (culprit < engine->rank_count && culprit != rank) {
+	memcpy(why, status->sentence, sizeof(why));
+	why[sizeof(why) - 1] = '\0';
+	if (code != ERR_USAGE && code != ERR_TIMEOUT)
+		code = ERR_REMOTE;
+	if (culprit < engine->rank_count && culprit != rank)
 		engine->culprit = culprit;
-		return err_set(ERR_REMOTE, "rank %u failed; rank %u saw it first",
-			culprit, rank);
-	}
-	if (code != ERR_REMOTE)
-		return err_set(ERR_REMOTE, "rank %u failed: %s", rank, err_name(code));
-	return err_set(ERR_REMOTE, "rank %u aborted its communicator", rank);
+	else if (code == ERR_REMOTE && atomic_load(&status->code) != ERR_REMOTE)
+		return err_set(code, "rank %u failed: %s", rank, why);
+	return err_set(code, "%s", why);
 }
 
-enum err host_failed_check(struct host_engine *engine)
+enum err host_failed_check(struct host_engine *engine, uint64_t number)
 {
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+	/* what was read of others before is not younger than what is read now */
+	atomic_thread_fence(memory_order_acquire);
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		const struct rank_status *status = board_status(engine->board, rank);
+
 		if (rank != engine->rank &&
-			atomic_load(&board_status(engine->board, rank)->state) ==
-				RANK_FAILED)
+			atomic_load_explicit(&status->state, memory_order_acquire) ==
+				RANK_FAILED &&
+			atomic_load(&status->failed_at) <= number)
 			return peer_gone(engine, rank, RANK_FAILED);
+	}
 	return OK;
 }
 
@@ -100,10 +100,61 @@ static bool always_needed(const void *what, uint32_t rank)
 	return true;
 }
 
-void host_touch(const struct host_engine *engine, bool touching)
+void host_touch(const struct host_engine *engine, enum touch_kind kind)
 {
-	atomic_store_explicit(&board_status(engine->board, engine->rank)->touching,
-		touching, memory_order_release);
+	atomic_store_explicit(&board_status(engine->board, engine->rank)->touching, kind,
+		memory_order_release);
+}
+
+static bool is_here(const struct host_engine *engine, uint32_t rank)
+{
+	return board_status(engine->board, rank)->pid == (uint32_t)getpid();
+}
+
+/* Nothing of that process runs any more: then no store of it is on the way. The pulse
+ * alone stops with the first thread of a dying process. */
+static bool is_quiet(const struct host_engine *engine, uint32_t rank)
+{
+	return atomic_load(&board_status(engine->board, rank)->touching) == TOUCH_NONE ||
+	       watch_has_ended(engine->watches[rank]);
+}
+
+/* Bytes of OUT that others were to write: all but what this rank writes itself. */
+static void shown_withdraw(struct host_engine *engine)
+{
+	const struct host_shown *shown = &engine->shown;
+	const struct program *program = shown->shape->program;
+	uint32_t chunks = (uint32_t)((shown->bytes + shown->shape->chunk_bytes - 1) /
+				     shown->shape->chunk_bytes);
+	bool *is_mine = calloc(chunks, 1); /* without memory for it all is withdrawn */
+
+	for (uint32_t i = 0; is_mine && i < program->lane_count; i++)
+		for (uint32_t m = 0; m < program->lanes[i].count; m++) {
+			const struct move *move = &program->lanes[i].moves[m];
+
+			for (uint32_t o = 0; o < move->output_count; o++) {
+				const struct place *place =
+					&program->places[move->output_first + o];
+
+				if (place->rank == engine->rank &&
+					place->space == PLACE_OUT)
+					for (uint32_t j = 0; j < move->count; j++)
+						if (place->chunk + j < chunks)
+							is_mine[place->chunk + j] = true;
+			}
+		}
+	for (uint32_t first = 0, end; first < chunks; first = end) {
+		size_t from = first * shown->shape->chunk_bytes, to;
+
+		for (end = first + 1;
+			end < chunks && (!is_mine || is_mine[end] == is_mine[first]);)
+			end++;
+		to = end * shown->shape->chunk_bytes;
+		if (!is_mine || !is_mine[first])
+			region_withdraw(shown->out + from,
+				(to < shown->bytes ? to : shown->bytes) - from);
+	}
+	free(is_mine);
 }
 
 /*
@@ -111,18 +162,31 @@ void host_touch(const struct host_engine *engine, bool touching)
  * look at its flag. Neither uses a barrier, which every call would pay for; instead we
  * let a time pass in which any store of theirs has long been seen.
  */
-void host_peers_leave(const struct host_engine *engine)
+bool host_peers_leave(struct host_engine *engine)
 {
-	usleep(SETTLE_US);
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		struct rank_status *status = board_status(engine->board, rank);
+	bool is_stuck = false, in_window = false;
+	uint64_t start;
 
-		for (int turn = 0; turn < LEAVE_TURNS && rank != engine->rank &&
-				   atomic_load(&status->touching) &&
-				   !host_peer_is_dead(engine, rank);
-			turn++)
-			usleep(LEAVE_TURN_US);
+	usleep(SETTLE_US);
+	start = clock_ns();
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		uint64_t limit = is_here(engine, rank) ? LEAVE_HERE_NS : LEAVE_NS;
+
+		while (rank != engine->rank && !is_quiet(engine, rank) &&
+			clock_ns() - start < limit)
+			usleep(LEAVE_US);
+		if (rank == engine->rank || is_here(engine, rank) ||
+			is_quiet(engine, rank))
+			continue;
+		is_stuck = true;
+		in_window = in_window ||
+			    atomic_load(&board_status(engine->board, rank)->touching) ==
+				    TOUCH_WINDOW;
 	}
+	if (is_stuck && engine->shown.out)
+		shown_withdraw(engine);
+	engine->shown.out = NULL;
+	return in_window;
 }
 
 enum err host_blame(struct host_engine *engine, enum err code)

@@ -1,38 +1,37 @@
 /*
- * peers.h - the health of the other ranks: who died, left, failed or aborted.
+ * peers.h - the health of the other ranks: who died, left, failed, or holds our memory.
  *
- * Asked only when something takes long or goes wrong; a call that runs well never comes
- * here. Each answer is one sentence that names the rank to blame.
+ * Asked while a call is blocked or goes wrong, and once at the beginning and the end of a
+ * call that uses others' buffers. Each answer is one sentence that names the rank to
+ * blame.
  */
 #ifndef EXEC_HOST_PEERS_H
 #define EXEC_HOST_PEERS_H
 
 #include "exec/host/engine.h"
 
-/* A descriptor that becomes readable when the process ends; WATCH_NONE for this process
- * and on systems that have no such thing, WATCH_DEAD when it has ended already. */
-enum { WATCH_NONE = -1, WATCH_DEAD = -2 };
-
-enum err peers_watch(uint32_t pid, int *watch);
-
-/* Has the rank's process ended? */
+/* Has the rank's process ended? Two witnesses: its pulse on the board and, where the
+ * system gives one, a descriptor of the process. */
 bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank);
 
-/* Has any rank failed or aborted? Its buffers are its own again, whatever it announced
- * before. */
-enum err host_failed_check(struct host_engine *engine);
+/* Has any rank failed or aborted in call `number` or before? Its buffers are its own
+ * again, whatever it announced before. UINT64_MAX asks for any failure at all. */
+enum err host_failed_check(struct host_engine *engine, uint64_t number);
 
 /* The rank that died, left or failed and so cannot do what we need, as a sentence and
  * ERR_REMOTE; OK when all are well. `needed(rank)` is true for ranks we still need. */
 enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what);
 
-/* While `touching`, others do not free the buffers they have shown us. */
-void host_touch(const struct host_engine *engine, bool touching);
+/* While a rank touches, others do not take back the buffers they have shown it. */
+void host_touch(const struct host_engine *engine, enum touch_kind kind);
 
 /* This rank has failed and said so: wait until nobody is in the middle of reading or
- * writing its buffers, so that its user may free them. Not for ever: a second. */
-void host_peers_leave(const struct host_engine *engine);
+ * writing its buffers, so that its user may use or free them; for some milliseconds. Who
+ * is stopped, or stuck, is not waited for any longer: what the call had shown to others
+ * to write is withdrawn (region.h), so that a late store lands in pages that nobody
+ * reads. The answer says whether a stuck rank may also be writing a window. */
+bool host_peers_leave(struct host_engine *engine);
 
 /* Touching a peer's memory failed with `code`: is that because it died? */
 enum err host_blame(struct host_engine *engine, enum err code);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/param.h"
+#include "exec/host/doing.h"
 
 enum {
 	YIELD_NS = 1000000,    /* yield this long before sleeping */
@@ -20,6 +21,7 @@ struct idle {
 	uint32_t turns, spin_turns;
 	uint32_t sleep_us; /* the next sleep */
 	uint64_t since_ns;
+	bool has_warned;
 };
 
 static uint32_t idle_sleep_us(struct idle *idle)
@@ -30,15 +32,32 @@ static uint32_t idle_sleep_us(struct idle *idle)
 	return now;
 }
 
-static enum err deadline_check(const struct idle *idle)
+/* No progress for a while: note for the others what this rank waits for, see whether
+ * that can ever end, warn when it takes long, and give up when it takes too long. */
+static enum err wait_check(
+	struct host_engine *engine, struct idle *idle, struct doing *doing)
 {
-	int64_t limit_s = param_int(PARAM_TIMEOUT);
+	int64_t limit_s = param_int(PARAM_TIMEOUT), warn_s = param_int(PARAM_STALL);
 	uint64_t waited = clock_ns() - idle->since_ns;
+	char text[DOING_TEXT_BYTES];
+	enum err e;
 
-	if (limit_s > 0 && waited > (uint64_t)limit_s * 1000000000u)
-		return err_set(ERR_TIMEOUT, "no progress for %ld s (WEFT_TIMEOUT_SEC)",
-			(long)limit_s);
-	return OK;
+	doing->since_ns = idle->since_ns;
+	doing_tell(engine, doing);
+	e = doing_circle_check(engine);
+	if (e)
+		return e;
+	if (warn_s > 0 && !idle->has_warned && waited > (uint64_t)warn_s * 1000000000u) {
+		idle->has_warned = true;
+		doing_warn(engine, doing);
+	}
+	if (limit_s <= 0 || waited <= (uint64_t)limit_s * 1000000000u)
+		return OK;
+	engine->culprit = doing->rank;
+	doing_print(doing, text);
+	return err_set(ERR_TIMEOUT,
+		"rank %u has waited %ld s (WEFT_TIMEOUT_SEC) for rank %u in %s",
+		engine->rank, (long)limit_s, doing->rank, text);
 }
 
 /*
@@ -80,6 +99,18 @@ static void idle_reset(struct idle *idle)
 	idle->turns = 0;
 	idle->since_ns = 0;
 	idle->sleep_us = 0;
+	idle->has_warned = false;
+}
+
+/* The abort word is looked at once more after it is known where we sleep: who sets it
+ * wakes us there (host_engine_wake()). */
+static void engine_sleep(struct host_engine *engine, _Atomic uint64_t *word,
+	_Atomic uint32_t *sleepers, uint64_t seen, uint32_t timeout_us)
+{
+	atomic_store(&engine->asleep, word);
+	if (!engine->abort || !atomic_load(engine->abort))
+		word_sleep(word, sleepers, seen, timeout_us);
+	atomic_store(&engine->asleep, NULL);
 }
 
 static void call_sleep(const struct host_call *call, uint32_t timeout_us)
@@ -91,7 +122,21 @@ static void call_sleep(const struct host_call *call, uint32_t timeout_us)
 	uint64_t seen = atomic_load(word);
 
 	if (!position_reached(seen, call->blocked_want))
-		word_sleep(word, &card->sleepers, seen, timeout_us);
+		engine_sleep(call->engine, word, &card->sleepers, seen, timeout_us);
+}
+
+static struct doing call_doing(const struct host_call *call)
+{
+	const struct plan_key *key = &call->spec->key;
+
+	return (struct doing){.kind = DOING_COLL,
+		.rank = call->blocked_rank,
+		.jobs = 1,
+		.colls = 1,
+		.number = call->number,
+		.want = call->blocked_want,
+		.lane = call->blocked_lane,
+		.sign = {key->coll, key->type, call->spec->op, key->root, key->count}};
 }
 
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
@@ -106,6 +151,7 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 	call.patience = engine->patience;
 	while ((e = host_call_step(&call)) == ERR_AGAIN) {
 		uint64_t now = host_call_stamp(&call);
+		struct doing doing;
 
 		if (now != stamp)
 			idle_reset(&idle);
@@ -115,12 +161,15 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 				!is_stacked(engine, call.blocked_rank)))
 			continue;
 		e = host_call_check(&call);
-		if (!e)
-			e = deadline_check(&idle);
+		doing = call_doing(&call);
+		if (!e && idle.since_ns)
+			e = wait_check(engine, &idle, &doing);
 		if (e)
 			break;
 		call_sleep(&call, idle_sleep_us(&idle));
 	}
+	if (engine->has_told)
+		doing_end(engine);
 	if (e)
 		host_call_leave(&call);
 	return e;
@@ -199,9 +248,31 @@ static enum err job_check(struct host_job *job)
 	}
 }
 
-static enum err jobs_check(
-	struct host_job *jobs, uint32_t count, struct host_job **sleeper)
+static struct doing job_doing(
+	const struct host_job *job, const struct host_job *jobs, uint32_t count)
 {
+	struct doing doing;
+
+	if (job->kind == JOB_COLL)
+		doing = call_doing(&job->call);
+	else if (job->kind == JOB_P2P)
+		doing = p2p_doing(&job->p2p);
+	else
+		doing = onesided_doing(&job->onesided);
+	doing.jobs = doing.colls = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (jobs[i].engine == job->engine && jobs[i].result) {
+			doing.jobs++;
+			doing.colls += jobs[i].kind == JOB_COLL;
+		}
+	return doing;
+}
+
+/* The first blocked job of each communicator stands for it in the notes. */
+static enum err jobs_check(struct host_job *jobs, uint32_t count, struct idle *idle,
+	struct host_job **sleeper)
+{
+	const struct host_engine *noted = NULL;
 	enum err e = OK;
 
 	*sleeper = NULL;
@@ -211,8 +282,21 @@ static enum err jobs_check(
 		e = job_check(&jobs[i]);
 		if (!*sleeper)
 			*sleeper = &jobs[i];
+		if (!e && jobs[i].engine != noted) {
+			struct doing doing = job_doing(&jobs[i], jobs, count);
+
+			noted = jobs[i].engine;
+			e = wait_check(jobs[i].engine, idle, &doing);
+		}
 	}
 	return e;
+}
+
+static void notes_end(struct host_job *jobs, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (jobs[i].engine->has_told)
+			doing_end(jobs[i].engine);
 }
 
 static void job_sleep(const struct host_job *job, uint32_t timeout_us)
@@ -226,11 +310,11 @@ static void job_sleep(const struct host_job *job, uint32_t timeout_us)
 	}
 	if (job->kind == JOB_ONESIDED) {
 		word = onesided_word(&job->onesided, &sleepers);
-		word_sleep(word, sleepers, atomic_load(word), timeout_us);
+		engine_sleep(job->engine, word, sleepers, atomic_load(word), timeout_us);
 		return;
 	}
 	word = p2p_word(&job->p2p, &sleepers);
-	word_sleep(word, sleepers,
+	engine_sleep(job->engine, word, sleepers,
 		job->p2p.is_send ? atomic_load(word) : job->engine->taken[job->p2p.peer],
 		timeout_us);
 }
@@ -255,13 +339,14 @@ static enum err jobs_run(struct host_job *jobs, uint32_t count)
 				return e;
 			left += e == ERR_AGAIN;
 		}
-		if (moved)
+		if (moved) {
+			if (idle.sleep_us)
+				notes_end(jobs, count);
 			idle_reset(&idle);
+		}
 		if (!left || moved || !idle_turn(&idle))
 			continue;
-		e = jobs_check(jobs, count, &sleeper);
-		if (!e)
-			e = deadline_check(&idle);
+		e = jobs_check(jobs, count, &idle, &sleeper);
 		if (e)
 			return e;
 		if (sleeper)
@@ -275,6 +360,7 @@ enum err host_run(struct host_job *jobs, uint32_t count)
 {
 	enum err e = jobs_run(jobs, count);
 
+	notes_end(jobs, count);
 	for (uint32_t i = 0; e && i < count; i++)
 		if (jobs[i].kind == JOB_COLL && jobs[i].started && jobs[i].result)
 			host_call_leave(&jobs[i].call);

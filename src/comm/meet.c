@@ -1,0 +1,338 @@
+#include "comm/meet.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/param.h"
+#include "comm/comm_log.h"
+#include "comm/gpu.h"
+#include "comm/state.h"
+#include "comm/wiring.h"
+#include "link/foreign.h"
+#include "tune/limits.h"
+
+/* What must be the same everywhere, because ranks decide by it what to do. */
+static const enum param settings[] = {PARAM_TILE, PARAM_SCHEDULE, PARAM_EAGER_BYTES,
+	PARAM_ALGO, PARAM_PROTO, PARAM_TUNER_PLUGIN};
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), SETTING_TEXT = 20 };
+
+/* A setting as others see it: enough to compare all of it and to name most. */
+struct setting {
+	uint32_t hash;
+	char text[SETTING_TEXT]; /* its beginning; empty: not set */
+};
+
+/* What each rank tells the others when they meet. */
+struct peer_record {
+	uint32_t version, pid;
+	uint64_t host_hash;
+	struct board_address board; /* rank 0's is the one that counts */
+	char host[64];
+	struct setting settings[SETTINGS];
+	struct cuda_hello gpu;
+};
+
+_Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
+
+enum { RECORD_VERSION = 2 };
+
+static uint64_t hash_text(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+	return hash;
+}
+
+/* The host's name and boot: two containers of one machine differ only in the name. A
+ * system without the file is known by its name alone; one that only cannot open it now
+ * must not pass for another host. */
+static enum err host_identity(char *host, size_t room, uint64_t *identity)
+{
+	const char *forced = param_text(PARAM_HOSTID);
+	char boot[64] = "", text[256];
+	FILE *file;
+
+	if (gethostname(host, room))
+		snprintf(host, room, "unknown");
+	host[room - 1] = 0;
+	if (forced) {
+		*identity = hash_text(forced);
+		return OK;
+	}
+	file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!file && errno != ENOENT && errno != EACCES)
+		return err_set(ERR_SYSTEM, "cannot tell which host this is: %m");
+	if (file) {
+		if (!fgets(boot, sizeof(boot), file))
+			boot[0] = 0;
+		fclose(file);
+	}
+	snprintf(text, sizeof(text), "%s%s", host, boot);
+	*identity = hash_text(text);
+	return OK;
+}
+
+static void settings_read(struct setting *mine)
+{
+	for (uint32_t i = 0; i < SETTINGS; i++) {
+		char number[SETTING_TEXT];
+		const char *text = number;
+
+		if (param_info(settings[i])->kind == PARAM_TEXT)
+			text = param_text(settings[i]) ? param_text(settings[i]) : "";
+		else
+			snprintf(number, sizeof(number), "%ld",
+				(long)param_int(settings[i]));
+		mine[i].hash = (uint32_t)hash_text(text);
+		snprintf(mine[i].text, sizeof(mine[i].text), "%s", text);
+	}
+}
+
+static enum err settings_check(
+	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
+{
+	const struct setting *mine = records[rank].settings;
+
+	for (uint32_t i = 0; i < rank_count; i++)
+		for (uint32_t j = 0; j < SETTINGS; j++) {
+			const struct setting *theirs = &records[i].settings[j];
+
+			if (theirs->hash == mine[j].hash)
+				continue;
+			return err_set(ERR_USAGE,
+				"%s is '%.19s' on rank %u and '%.19s' on rank %u: it "
+				"must be the same on all ranks",
+				param_info(settings[j])->name, theirs->text, i,
+				mine[j].text, rank);
+		}
+	return OK;
+}
+
+/* Two machines, or two containers of one, may have the same name. */
+static enum err hosts_differ(const struct peer_record *one, uint32_t i,
+	const struct peer_record *other, uint32_t j)
+{
+	if (strncmp(one->host, other->host, sizeof(one->host)))
+		return err_set(ERR_USAGE,
+			"rank %u is on host %.63s and rank %u on host %.63s: this "
+			"version "
+			"connects the ranks of one host",
+			i, one->host, j, other->host);
+	return err_set(ERR_USAGE,
+		"ranks %u and %u are on two hosts that are both called %.63s (host id "
+		"%016lx and %016lx, from the name and the boot, or NCCL_HOSTID): this "
+		"version connects the ranks of one host",
+		i, j, one->host, (unsigned long)one->host_hash,
+		(unsigned long)other->host_hash);
+}
+
+static enum err records_check(
+	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank_count; i++) {
+		if (records[i].version != RECORD_VERSION)
+			return err_set(ERR_USAGE,
+				"rank %u runs another version of the library", i);
+		if (records[i].host_hash != records[rank].host_hash)
+			return hosts_differ(&records[i], i, &records[rank], rank);
+	}
+	return settings_check(records, rank_count, rank);
+}
+
+/* Can this rank have the kernel copy from every other's process? */
+static bool foreign_try(const struct comm *comm)
+{
+	bool works = param_int(PARAM_CMA) != 0;
+
+	for (uint32_t i = 0; i < comm->rank_count && works; i++) {
+		const struct rank_status *status = board_status(comm->board, i);
+
+		works = status->pid == (uint32_t)getpid() ||
+			foreign_works(status->pid, (void *)(uintptr_t)status->probe,
+				comm->board->token);
+	}
+	return works;
+}
+
+/* All read the same answers, which decides how memory that cannot be mapped travels. */
+static bool foreign_works_for_all(const struct comm *comm)
+{
+	for (uint32_t i = 0; i < comm->rank_count; i++)
+		if (atomic_load(&board_status(comm->board, i)->foreign) != FOREIGN_YES)
+			return false;
+	return true;
+}
+
+/* Graphs, where somebody looks at them, and what the user says on the choice of
+ * schedules. */
+static enum err comm_wire(struct comm *comm, struct init_times *times)
+{
+	const struct wiring_args args = {.board = comm->board,
+		.rank = comm->rank,
+		.min_ctas = (uint32_t)comm->config.min_ctas,
+		.max_ctas = (uint32_t)comm->config.max_ctas};
+	uint64_t start = clock_ns();
+	enum err e = limits_read(&comm->limits);
+
+	if (!e && wiring_is_wanted())
+		e = wiring_get(&args, &comm->wiring);
+	if (e)
+		return e;
+	if (comm->wiring && comm->limits)
+		limits_plug(comm->limits, wiring_cluster(comm->wiring), comm->id_hash);
+	times->graphs = clock_ns() - start;
+	if (comm->wiring)
+		times->topo = wiring_topo_ns(comm->wiring);
+	if (times->topo > times->graphs)
+		times->topo = times->graphs;
+	times->graphs -= times->topo;
+	comm_log_wiring(comm);
+	return OK;
+}
+
+static bool is_alone(const struct peer_record *records, uint32_t rank_count)
+{
+	for (uint32_t i = 0; i < rank_count; i++)
+		if (records[i].pid != (uint32_t)getpid())
+			return false;
+	return true;
+}
+
+/* The board, and on it what the others need to know of this rank. Ranks of one process
+ * need no pulse: they end together. */
+static enum err comm_attach(struct comm *comm, const struct peer_record *records)
+{
+	struct rank_status *status;
+	enum err e = records_check(records, comm->rank_count, comm->rank);
+
+	if (!e && !comm->board)
+		e = board_attach(&records[0].board, comm->rank_count, &comm->board);
+	if (e)
+		return e;
+	comm->probe = comm->board->token;
+	status = board_status(comm->board, comm->rank);
+	status->pid = (uint32_t)getpid();
+	status->probe = (uint64_t)(uintptr_t)&comm->probe;
+	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
+	if (!is_alone(records, comm->rank_count)) {
+		e = pulse_hold(&status->pulse);
+		comm->has_pulse = !e;
+	}
+	atomic_store(&status->state, RANK_LIVE);
+	return e;
+}
+
+/* Everyone is on the board: the engine, and what it is told by topology and user. */
+static enum err comm_equip(struct comm *comm, struct init_times *times)
+{
+	struct host_engine_args args = {.board = comm->board,
+		.rank = comm->rank,
+		.abort = &comm->abort,
+		.zero_copy = comm->zero_copy};
+	uint64_t start = clock_ns();
+	enum err e;
+
+	atomic_store(&board_status(comm->board, comm->rank)->foreign,
+		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
+	times->connections += clock_ns() - start;
+	e = comm_wire(comm, times);
+	start = clock_ns();
+	args.limits = comm->limits;
+	if (!e)
+		e = host_engine_create(&args, &comm->engine);
+	times->connections += clock_ns() - start;
+	return e;
+}
+
+static bool is_on_gpu(const struct peer_record *records, uint32_t rank_count)
+{
+	for (uint32_t i = 0; i < rank_count; i++)
+		if (records[i].gpu.has_gpu)
+			return true;
+	return false;
+}
+
+static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
+{
+	const struct cuda_hello **hellos = calloc(comm->rank_count, sizeof(*hellos));
+	enum err e;
+
+	if (!hellos)
+		return err_set(
+			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
+	for (uint32_t i = 0; i < comm->rank_count; i++)
+		hellos[i] = &records[i].gpu;
+	e = gpu_connect(comm, hellos);
+	free(hellos);
+	/* others may be in one of its votes */
+	if (e)
+		comm_show_failure(comm, e, comm->rank);
+	return e;
+}
+
+/* Step by step, and after each all hear how it went with everybody. Rank 0 keeps the
+ * segment's descriptor open for the others, so nobody goes on, and perhaps leaves, before
+ * all have mapped it. */
+static enum err comm_join(struct comm *comm, const struct peer_record *records,
+	struct meeting *meeting, struct init_times *times)
+{
+	bool on_gpu = is_on_gpu(records, comm->rank_count);
+	uint64_t start = clock_ns();
+	enum err e = boot_agree(meeting, comm_attach(comm, records), false);
+
+	times->connections = clock_ns() - start;
+	if (!e)
+		e = boot_agree(meeting, comm_equip(comm, times), !on_gpu);
+	if (!e)
+		host_engine_reach(comm->engine, foreign_works_for_all(comm));
+	if (!e && on_gpu)
+		e = boot_agree(meeting, comm_meet_gpu(comm, records), true);
+	return e;
+}
+
+enum err comm_meet(
+	struct comm *comm, const struct comm_init_args *args, struct init_times *times)
+{
+	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
+	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
+	struct boot_args boot = {.ids = args->ids,
+		.id_count = args->id_count,
+		.rank = args->rank,
+		.rank_count = args->rank_count,
+		.record = &mine,
+		.record_bytes = sizeof(mine),
+		.abort = &comm->abort,
+		.hope = args->hope,
+		.hope_arg = args->hope_arg};
+	struct meeting *meeting = NULL;
+	uint64_t start = clock_ns();
+	enum err e;
+
+	e = records ? host_identity(mine.host, sizeof(mine.host), &mine.host_hash)
+		    : err_set(ERR_SYSTEM, "no memory to meet %u ranks", args->rank_count);
+	settings_read(mine.settings);
+	if (!e && args->rank == 0)
+		e = board_create(args->rank_count, comm->config.comm_name, &comm->board);
+	if (!e && args->rank == 0)
+		mine.board = board_address(comm->board);
+	if (!e)
+		gpu_prepare(comm, &mine.gpu);
+	times->alloc = clock_ns() - start;
+	start += times->alloc;
+	/* The others must not wait for a rank that will not come. */
+	boot.failed = e;
+	e = boot_meet(&boot, records, &meeting);
+	times->bootstrap = clock_ns() - start;
+	if (!e)
+		e = comm_join(comm, records, meeting, times);
+	boot_leave(meeting);
+	free(records);
+	return e;
+}

@@ -1,0 +1,275 @@
+#include "exec/host/doing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "exec/host/sign.h"
+
+static bool is_same(const struct doing *a, const struct doing *b)
+{
+	return a->kind == b->kind && a->rank == b->rank && a->number == b->number &&
+	       a->want == b->want && a->lane == b->lane && a->jobs == b->jobs &&
+	       a->colls == b->colls;
+}
+
+/* Pairs with doing_read(): the serial is odd while the rest changes. */
+static void note_write(struct doing *note, const struct doing *doing)
+{
+	uint32_t serial = atomic_load_explicit(&note->serial, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&note->serial, serial, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	memcpy((char *)note + sizeof(note->serial),
+		(const char *)doing + sizeof(doing->serial),
+		sizeof(*doing) - sizeof(doing->serial));
+	atomic_store_explicit(&note->serial, serial + 1, memory_order_release);
+}
+
+void doing_tell(struct host_engine *engine, const struct doing *doing)
+{
+	struct doing *note = &board_status(engine->board, engine->rank)->doing;
+
+	if (engine->has_told && is_same(note, doing))
+		return;
+	engine->has_told = true;
+	note_write(note, doing);
+}
+
+void doing_end(struct host_engine *engine)
+{
+	static const struct doing nothing;
+
+	if (!engine->has_told)
+		return;
+	engine->has_told = false;
+	note_write(&board_status(engine->board, engine->rank)->doing, &nothing);
+}
+
+bool doing_read(const struct board *board, uint32_t rank, struct doing *doing)
+{
+	const struct doing *note = &board_status(board, rank)->doing;
+	uint32_t serial = atomic_load_explicit(&note->serial, memory_order_acquire);
+
+	memcpy(doing, note, sizeof(*doing));
+	atomic_thread_fence(memory_order_acquire);
+	return !(serial & 1) && doing->kind != DOING_NOTHING &&
+	       doing->kind <= DOING_SIGNAL && doing->rank < board->rank_count &&
+	       atomic_load_explicit(&note->serial, memory_order_relaxed) == serial;
+}
+
+void doing_print(const struct doing *doing, char text[DOING_TEXT_BYTES])
+{
+	unsigned long amount = (unsigned long)doing->sign.count;
+	char sign[SIGN_TEXT_BYTES];
+
+	switch (doing->kind) {
+	case DOING_COLL:
+		sign_print(&doing->sign, sign);
+		snprintf(text, DOING_TEXT_BYTES, "%s (call %lu)", sign,
+			(unsigned long)doing->number);
+		break;
+	case DOING_SEND:
+		snprintf(text, DOING_TEXT_BYTES, "send of %lu bytes to rank %u", amount,
+			doing->rank);
+		break;
+	case DOING_RECV:
+		snprintf(text, DOING_TEXT_BYTES, "receive of %lu bytes from rank %u",
+			amount, doing->rank);
+		break;
+	default:
+		snprintf(text, DOING_TEXT_BYTES, "wait for %lu signals of rank %u",
+			amount, doing->rank);
+	}
+}
+
+/* ---- circles ---- */
+
+static bool is_p2p(const struct doing *doing)
+{
+	return doing->kind != DOING_COLL;
+}
+
+/* Is what rank `x` waits for still missing? */
+static bool is_missing(const struct board *board, uint32_t x, const struct doing *doing)
+{
+	const struct box *box;
+
+	switch (doing->kind) {
+	case DOING_COLL:
+		return !position_reached(atomic_load(&board_card(board, doing->rank,
+						 doing->want >> BOARD_CALL_SHIFT)
+							      ->position[doing->lane]),
+			doing->want);
+	case DOING_SEND:
+		box = board_box(board, x, doing->rank);
+		return atomic_load(&box->taken) == doing->number &&
+		       !atomic_load(&box->refused);
+	case DOING_RECV:
+		box = board_box(board, doing->rank, x);
+		return atomic_load(&box->posted) == doing->number;
+	default:
+		box = board_box(board, doing->rank, x);
+		return !position_reached(atomic_load(&box->signals), doing->want);
+	}
+}
+
+/* Rank `x` waits for rank `y`, which is blocked itself: could y still do it before its
+ * own wait is over? Only what runs side by side with that can. */
+static bool is_held_up(uint32_t x, const struct doing *of_x, const struct doing *of_y)
+{
+	uint32_t p2ps = of_y->jobs - of_y->colls;
+
+	if (!is_p2p(of_x))
+		return !of_y->colls || !is_p2p(of_y);
+	if (!p2ps)
+		return true;
+	if (of_y->jobs > 1)
+		return false; /* the one we wait for may be among them */
+	return of_y->rank != x ||
+	       !((of_x->kind == DOING_SEND && of_y->kind == DOING_RECV) ||
+		       (of_x->kind == DOING_RECV && of_y->kind == DOING_SEND));
+}
+
+enum { CIRCLE_MAX = 16 };
+
+struct circle {
+	uint32_t count;
+	uint32_t ranks[CIRCLE_MAX];
+	struct doing doings[CIRCLE_MAX];
+};
+
+/* From this rank on, who waits for whom until it comes back here. */
+static bool circle_find(const struct board *board, uint32_t start, struct circle *circle)
+{
+	uint32_t rank = start;
+
+	for (circle->count = 0; circle->count < CIRCLE_MAX; circle->count++) {
+		struct doing *doing = &circle->doings[circle->count];
+
+		if (circle->count && rank == start)
+			return true;
+		if (!doing_read(board, rank, doing))
+			return false;
+		if (circle->count &&
+			!is_held_up(circle->ranks[circle->count - 1], doing - 1, doing))
+			return false;
+		circle->ranks[circle->count] = rank;
+		rank = doing->rank;
+	}
+	return false;
+}
+
+/* All of it at one moment: each note is the one that was read, and what it waits for is
+ * missing. Then nobody in the circle can have moved in between. */
+static bool circle_holds(const struct board *board, const struct circle *circle)
+{
+	bool has_p2p = false;
+
+	for (uint32_t i = 0; i < circle->count; i++) {
+		if (!is_missing(board, circle->ranks[i], &circle->doings[i]))
+			return false;
+		has_p2p = has_p2p || is_p2p(&circle->doings[i]);
+	}
+	for (uint32_t i = 0; i < circle->count; i++)
+		if (atomic_load(&board_status(board, circle->ranks[i])->doing.serial) !=
+			circle->doings[i].serial)
+			return false;
+	return has_p2p && is_held_up(circle->ranks[circle->count - 1],
+				  &circle->doings[circle->count - 1], &circle->doings[0]);
+}
+
+enum err doing_circle_check(struct host_engine *engine)
+{
+	struct circle circle;
+	char text[DOING_TEXT_BYTES], sentence[ERR_TEXT_BYTES] = "";
+	size_t used = 0;
+
+	if (!engine->has_told || !circle_find(engine->board, engine->rank, &circle) ||
+		!circle_holds(engine->board, &circle))
+		return OK;
+	for (uint32_t i = 0; i < circle.count && used < sizeof(sentence); i++) {
+		doing_print(&circle.doings[i], text);
+		used += (size_t)snprintf(sentence + used, sizeof(sentence) - used,
+			"%srank %u is in %s and waits for rank %u", i ? ", " : "",
+			circle.ranks[i], text, circle.doings[i].rank);
+	}
+	engine->culprit = circle.doings[0].rank;
+	return err_set(ERR_USAGE, "%s: these calls do not match", sentence);
+}
+
+/* ---- who is missing ---- */
+
+uint64_t doing_last(const struct board *board, uint32_t rank, struct call_sign *sign)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
+		const struct card *card = board_card(board, rank, i);
+
+		for (uint32_t lane = 0; lane < BOARD_LANES; lane++) {
+			uint64_t number = atomic_load(&card->position[lane]) >>
+					  BOARD_CALL_SHIFT;
+
+			if (number > last) {
+				last = number;
+				*sign = card->sign;
+			}
+		}
+	}
+	return last;
+}
+
+const char *doing_process(uint32_t pid)
+{
+	char path[64], line[512], state = 0;
+	const char *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return "not to be seen in /proc";
+	if (fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
+		state = end[1] ? end[2] : 0;
+	fclose(file);
+	switch (state) {
+	case 'T':
+		return "stopped by a signal";
+	case 't':
+		return "stopped by a debugger";
+	case 'D':
+		return "waiting in the kernel for a device or for memory";
+	case 'Z':
+	case 'X':
+		return "ended";
+	default:
+		return "";
+	}
+}
+
+void doing_warn(const struct host_engine *engine, const struct doing *doing)
+{
+	const struct rank_status *status = board_status(engine->board, doing->rank);
+	const char *process = doing_process(status->pid);
+	char mine[DOING_TEXT_BYTES], what[DOING_TEXT_BYTES] = "", call[32] = "";
+	const char *theirs = "it has made no call yet";
+	struct call_sign sign;
+	struct doing note;
+	uint64_t last;
+
+	doing_print(doing, mine);
+	if (doing_read(engine->board, doing->rank, &note)) {
+		theirs = "it waits itself in ";
+		doing_print(&note, what);
+	} else if ((last = doing_last(engine->board, doing->rank, &sign))) {
+		theirs = "it was last in ";
+		sign_print(&sign, what);
+		snprintf(call, sizeof(call), " (call %lu)", (unsigned long)last);
+	}
+	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s) in %s; %s%s%s",
+		engine->rank, (double)(clock_ns() - doing->since_ns) * 1e-9, doing->rank,
+		status->pid, process[0] ? ", " : "", process, mine, theirs,
+		what, call);
+}

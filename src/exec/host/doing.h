@@ -1,0 +1,41 @@
+/*
+ * doing.h - what a blocked rank waits for, shown to the others, and what follows of it.
+ *
+ * A rank that has waited for a millisecond or so writes down on the board in what call it
+ * is blocked and by whom (struct doing). From these notes each rank finds out that it
+ * waits in a circle, as when one calls a collective and the other receives; a warning
+ * says who is missing after some seconds; and `weft ps` shows them from outside.
+ */
+#ifndef EXEC_HOST_DOING_H
+#define EXEC_HOST_DOING_H
+
+#include "exec/host/engine.h"
+
+/* Write down what this rank waits for, and since when. The same again costs nothing. */
+void doing_tell(struct host_engine *engine, const struct doing *doing);
+
+/* It goes on. */
+void doing_end(struct host_engine *engine);
+
+/* A whole copy of a rank's note; false when there is none, or it changes right now. */
+bool doing_read(const struct board *board, uint32_t rank, struct doing *doing);
+
+/* ERR_USAGE, with a sentence that names the calls, when this rank waits in a circle that
+ * cannot end. Circles of collectives alone are none: those are compared by their sign. */
+enum err doing_circle_check(struct host_engine *engine);
+
+/* Warn once about the wait that `doing` describes: who is missing, in which call, since
+ * when, and what it did last. */
+void doing_warn(const struct host_engine *engine, const struct doing *doing);
+
+/* "all_reduce of 4 float32, sum (call 17)", "receive of 8 bytes from rank 2". */
+enum { DOING_TEXT_BYTES = 128 };
+void doing_print(const struct doing *doing, char text[DOING_TEXT_BYTES]);
+
+/* The call a rank was last seen in: its number, 0 for none, and its sign. */
+uint64_t doing_last(const struct board *board, uint32_t rank, struct call_sign *sign);
+
+/* "stopped", "in the kernel (D)", "ended", .. or "" when it runs or sleeps as usual. */
+const char *doing_process(uint32_t pid);
+
+#endif

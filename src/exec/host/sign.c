@@ -1,0 +1,171 @@
+#include "exec/host/sign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void sign_begin(struct host_call *call)
+{
+	struct host_engine *engine = call->engine;
+	uint64_t own = call->plan->sign + call->spec->op * (uint64_t)0x100000001b3;
+
+	/* odd multiplier, so that equal calls after a difference keep it */
+	engine->chain = engine->chain * (uint64_t)0x9e3779b97f4a7c15 + own;
+	call->sign = engine->chain;
+}
+
+void sign_show(const struct host_call *call, struct card *card)
+{
+	const struct plan_key *key = &call->spec->key;
+
+	atomic_store_explicit(&card->sign_hash, call->sign, memory_order_release);
+	card->sign = (struct call_sign){.coll = key->coll,
+		.type = key->type,
+		.op = call->spec->op,
+		.root = key->root,
+		.count = key->count};
+}
+
+void sign_print(const struct call_sign *sign, char text[SIGN_TEXT_BYTES])
+{
+	const char *type = sign->type < DTYPE_COUNT ? dtype_name(sign->type) : "?";
+	const char *op = sign->op < REDOP_COUNT ? redop_name(sign->op) : "?";
+	bool is_coll = sign->coll < COLL_COUNT;
+	int used = snprintf(text, SIGN_TEXT_BYTES, "%s of %lu %s",
+		is_coll ? coll_name(sign->coll) : "?", (unsigned long)sign->count, type);
+
+	if (is_coll && coll_reduces(sign->coll))
+		used += snprintf(text + used, SIGN_TEXT_BYTES - (size_t)used, ", %s", op);
+	if (is_coll && coll_has_root(sign->coll))
+		snprintf(text + used, SIGN_TEXT_BYTES - (size_t)used, ", root %u",
+			sign->root);
+}
+
+/* Which call the card shows: the one the rank last announced anything of. */
+static uint64_t card_number(const struct card *card)
+{
+	uint64_t newest = 0;
+
+	for (uint32_t lane = 0; lane < BOARD_LANES; lane++) {
+		uint64_t now = atomic_load_explicit(
+			&card->position[lane], memory_order_acquire);
+
+		newest = now > newest ? now : newest;
+	}
+	return newest >> BOARD_CALL_SHIFT;
+}
+
+/* The sign of call `number` on a rank's card, as long as it is there: the card is written
+ * anew for call number + 4, which comes after the rank has shown itself in number + 3. */
+static bool card_sign(
+	const struct board *board, uint32_t rank, uint64_t number, uint64_t *hash)
+{
+	const struct card *card = board_card(board, rank, number);
+
+	if (card_number(card) != number)
+		return false;
+	*hash = atomic_load_explicit(&card->sign_hash, memory_order_acquire);
+	return card_number(board_card(board, rank, number + BOARD_CARDS - 1)) <
+	       number + BOARD_CARDS - 1;
+}
+
+/* Our own card is not written anew while we look. */
+static uint64_t own_sign(const struct host_engine *engine, uint64_t number)
+{
+	return atomic_load_explicit(
+		&board_card(engine->board, engine->rank, number)->sign_hash,
+		memory_order_relaxed);
+}
+
+static enum err mismatch_at(struct host_engine *engine, uint32_t rank, uint64_t number)
+{
+	const struct call_sign *theirs = &board_card(engine->board, rank, number)->sign;
+	const struct call_sign *ours =
+		&board_card(engine->board, engine->rank, number)->sign;
+	char their_text[SIGN_TEXT_BYTES], our_text[SIGN_TEXT_BYTES];
+
+	sign_print(theirs, their_text);
+	sign_print(ours, our_text);
+	if (!strcmp(their_text, our_text))
+		return err_set(ERR_USAGE,
+			"ranks %u and %u both call %s, but after other calls or in "
+			"another way: all ranks must make the same calls, in the same "
+			"order and with the same environment",
+			rank, engine->rank, our_text);
+	return err_set(ERR_USAGE,
+		"rank %u calls %s where rank %u calls %s: all ranks must make the same "
+		"call",
+		rank, their_text, engine->rank, our_text);
+}
+
+/* The signs of call `number` differ: name the first call in which they do. */
+static enum err mismatch(struct host_engine *engine, uint32_t rank, uint64_t number)
+{
+	uint64_t first = number > BOARD_CARDS - 1 ? number - (BOARD_CARDS - 1) : 1;
+
+	for (; first < number; first++) {
+		uint64_t theirs;
+
+		if (card_sign(engine->board, rank, first, &theirs) &&
+			theirs != own_sign(engine, first))
+			break;
+	}
+	return mismatch_at(engine, rank, first);
+}
+
+void sign_check(struct host_call *call, uint32_t rank)
+{
+	struct host_engine *engine = call->engine;
+
+	if (engine->checked[rank] == call->number)
+		return;
+	engine->checked[rank] = call->number;
+	if (atomic_load_explicit(
+		    &board_card(engine->board, rank, call->number)->sign_hash,
+		    memory_order_relaxed) != call->sign &&
+		!call->error)
+		call->error = mismatch(engine, rank, call->number);
+}
+
+void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)
+{
+	struct host_engine *engine = call->engine;
+	uint64_t theirs;
+
+	if (!call->error && card_sign(engine->board, rank, number, &theirs) &&
+		theirs != own_sign(engine, number))
+		call->error = mismatch(engine, rank, number);
+}
+
+/* Who has left, failed or made fewer calls is not compared. */
+static enum err last_check(struct host_engine *engine, uint32_t rank)
+{
+	uint64_t theirs;
+
+	if (!engine->number || rank == engine->rank ||
+		!card_sign(engine->board, rank, engine->number, &theirs) ||
+		theirs == own_sign(engine, engine->number))
+		return OK;
+	return mismatch(engine, rank, engine->number);
+}
+
+enum err host_signs_check(struct host_engine *engine)
+{
+	enum err e = OK;
+
+	for (uint32_t rank = 0; rank < engine->rank_count && !e; rank++) {
+		const struct box *box = board_box(engine->board, rank, engine->rank);
+		uint64_t posted = atomic_load(&box->posted);
+
+		e = last_check(engine, rank);
+		if (!e && posted != engine->taken[rank])
+			e = err_set(ERR_USAGE,
+				"rank %u has sent %lu bytes to rank %u that were never "
+				"received",
+				rank,
+				(unsigned long)box
+					->letters[engine->taken[rank] % BOX_LETTERS]
+					.total,
+				engine->rank);
+	}
+	return e;
+}

@@ -1,0 +1,34 @@
+/*
+ * sign.h - do all ranks make the same calls?
+ *
+ * A call's sign is a hash of what it is and of every call before it, so one look at a
+ * rank's sign compares the whole history. It lies in the same line as the position, which
+ * is looked at anyway: comparing costs nothing that can be measured.
+ */
+#ifndef EXEC_HOST_SIGN_H
+#define EXEC_HOST_SIGN_H
+
+#include "exec/host/engine.h"
+
+/* The sign of a call that begins, chained to those before. */
+void sign_begin(struct host_call *call);
+
+/* Show it on this rank's card. */
+void sign_show(const struct host_call *call, struct card *card);
+
+/* Compare, the first time `rank` is seen in this call; sets call->error. */
+void sign_check(struct host_call *call, uint32_t rank);
+
+/* The same for an earlier call, `number`, whose card is still there: a rank that waits
+ * for nobody, as a root does, sees only here that it was alone in it. */
+void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number);
+
+/* At the end: compare the last call with whoever is in it, and is anything left that was
+ * sent to this rank? */
+enum err host_signs_check(struct host_engine *engine);
+
+/* "AllReduce of 4 float32, sum", for people; root where there is one. */
+enum { SIGN_TEXT_BYTES = 96 };
+void sign_print(const struct call_sign *sign, char text[SIGN_TEXT_BYTES]);
+
+#endif
