@@ -27,9 +27,9 @@ static ncclResult_t issue(const struct call_args *args)
 		return result_of(group_note(e));
 	if (log_is_on(LOG_INFO, LOG_COLL))
 		log_call(args);
-	/* Nothing to move, nobody waits for it. A send of nothing still meets its
-	 * receive. */
-	if (!args->count && args->kind == CALL_COLL)
+	/* Nothing to move, nobody waits for it; the host's engine remembers that it was
+	 * called. A send of nothing still meets its receive. */
+	if (!args->count && args->kind == CALL_COLL && call.on_gpu)
 		return ncclSuccess;
 	return result_of(group_call(&call));
 }

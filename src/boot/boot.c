@@ -158,6 +158,11 @@ void boot_id_drop(const struct boot_id *id)
 	auth_wipe(&body, sizeof(body));
 }
 
+void boot_tidy(void)
+{
+	roots_tidy();
+}
+
 uint64_t boot_id_hash(const struct boot_id *id)
 {
 	unsigned char digest[AUTH_TAG_BYTES];
@@ -604,7 +609,8 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 	deadline_set(visit);
 	visit->why[0] = '\0';
 	e = say_send(visit, mine, is_last);
-	/* the root may have told everybody of a failure, and closed, before it heard us */
+	/* the root may have told everybody of a failure, and closed, before it heard us
+	 */
 	if (!e || e == ERR_AGAIN)
 		e = verdict_recv(visit, NULL);
 	if (mine) { /* its sentence stands */

@@ -39,6 +39,9 @@ enum err boot_id_create(struct boot_id *id);
 /* Nobody will use this id (again): end its root now if it runs in this process. */
 void boot_id_drop(const struct boot_id *id);
 
+/* Let go of what meetings that are over have left. */
+void boot_tidy(void);
+
 /* A 64-bit fingerprint of the id, for logs and for keys. */
 uint64_t boot_id_hash(const struct boot_id *id);
 

@@ -549,6 +549,11 @@ __attribute__((destructor)) static void roots_stop(void)
 		roots_reap(true, NULL);
 }
 
+void roots_tidy(void)
+{
+	roots_reap(false, NULL);
+}
+
 void root_stop(const struct addr *addr)
 {
 	roots_reap(false, addr);
@@ -578,7 +583,7 @@ enum err root_start(const struct root_args *args)
 	struct root *root = calloc(1, sizeof(*root));
 	enum err e;
 
-	roots_reap(false, NULL);
+	roots_tidy();
 	if (!root)
 		return err_set(ERR_SYSTEM, "no memory for a root");
 	root->args = *args;

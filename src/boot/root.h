@@ -27,6 +27,9 @@ struct root_args {
  * ERR_AGAIN, with no sentence, when the address is taken. */
 enum err root_start(const struct root_args *args);
 
+/* Join the roots that have ended. */
+void roots_tidy(void);
+
 /* End and join the root at this address, if it is one of this process and still there. */
 void root_stop(const struct addr *addr);
 

@@ -163,13 +163,14 @@ enum err comm_peers_get(struct comm *comm)
 
 /* The first failure is the cause of the others, and the only one that is shown. Calls
  * that were complete before it are not touched by it. */
-void comm_show_failure(struct comm *comm, enum err code, uint32_t culprit)
+void comm_show_failure(
+	struct comm *comm, enum err code, uint32_t culprit, const char *sentence)
 {
 	struct rank_status *status = board_status(comm->board, comm->rank);
 
 	if (atomic_exchange(&comm->is_shown, true))
 		return;
-	snprintf(status->sentence, sizeof(status->sentence), "%s", err_last());
+	snprintf(status->sentence, sizeof(status->sentence), "%s", sentence);
 	atomic_store(&status->culprit, culprit);
 	atomic_store(&status->code, (uint32_t)code);
 	atomic_store(
@@ -179,11 +180,12 @@ void comm_show_failure(struct comm *comm, enum err code, uint32_t culprit)
 
 /* Show the failure on the board and wake everyone who may be asleep waiting for us, and
  * our own thread. Before the comm is ready nobody can be waiting. */
-static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
+static void tell_peers(
+	struct comm *comm, enum err code, uint32_t culprit, const char *sentence)
 {
 	if (!atomic_load(&comm->ready))
 		return;
-	comm_show_failure(comm, code, culprit);
+	comm_show_failure(comm, code, culprit, sentence);
 	host_engine_wake(comm->engine);
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
 		struct card *card = board_card(comm->board, comm->rank, i);
@@ -212,14 +214,14 @@ static uint32_t culprit_of(const struct comm *comm)
 void comm_fail(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, culprit_of(comm));
+	tell_peers(comm, code, culprit_of(comm), err_last());
 	comm_take_back(comm);
 }
 
 void comm_trouble(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, culprit_of(comm));
+	tell_peers(comm, code, culprit_of(comm), err_last());
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -306,6 +308,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		pulse_drop(&board_status(comm->board, comm->rank)->pulse);
 	board_release(comm->board);
 	free(comm->redops);
+	boot_tidy();
 	pthread_mutex_destroy(&comm->lock);
 	pthread_cond_destroy(&comm->idle);
 	comm->magic_start = comm->magic_end = 0;
@@ -334,12 +337,10 @@ static void comm_stop(struct comm *comm, const char *verb)
 {
 	char sentence[ERR_TEXT_BYTES];
 
-	/* the user did this and needs no warning of it */
 	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator", comm->rank,
 		verb);
-	err_adopt(sentence);
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, comm->rank);
+	tell_peers(comm, ERR_REMOTE, comm->rank, sentence);
 }
 
 enum err comm_abort(struct comm *comm)

@@ -180,7 +180,7 @@ enum err comm_log_choice(const struct comm *comm, const struct plan_key *key)
 	const struct plan *plan;
 	enum err e;
 
-	if (!log_is_on(LOG_INFO, LOG_TUNING) || comm->rank_count == 1 ||
+	if (!log_is_on(LOG_INFO, LOG_TUNING) || comm->rank_count == 1 || !key->count ||
 		!limits_func(key->coll, &func))
 		return OK;
 	e = plan_get(host_engine_planner(comm->engine), key, &plan);

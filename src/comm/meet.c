@@ -273,7 +273,7 @@ static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *recor
 	free(hellos);
 	/* others may be in one of its votes */
 	if (e)
-		comm_show_failure(comm, e, comm->rank);
+		comm_show_failure(comm, e, comm->rank, err_last());
 	return e;
 }
 

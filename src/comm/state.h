@@ -87,8 +87,9 @@ void comm_finish_work(struct comm *comm);
 /* Remember a failure of a running call and tell the peers. */
 void comm_fail(struct comm *comm, enum err code);
 
-/* Put a failure, with err_last(), on the board; only the first counts. */
-void comm_show_failure(struct comm *comm, enum err code, uint32_t culprit);
+/* Put a failure on the board; only the first counts. */
+void comm_show_failure(
+	struct comm *comm, enum err code, uint32_t culprit, const char *sentence);
 
 /* The same for what another thread finds wrong with calls that are under way. */
 void comm_trouble(struct comm *comm, enum err code);

@@ -18,6 +18,8 @@ static const struct {
 		"this machine: sockets, memory, cores, caches, vector unit"},
 	{"params", command_params,
 		"environment variables: value, default, range, meaning"},
+	{"ps", command_ps,
+		"communicators of running jobs: ranks, calls, who waits for whom"},
 	{"sched", command_sched, "the collective algorithms: list, show, check, time"},
 	{"topo", command_topo,
 		"a machine: nvidia-smi's table, NCCL's paths and rules, a picture"},

@@ -91,8 +91,7 @@ static bool is_p2p(const struct doing *doing)
 	return doing->kind != DOING_COLL;
 }
 
-/* Is what rank `x` waits for still missing? */
-static bool is_missing(const struct board *board, uint32_t x, const struct doing *doing)
+bool doing_holds(const struct board *board, uint32_t rank, const struct doing *doing)
 {
 	const struct box *box;
 
@@ -103,14 +102,14 @@ static bool is_missing(const struct board *board, uint32_t x, const struct doing
 							      ->position[doing->lane]),
 			doing->want);
 	case DOING_SEND:
-		box = board_box(board, x, doing->rank);
+		box = board_box(board, rank, doing->rank);
 		return atomic_load(&box->taken) == doing->number &&
 		       !atomic_load(&box->refused);
 	case DOING_RECV:
-		box = board_box(board, doing->rank, x);
+		box = board_box(board, doing->rank, rank);
 		return atomic_load(&box->posted) == doing->number;
 	default:
-		box = board_box(board, doing->rank, x);
+		box = board_box(board, doing->rank, rank);
 		return !position_reached(atomic_load(&box->signals), doing->want);
 	}
 }
@@ -168,7 +167,7 @@ static bool circle_holds(const struct board *board, const struct circle *circle)
 	bool has_p2p = false;
 
 	for (uint32_t i = 0; i < circle->count; i++) {
-		if (!is_missing(board, circle->ranks[i], &circle->doings[i]))
+		if (!doing_holds(board, circle->ranks[i], &circle->doings[i]))
 			return false;
 		has_p2p = has_p2p || is_p2p(&circle->doings[i]);
 	}
@@ -270,6 +269,5 @@ void doing_warn(const struct host_engine *engine, const struct doing *doing)
 	}
 	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s) in %s; %s%s%s",
 		engine->rank, (double)(clock_ns() - doing->since_ns) * 1e-9, doing->rank,
-		status->pid, process[0] ? ", " : "", process, mine, theirs,
-		what, call);
+		status->pid, process[0] ? ", " : "", process, mine, theirs, what, call);
 }

@@ -20,6 +20,10 @@ void doing_end(struct host_engine *engine);
 /* A whole copy of a rank's note; false when there is none, or it changes right now. */
 bool doing_read(const struct board *board, uint32_t rank, struct doing *doing);
 
+/* Is what the note says `rank` waits for still missing? A note is not taken back at once.
+ */
+bool doing_holds(const struct board *board, uint32_t rank, const struct doing *doing);
+
 /* ERR_USAGE, with a sentence that names the calls, when this rank waits in a circle that
  * cannot end. Circles of collectives alone are none: those are compared by their sign. */
 enum err doing_circle_check(struct host_engine *engine);

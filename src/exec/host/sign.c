@@ -3,14 +3,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* An odd multiplier, so that equal calls after a difference keep it. */
+static uint64_t chained(uint64_t chain, uint64_t own)
+{
+	return chain * (uint64_t)0x9e3779b97f4a7c15 + own;
+}
+
 void sign_begin(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
-	uint64_t own = call->plan->sign + call->spec->op * (uint64_t)0x100000001b3;
 
-	/* odd multiplier, so that equal calls after a difference keep it */
-	engine->chain = engine->chain * (uint64_t)0x9e3779b97f4a7c15 + own;
+	engine->chain = chained(engine->chain,
+		call->plan->sign + call->spec->op * (uint64_t)0x100000001b3);
 	call->sign = engine->chain;
+}
+
+void sign_skip(struct host_engine *engine, enum coll coll)
+{
+	engine->chain = chained(engine->chain, 1u + coll);
 }
 
 void sign_show(const struct host_call *call, struct card *card)

@@ -13,6 +13,9 @@
 /* The sign of a call that begins, chained to those before. */
 void sign_begin(struct host_call *call);
 
+/* A call of nothing, which has no card: the next one shows that it was made. */
+void sign_skip(struct host_engine *engine, enum coll coll);
+
 /* Show it on this rank's card. */
 void sign_show(const struct host_call *call, struct card *card);
 
