@@ -142,9 +142,83 @@ static void test_other_process(void)
 	EQ(region_free(ptr), OK);
 }
 
+struct offer {
+	int pid, fd;
+	size_t bytes;
+};
+
+/* Another process maps the region, and writes all of it whenever it is told to. */
+static void write_when_told(const struct child *parent)
+{
+	struct offer offer;
+	void *base;
+
+	child_hear(parent, &offer, sizeof(offer));
+	EQ(region_map_peer(offer.pid, offer.fd, offer.bytes, &base), OK);
+	for (char value; read(parent->in, &value, 1) == 1;) {
+		memset(base, value, offer.bytes);
+		child_say(parent, &value, 1);
+	}
+	region_unmap(base, offer.bytes);
+}
+
+static void let_write(const struct child *child, char value)
+{
+	child_say(child, &value, 1);
+	child_hear(child, &value, 1);
+}
+
+/* What was withdrawn is zeros on pages of our own, what lies beside it on its pages is as
+ * it was; pages that were not touched are still shared. */
+static void withdraw(size_t from, size_t bytes)
+{
+	struct child child = child_start(write_when_told);
+	size_t first = from / PAGE * PAGE, end = (from + bytes + PAGE - 1) / PAGE * PAGE;
+	struct offer offer = {.pid = getpid(), .bytes = 8 * PAGE};
+	struct region region;
+	char *base;
+	void *ptr;
+
+	EQ(region_alloc(offer.bytes, &ptr), OK);
+	base = ptr;
+	TRUE(region_find(base, 1, &region));
+	offer.fd = region.fd;
+	child_say(&child, &offer, sizeof(offer));
+	let_write(&child, 1);
+	EQ(base[0], 1);
+	region_withdraw(base + from, bytes);
+	let_write(&child, 2);
+	for (size_t i = 0; i < offer.bytes; i++)
+		EQ(base[i], i >= from && i < from + bytes ? 0
+			    : i >= first && i < end	  ? 1
+							  : 2);
+	memset(base, 3, offer.bytes); /* ours to use */
+	TRUE(!region_find(base, 1, &region));
+	TRUE(!region_is_live(region.id));
+	child_join(&child);
+	EQ(region_free(base), OK);
+}
+
+static void test_withdraw(void)
+{
+	char mine[100];
+
+	withdraw(0, 8 * PAGE);
+	withdraw(PAGE, 2 * PAGE);
+	withdraw(PAGE + 10, 20);
+	withdraw(PAGE - 10, 20);
+	withdraw(100, 3 * PAGE);
+	withdraw(3 * PAGE, 100);
+	withdraw(8 * PAGE - 1, 1);
+	memset(mine, 1, sizeof(mine));
+	region_withdraw(mine, sizeof(mine)); /* no region: nobody else can write it */
+	EQ(mine[0] + mine[99], 2);
+}
+
 int main(void)
 {
 	test_find();
+	test_withdraw();
 	test_find_after_free();
 	test_many();
 	test_refusals();
