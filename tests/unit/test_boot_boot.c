@@ -22,9 +22,9 @@ struct seat {
 	struct boot_args args;
 	pthread_t thread;
 	uint32_t record[4];
-	uint32_t rounds;  /* before the last one */
-	enum err fails;	  /* it says so in the last round */
-	bool dies;	  /* .. or is gone by then */
+	uint32_t rounds; /* before the last one */
+	enum err fails;	 /* it says so in the last round */
+	bool dies;	 /* .. or is gone by then */
 	enum err e;
 	char sentence[512];
 	uint32_t records[RANKS_MAX * 4];
