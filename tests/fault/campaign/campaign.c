@@ -22,7 +22,8 @@ struct options {
 	struct run_limits limits;
 	uint64_t from;
 	int runs, jobs;
-	int every; /* FAULT_ALLOCATION or FAULT_SYSCALL; -1: none */
+	int every;  /* FAULT_ALLOCATION or FAULT_SYSCALL; -1: none */
+	int number; /* of every, only this; 0: all */
 	bool is_single, is_verbose;
 };
 
@@ -127,13 +128,13 @@ static struct job every_job(const struct options *options, int number, int varia
 static int run_every(const struct options *options)
 {
 	struct run_result *results = results_create(4 * EVERY_MAX);
-	int count = 0;
+	int last = options->number ? options->number : EVERY_MAX, count = 0;
 
 	for (int variant = 0; variant < 4; variant++) {
-		int number = 0, missed = 0;
+		int number = options->number ? options->number - 1 : 0, missed = 0;
 
 		/* how often a rank polls is chance: twice nothing is the end */
-		while (missed < 2 && number < EVERY_MAX) {
+		while (missed < 2 && number < last) {
 			struct job job = every_job(options, ++number, variant);
 			pid_t pid = coordinate(&job, options, &results[count]);
 
@@ -164,10 +165,10 @@ static int fault_of(const char *name)
 
 static void usage(void)
 {
-	fprintf(stderr,
-		"campaign --seed N | --runs N [--from N] | --every allocation|syscall\n"
-		"	[--kind FAULT] [--jobs N] [--limit SECONDS] [--lean] "
-		"[--verbose]\n");
+	fprintf(stderr, "campaign --seed N | --runs N [--from N]\n"
+			"	| --every allocation|syscall [--number I]\n"
+			"	[--kind FAULT] [--jobs N] [--limit SECONDS] [--lean] "
+			"[--verbose]\n");
 	exit(2);
 }
 
@@ -183,6 +184,8 @@ static void option_value(struct options *options, const char *name, const char *
 		options->from = strtoull(value, NULL, 0);
 	} else if (!strcmp(name, "--jobs")) {
 		options->jobs = atoi(value);
+	} else if (!strcmp(name, "--number")) {
+		options->number = atoi(value);
 	} else if (!strcmp(name, "--limit")) {
 		options->limits.hang_s = atoi(value);
 	} else if (!strcmp(name, "--kind")) {

@@ -20,24 +20,24 @@ static const char *const after_names[AFTER_COUNT] = {"abort", "destroy", "shrink
 /* Not among them: futex, without which no thread waits, and getrandom, without which
  * libsodium ends the process. */
 const struct refused_call refused_calls[] = {
-	{"pidfd_open", SYS_pidfd_open, ENOSYS},
-	{"pidfd_open", SYS_pidfd_open, EPERM},
-	{"process_vm_readv", SYS_process_vm_readv, EPERM},
-	{"process_vm_writev", SYS_process_vm_writev, ENOSYS},
-	{"memfd_create", SYS_memfd_create, ENOSYS},
-	{"memfd_create", SYS_memfd_create, EPERM},
-	{"sched_getaffinity", SYS_sched_getaffinity, EPERM},
-	{"sched_setaffinity", SYS_sched_setaffinity, EPERM},
-	{"setpriority", SYS_setpriority, EPERM},
-	{"madvise", SYS_madvise, EPERM},
-	{"set_robust_list", SYS_set_robust_list, ENOSYS},
-	{"eventfd2", SYS_eventfd2, ENOSYS},
-	{"socket", SYS_socket, EPERM},
-	{"ftruncate", SYS_ftruncate, EPERM},
-	{"setsockopt", SYS_setsockopt, EPERM},
-	{"prlimit64", SYS_prlimit64, EPERM},
-	{"getcpu", SYS_getcpu, ENOSYS},
-	{"rseq", SYS_rseq, ENOSYS},
+	{"pidfd_open", SYS_pidfd_open, ENOSYS, false},
+	{"pidfd_open", SYS_pidfd_open, EPERM, false},
+	{"process_vm_readv", SYS_process_vm_readv, EPERM, false},
+	{"process_vm_writev", SYS_process_vm_writev, ENOSYS, false},
+	{"memfd_create", SYS_memfd_create, ENOSYS, true},
+	{"memfd_create", SYS_memfd_create, EPERM, true},
+	{"sched_getaffinity", SYS_sched_getaffinity, EPERM, false},
+	{"sched_setaffinity", SYS_sched_setaffinity, EPERM, false},
+	{"setpriority", SYS_setpriority, EPERM, false},
+	{"madvise", SYS_madvise, EPERM, false},
+	{"set_robust_list", SYS_set_robust_list, ENOSYS, false},
+	{"eventfd2", SYS_eventfd2, ENOSYS, false},
+	{"socket", SYS_socket, EPERM, false},
+	{"ftruncate", SYS_ftruncate, EPERM, true},
+	{"setsockopt", SYS_setsockopt, EPERM, false},
+	{"prlimit64", SYS_prlimit64, EPERM, false},
+	{"getcpu", SYS_getcpu, ENOSYS, false},
+	{"rseq", SYS_rseq, ENOSYS, false},
 };
 const int refused_call_count = sizeof(refused_calls) / sizeof(refused_calls[0]);
 
@@ -208,7 +208,9 @@ static void pick_details(uint64_t *state, struct job *job)
 	if (job->bytes < 4 * (size_t)job->rank_count)
 		job->bytes = 4 *
 			     (size_t)job->rank_count; /* no empty blocks: nobody waits */
-	job->nccl_memory = chance(state, 50);
+	job->nccl_memory = chance(state, 50) &&
+			   !(job->fault == FAULT_REFUSED &&
+				   refused_calls[job->refused].stops_memory);
 	job->in_place = chance(state, 40);
 	job->never_comes = job->moment == AT_INIT && chance(state, 15) &&
 			   job->fault <= FAULT_EXIT;

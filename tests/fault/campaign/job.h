@@ -92,6 +92,7 @@ struct refused_call {
 	const char *name;
 	long number;
 	int error;
+	bool stops_memory; /* ncclMemAlloc() cannot do without */
 };
 extern const struct refused_call refused_calls[];
 extern const int refused_call_count;

@@ -73,7 +73,6 @@ static void process_main(const struct run *run, int process)
 	chair_main(&chairs[0]);
 	for (int i = 1; i < count; i++)
 		pthread_join(chairs[i].thread, NULL);
-	traces_flush();
 	traces_settle(&before, run->limits->settle_ms, run->page->left[process],
 		sizeof(run->page->left[process]));
 	exit(0);

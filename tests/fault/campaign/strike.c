@@ -293,6 +293,7 @@ static void strike_now(struct strike *strike)
 			atomic_store(&strike->page->armed_us, now_us());
 		else
 			usleep(job->delay_us);
+		atomic_store(&strike->page->struck_us, now_us());
 		break;
 	case FAULT_ABORT:
 		thread_start(strike, abort_main);
@@ -307,9 +308,11 @@ static void strike_now(struct strike *strike)
 		interpose_arm(INTERPOSE_CALLS, job->number, strike->page->struck);
 		break;
 	case FAULT_DESCRIPTORS:
+		atomic_store(&strike->page->struck_us, now_us());
 		limit_descriptors(job->number);
 		break;
 	case FAULT_MEMORY:
+		atomic_store(&strike->page->struck_us, now_us());
 		limit_set(RLIMIT_AS, address_space() + ((rlim_t)job->number << 20));
 		break;
 	default:

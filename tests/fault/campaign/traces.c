@@ -63,7 +63,9 @@ struct traces traces_take(void)
 		.shared_maps = shared_maps()};
 }
 
-void traces_flush(void)
+/* A meeting that is over keeps an event descriptor until the next one begins: begin one,
+ * and all but its own are gone. */
+static void flush(void)
 {
 	ncclComm_t comm;
 
@@ -81,12 +83,16 @@ static bool is_more(const struct traces *now, const struct traces *before)
 
 bool traces_settle(const struct traces *before, int limit_ms, char *text, size_t room)
 {
-	struct traces now = traces_take();
+	struct traces now;
 
+	flush();
+	now = traces_take();
 	for (int ms = 0; ms < limit_ms; ms += POLL_MS) {
 		now = traces_take();
 		if (!is_more(&now, before))
 			return true;
+		if (now.events > before->events + 1)
+			flush();
 		usleep(POLL_MS * 1000);
 	}
 	snprintf(text, room,

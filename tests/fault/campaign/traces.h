@@ -13,10 +13,6 @@ struct traces {
 
 struct traces traces_take(void);
 
-/* A meeting that is over keeps an event descriptor until the next one begins: begin one,
- * and all but its own are gone. */
-void traces_flush(void);
-
 /* Threads may take a moment to end. False, and what is too much in `text`, when there is
  * still more than `before` after the limit. */
 bool traces_settle(const struct traces *before, int limit_ms, char *text, size_t room);
