@@ -17,8 +17,8 @@ static const char *const collective_names[COLLECTIVE_COUNT] = {"AllReduce", "Bro
 static const char *const after_names[AFTER_COUNT] = {"abort", "destroy", "shrink",
 	"shrink with abort", "revoke and shrink", "revoke and split"};
 
-/* Not among them: futex, without which no thread waits, and getrandom, without which
- * libsodium ends the process. */
+/* Not among them: futex, without which no thread waits, getrandom, without which
+ * libsodium ends the process, and rseq, without which glibc does. */
 const struct refused_call refused_calls[] = {
 	{"pidfd_open", SYS_pidfd_open, ENOSYS, false},
 	{"pidfd_open", SYS_pidfd_open, EPERM, false},
@@ -37,7 +37,6 @@ const struct refused_call refused_calls[] = {
 	{"setsockopt", SYS_setsockopt, EPERM, false},
 	{"prlimit64", SYS_prlimit64, EPERM, false},
 	{"getcpu", SYS_getcpu, ENOSYS, false},
-	{"rseq", SYS_rseq, ENOSYS, false},
 };
 const int refused_call_count = sizeof(refused_calls) / sizeof(refused_calls[0]);
 
@@ -132,7 +131,8 @@ static void pick_size(uint64_t *state, struct job *job)
 	job->rank_count = few < 55   ? pick(state, 2, 4)
 			  : few < 90 ? pick(state, 5, 8)
 				     : pick(state, 9, JOB_RANKS);
-	job->bytes = pick_power(state, 3, 24) / 4 * 4;
+	/* what is resumed should have been stopped in the middle of a copy */
+	job->bytes = pick_power(state, job->fault == FAULT_RESUME ? 17 : 3, 24) / 4 * 4;
 	if (job->bytes > 16 << 20)
 		job->bytes = 16 << 20;
 	while (job->bytes * (size_t)job->rank_count > BYTES_OF_ALL)
@@ -215,6 +215,9 @@ static void pick_details(uint64_t *state, struct job *job)
 	job->never_comes = job->moment == AT_INIT && chance(state, 15) &&
 			   job->fault <= FAULT_EXIT;
 	job->aborts_aside = stops && job->moment == AT_CALLS && chance(state, 60);
+	job->percent = stops && job->moment == AT_CALLS ? pick(state, 1, 150) : 0;
+	if (job->percent)
+		job->call = pick(state, 1, 8);
 	job->timeout_s = stops && !job->aborts_aside ? 1 : 0;
 	job->boot_timeout_s = fails_call ? 5 : 2;
 	job->resumes_early = !job->aborts_aside && chance(state, 50);
@@ -282,6 +285,9 @@ void job_print(const struct job *job, char *text, size_t room)
 		used += (size_t)snprintf(text + used, room - used, " %d", job->call);
 	if (job->never_comes)
 		used += (size_t)snprintf(text + used, room - used, " before it");
+	else if (job->percent)
+		used += (size_t)snprintf(
+			text + used, room - used, " + %d %% of a call", job->percent);
 	else if (job->fault <= FAULT_REVOKE || job->kills)
 		used += (size_t)snprintf(
 			text + used, room - used, " + %u us", job->delay_us);

@@ -67,7 +67,8 @@ struct job {
 	int victim;
 	int call, call_count; /* where it strikes; how many there are when nobody fails */
 	unsigned delay_us;    /* after the moment; 0: in the calling thread itself */
-	size_t bytes;	      /* of each of a rank's two buffers */
+	int percent;  /* stops in calls: of the time of the call before, instead */
+	size_t bytes; /* of each of a rank's two buffers */
 	bool nccl_memory, in_place;
 	int timeout_s, boot_timeout_s;
 	int number;		   /* of the failing call, or descriptors or MiB left */

@@ -12,6 +12,7 @@ enum {
 	REMOTE = 1 << ncclRemoteError,
 	TIMEOUT = 1 << ncclTimeout,
 	SYSTEM = 1 << ncclSystemError,
+	USAGE = 1 << ncclInvalidUsage, /* it called what it had revoked */
 	ANY = REMOTE | TIMEOUT | SYSTEM,
 	TOLD_US = 3000000, /* well before the 5 s in which ranks wait to meet */
 	MET_US = 1700000,  /* and before the 2 s of a job that kills */
@@ -38,7 +39,7 @@ static const struct expectation expectations[FAULT_COUNT] = {
 	[FAULT_RESUME] =      {REMOTE | TIMEOUT, ANY,               true,  false, 0,       0},
 	[FAULT_SLOW] =        {0,                0,                 false, false, 0,       0},
 	[FAULT_ABORT] =       {REMOTE,           REMOTE,            true,  false, 0,       0},
-	[FAULT_REVOKE] =      {REMOTE,           REMOTE,            true,  false, 0,       0},
+	[FAULT_REVOKE] =      {REMOTE,           REMOTE | USAGE,    true,  false, 0,       0},
 	[FAULT_REFUSED] =     {ANY,              ANY,               false, true,  0,       0},
 	[FAULT_ALLOCATION] =  {REMOTE | SYSTEM,  REMOTE | SYSTEM,   true,  true,  0,       0},
 	[FAULT_SYSCALL] =     {REMOTE | SYSTEM,  REMOTE | SYSTEM,   true,  true,  0,       0},
@@ -207,12 +208,9 @@ static void check_renewal(struct view *view, int rank, bool is_victim)
 
 static void check_rank(struct view *view, int rank)
 {
-	const struct seat *seat = &view->page->seats[rank];
 	bool is_victim = job_is_victim(view->job, rank);
 	bool is_dead = is_victim && (view->expected.signal || view->expected.exit_code);
 
-	if (seat->bad[0])
-		bad(view, "rank %d: %s", rank, seat->bad);
 	if (is_dead)
 		return;
 	check_error(view, rank, STEP_ID, is_victim);
@@ -390,6 +388,10 @@ void judge(const struct job *job, const struct page *page, const struct run_end 
 	*result = (struct run_result){
 		.fault = job->fault, .is_made = true, .is_ok = true};
 	result->is_struck = page->struck[0] || atomic_load(&page->struck_us);
+	/* the worst first: bytes, then hangs and crashes, then words */
+	for (int i = 0; i < job->rank_count; i++)
+		if (page->seats[i].bad[0])
+			bad(&view, "rank %d: %s", i, page->seats[i].bad);
 	if (end->hangs)
 		report_hang(&view);
 	else

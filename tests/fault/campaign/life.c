@@ -65,11 +65,12 @@ static bool meet(struct life *life)
 	ncclComm_t comm = NULL;
 	ncclResult_t got;
 
-	if (!job->never_comes)
+	/* failing calls begin with the id; without an id there is nothing to see */
+	if (job->fault >= FAULT_ALLOCATION)
 		strike_at(&life->strike, AT_INIT, 0, NULL);
 	if (!id_wait(life))
 		return false;
-	if (job->never_comes)
+	if (job->fault < FAULT_ALLOCATION)
 		strike_at(&life->strike, AT_INIT, 0, NULL);
 	begin(life, STEP_INIT);
 	got = ncclCommInitRank(&comm, job->rank_count, life->page->id, life->rank);

@@ -49,8 +49,9 @@ struct page {
 	struct seat seats[JOB_RANKS];
 	_Atomic int ready; /* ranks that have their buffers */
 	ncclUniqueId id;
-	_Atomic int id_state;	    /* 1 there, 2 will never be */
-	_Atomic uint64_t armed_us;  /* the victim has come to the moment */
+	_Atomic int id_state; /* 1 there, 2 will never be */
+	_Atomic uint64_t
+		armed_us; /* when the victim is to be stopped; 0: not yet known */
 	_Atomic uint64_t struck_us; /* the fault happened */
 	_Atomic int given_back;	    /* ranks that have their buffers to themselves */
 	_Atomic int victims_done;

@@ -133,7 +133,7 @@ static void victim_tend(struct run *run)
 		return;
 	for (int i = 0; i < job->rank_count; i++)
 		survivors += !job_is_victim(job, i);
-	if (!run->end.was_stopped && now >= armed + job->delay_us)
+	if (!run->end.was_stopped && now >= armed)
 		victim_stop(run, pid);
 	if (!run->stopped_us)
 		return;

@@ -269,6 +269,16 @@ static void limits_lift(void)
 
 /* ---- the moment ---- */
 
+/* In the middle of a call, however long calls take here. */
+static uint64_t stop_delay_us(const struct strike *strike)
+{
+	const struct outcome *last = &strike->seat->outcomes[STEP_CALL];
+
+	if (!strike->job->percent)
+		return strike->job->delay_us;
+	return (last->ended_us - last->began_us) * (uint64_t)strike->job->percent / 100;
+}
+
 static void strike_now(struct strike *strike)
 {
 	const struct job *job = strike->job;
@@ -286,11 +296,11 @@ static void strike_now(struct strike *strike)
 		break;
 	case FAULT_STOP:
 	case FAULT_RESUME:
-		atomic_store(&strike->page->armed_us, now_us());
+		atomic_store(&strike->page->armed_us, now_us() + stop_delay_us(strike));
 		break;
 	case FAULT_SLOW:
 		if (job->stops)
-			atomic_store(&strike->page->armed_us, now_us());
+			atomic_store(&strike->page->armed_us, now_us() + job->delay_us);
 		else
 			usleep(job->delay_us);
 		atomic_store(&strike->page->struck_us, now_us());
