@@ -165,10 +165,11 @@ static int fault_of(const char *name)
 
 static void usage(void)
 {
-	fprintf(stderr, "campaign --seed N | --runs N [--from N]\n"
-			"	| --every allocation|syscall [--number I]\n"
-			"	[--kind FAULT] [--jobs N] [--limit SECONDS] [--lean] "
-			"[--verbose]\n");
+	fprintf(stderr,
+		"campaign --seed N | --runs N [--from N]\n"
+		"	| --every allocation|syscall [--number I]\n"
+		"	[--kind FAULT] [--ranks N] [--jobs N] [--limit SECONDS] [--lean] "
+		"[--verbose]\n");
 	exit(2);
 }
 
@@ -184,6 +185,8 @@ static void option_value(struct options *options, const char *name, const char *
 		options->from = strtoull(value, NULL, 0);
 	} else if (!strcmp(name, "--jobs")) {
 		options->jobs = atoi(value);
+	} else if (!strcmp(name, "--ranks")) {
+		options->wish.rank_count = atoi(value);
 	} else if (!strcmp(name, "--number")) {
 		options->number = atoi(value);
 	} else if (!strcmp(name, "--limit")) {
@@ -220,7 +223,8 @@ int main(int argc, char **argv)
 	if (options.wish.lean)
 		options.limits = (struct run_limits){.hang_s = 60, .settle_ms = 10000};
 	if (options.jobs < 1 || options.jobs > JOBS_MAX ||
-		(options.runs < 1 && options.every < 0))
+		(options.runs < 1 && options.every < 0) || options.wish.rank_count < 0 ||
+		options.wish.rank_count == 1 || options.wish.rank_count > JOB_RANKS)
 		usage();
 	wrong = options.every >= 0 ? run_every(&options) : run_many(&options);
 	if (traces_in_shm() > before) {

@@ -124,13 +124,15 @@ static void pick_processes(uint64_t *state, struct job *job)
 	}
 }
 
-static void pick_size(uint64_t *state, struct job *job)
+static void pick_size(uint64_t *state, const struct job_wish *wish, struct job *job)
 {
 	int few = pick(state, 0, 99);
 
 	job->rank_count = few < 55   ? pick(state, 2, 4)
 			  : few < 90 ? pick(state, 5, 8)
 				     : pick(state, 9, JOB_RANKS);
+	if (wish->rank_count)
+		job->rank_count = wish->rank_count;
 	/* what is resumed should have been stopped in the middle of a copy */
 	job->bytes = pick_power(state, job->fault == FAULT_RESUME ? 17 : 3, 24) / 4 * 4;
 	if (job->bytes > 16 << 20)
@@ -239,7 +241,7 @@ struct job job_derive(uint64_t seed, const struct job_wish *wish)
 	job.refused = pick(&state, 0, refused_call_count - 1);
 	job.refused_by_all = chance(&state, 50);
 	job.kills = job.fault == FAULT_REFUSED && chance(&state, 50);
-	pick_size(&state, &job);
+	pick_size(&state, wish, &job);
 	pick_processes(&state, &job);
 	pick_moment(&state, &job);
 	pick_details(&state, &job);

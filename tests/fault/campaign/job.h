@@ -83,10 +83,11 @@ struct job {
 	int color_count, excluded; /* of the split and the shrink that are the moment */
 };
 
-/* What may be asked of job_derive(): -1 leaves it to the seed. */
+/* What may be asked of job_derive(); the rest is the seed's. */
 struct job_wish {
-	int fault;
-	bool lean; /* only what works beside a sanitizer */
+	int fault;	/* -1: any */
+	int rank_count; /* 0: any */
+	bool lean;	/* only what works beside a sanitizer */
 };
 
 struct refused_call {
