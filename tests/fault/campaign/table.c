@@ -31,7 +31,7 @@ static void figure_print(const struct run_result *results, int count, enum figur
 	if (n) {
 		qsort(values, (size_t)n, sizeof(*values), compare);
 		printf("%-12s %6d %9.2f %9.2f %9.2f\n", figure_names[figure], n,
-			values[n / 2], values[(n - 1) * 99 / 100], values[n - 1]);
+			values[n / 2], values[(n * 99 + 99) / 100 - 1], values[n - 1]);
 	}
 	free(values);
 }
