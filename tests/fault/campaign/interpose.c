@@ -99,7 +99,7 @@ SEEN void *aligned_alloc(size_t alignment, size_t bytes)
 
 /* ---- system calls ---- */
 
-/* What stands behind each wrapper; found before the first thread. */
+/* What stands behind each wrapper. */
 static struct {
 	__typeof__(&mmap) mmap;
 	__typeof__(&memfd_create) memfd_create;
@@ -139,7 +139,7 @@ static void find(const struct wrapper *wrapper)
 	memcpy(wrapper->place, &function, sizeof(function));
 }
 
-__attribute__((constructor)) void interpose_start(void)
+static void find_all(void)
 {
 	static const struct wrapper wrappers[] = {{"mmap", &real.mmap},
 		{"memfd_create", &real.memfd_create}, {"ftruncate", &real.ftruncate},
@@ -159,6 +159,10 @@ __attribute__((constructor)) void interpose_start(void)
 	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
 		find(&wrappers[i]);
 }
+
+/* Before the constructors of libraries, which come here too. */
+__attribute__((section(".preinit_array"), used)) static void (*const at_start)(
+	void) = find_all;
 
 static bool call_fails(const char *name, int error)
 {

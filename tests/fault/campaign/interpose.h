@@ -14,9 +14,6 @@
 
 enum interpose_kind { INTERPOSE_ALLOCATIONS, INTERPOSE_CALLS };
 
-/* Find what stands behind the wrappers. Before the first thread. */
-void interpose_start(void);
-
 /* Call number `number` from now on fails, once; its name goes to `struck` (64 bytes,
  * borrowed), which is empty before. */
 void interpose_arm(enum interpose_kind kind, int number, char *struck);

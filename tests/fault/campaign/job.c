@@ -197,6 +197,7 @@ static void pick_details(uint64_t *state, struct job *job)
 {
 	bool stops = job->fault == FAULT_STOP || job->fault == FAULT_RESUME;
 	bool fails_call = job->fault >= FAULT_ALLOCATION;
+	int most;
 
 	job->victim = pick(state, 0, job->rank_count - 1);
 	job->excluded = (job->victim + pick(state, 1, job->rank_count - 1)) %
@@ -225,9 +226,12 @@ static void pick_details(uint64_t *state, struct job *job)
 	job->resumes_early = !job->aborts_aside && chance(state, 50);
 	job->stops = chance(state, 40);
 	job->exits_by_handler = chance(state, 50);
-	job->number = job->fault == FAULT_DESCRIPTORS ? pick(state, 0, 14)
-		      : job->fault == FAULT_MEMORY    ? pick(state, 0, 24)
-						      : pick(state, 1, 70);
+	/* rank 0, whose process has the meeting, makes the most system calls */
+	most = job->fault == FAULT_DESCRIPTORS			 ? 14
+	       : job->fault == FAULT_MEMORY			 ? 24
+	       : job->fault == FAULT_SYSCALL && job->victim != 0 ? 36
+								 : 80;
+	job->number = pick(state, job->fault < FAULT_DESCRIPTORS, most);
 }
 
 struct job job_derive(uint64_t seed, const struct job_wish *wish)
