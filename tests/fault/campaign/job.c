@@ -222,7 +222,8 @@ static void pick_details(uint64_t *state, struct job *job)
 	if (job->percent)
 		job->call = pick(state, 1, 8);
 	job->timeout_s = stops && !job->aborts_aside ? 1 : 0;
-	job->boot_timeout_s = fails_call ? 5 : 2;
+	/* short only where it is the right answer: a busy machine is late as well */
+	job->boot_timeout_s = job->fault <= FAULT_RESUME ? 2 : fails_call ? 5 : 12;
 	job->resumes_early = !job->aborts_aside && chance(state, 50);
 	job->stops = chance(state, 40);
 	job->exits_by_handler = chance(state, 50);
