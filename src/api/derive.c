@@ -22,6 +22,8 @@ static struct job *child_job(enum job_kind kind, struct comm *parent,
 	}
 	if (e && job)
 		job_cancel(job);
+	if (e == ERR_SYSTEM && parent) /* the others are waiting for this rank */
+		comm_refuse_child(parent, e);
 	*error = group_note(e);
 	return e ? NULL : job;
 }

@@ -38,13 +38,14 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
 	if (!comm)
 		return ncclSuccess;
 	job = job_create(JOB_DESTROY, comm_of(comm));
-	if (!job)
-		return result_of(group_note(ERR_SYSTEM));
 	e = live_take(comm_of(comm));
 	if (e) {
-		job_discard(job);
+		if (job)
+			job_discard(job);
 		return result_of(group_note(not_taken(e, comm_of(comm), "CommDestroy")));
 	}
+	if (!job) /* an end needs no memory: without any it does not wait for the group */
+		return result_of(comm_destroy(comm_of(comm)));
 	return result_of(group_job(job));
 }
 WEAK_TWIN(ncclCommDestroy);

@@ -65,6 +65,18 @@ static void version_log(void)
 	log_banner(version);
 }
 
+/* A rank that has no memory to begin does not leave the others waiting. */
+static enum err refuse(const struct init_request *request, enum err code)
+{
+	const struct comm_init_args args = {.ids = (const struct boot_id *)request->ids,
+		.id_count = (uint32_t)request->id_count,
+		.rank_count = (uint32_t)request->rank_count,
+		.rank = (uint32_t)request->rank};
+
+	comm_refuse(&args, code);
+	return group_note(code);
+}
+
 static enum err init(const struct init_request *request)
 {
 	struct comm_config config;
@@ -79,13 +91,13 @@ static enum err init(const struct init_request *request)
 		version_log();
 	job = job_create(JOB_INIT, NULL);
 	if (!job)
-		return group_note(ERR_SYSTEM);
+		return refuse(request, ERR_SYSTEM);
 	e = job_add_ids(job, request->ids, request->id_count);
 	if (!e)
 		e = job_add_child(job, &config, request->out);
 	if (e) {
 		job_cancel(job);
-		return group_note(e);
+		return refuse(request, e);
 	}
 	job->init.rank_count = (uint32_t)request->rank_count;
 	job->init.rank = (uint32_t)request->rank;

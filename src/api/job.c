@@ -165,6 +165,15 @@ static void chain_begin(struct job *head)
 			live_begin(job->child);
 }
 
+/* The other ranks are waiting for what this one cannot do. */
+static void give_up(const struct job *job, enum err code)
+{
+	if (job->kind == JOB_INIT)
+		comm_refuse(&job->init, code);
+	else if (job->child && job->parent)
+		comm_refuse_child(job->parent, code);
+}
+
 /* Nothing is performed when `refused` says why not. */
 static void chain_run(struct job *head, enum err refused)
 {
@@ -173,6 +182,8 @@ static void chain_run(struct job *head, enum err refused)
 	for (struct job *job = head; job; job = job->chain) {
 		bool made_child = job->child;
 
+		if (refused)
+			give_up(job, refused);
 		job_settle(job, refused ? refused : perform(job));
 		if (job->result && !head->sentence[0])
 			snprintf(

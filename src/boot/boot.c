@@ -192,11 +192,28 @@ static enum err id_read(const struct boot_id *id, struct id_body *body)
 	return OK;
 }
 
+static enum err root_silent(struct visit *visit)
+{
+	char why[128];
+
+	if (visit->args.root)
+		snprintf(why, sizeof(why),
+			"%s, where the ranks meet, did not answer in time",
+			visit->args.root);
+	else
+		snprintf(why, sizeof(why), "%s",
+			visit->is_root_known ? "the root did not answer in time"
+					     : "no root answered in time");
+	return fail(visit, ERR_TIMEOUT, why);
+}
+
 /* May we go on waiting? */
 static enum err wait_check(struct visit *visit)
 {
 	const atomic_int *abort_word = visit->args.abort;
-	enum err e = visit->args.hope ? visit->args.hope(visit->args.hope_arg) : OK;
+	/* once all have met, the root sees who is lost */
+	bool is_hoping = visit->args.hope && !visit->round;
+	enum err e = is_hoping ? visit->args.hope(visit->args.hope_arg) : OK;
 
 	if (e)
 		return fail(visit, e, err_last());
@@ -204,9 +221,7 @@ static enum err wait_check(struct visit *visit)
 		return fail(visit, ERR_REMOTE,
 			"the communicator was aborted while it was made");
 	if (clock_ns() >= visit->deadline_ns)
-		return fail(visit, ERR_TIMEOUT,
-			visit->is_root_known ? "the root did not answer in time"
-					     : "no root answered in time");
+		return root_silent(visit);
 	return OK;
 }
 
@@ -463,7 +478,7 @@ static void visit_give_up(struct visit *visit, enum err code)
 
 static enum err visit_once(struct visit *visit, enum wire_kind kind, void *records)
 {
-	bool meets = kind == WIRE_MEET, is_known;
+	bool is_known;
 	enum err e;
 
 	visit->round = 0;
@@ -472,14 +487,14 @@ static enum err visit_once(struct visit *visit, enum wire_kind kind, void *recor
 		e = root_verify(visit);
 	if (!e)
 		e = claim_send(visit, kind);
-	is_known = !e && meets;
-	if (is_known && visit->args.failed)
-		say_send(visit, visit->args.failed, true);
-	if (!e && meets)
+	is_known = !e && kind == WIRE_MEET;
+	if (!e && kind == WIRE_CANNOT)
+		e = say_send(visit, visit->args.failed, true);
+	if (!e && kind != WIRE_DISMISS)
 		e = verdict_recv(visit, records);
-	if (e && is_known && !visit->args.failed && !visit->round)
+	if (e && is_known && !visit->round)
 		visit_give_up(visit, e);
-	if (e || !meets)
+	if (e || kind != WIRE_MEET)
 		visit_close(visit);
 	return e;
 }
@@ -555,6 +570,18 @@ static void deadline_set(struct visit *visit)
 					  : UINT64_MAX;
 }
 
+/* Where the root is in this process nothing is needed to reach it. */
+static bool refuse_here(const struct visit *visit, enum err code)
+{
+	struct root_args root = {.addr = visit->id.addr};
+	bool found;
+
+	memcpy(root.secret, visit->id.secret, sizeof(root.secret));
+	found = root_refuse(&root, visit->args.rank, visit->args.rank_count, code);
+	auth_wipe(&root, sizeof(root));
+	return found;
+}
+
 static enum err visit_begin(struct visit *visit, void *records)
 {
 	const struct boot_args *args = &visit->args;
@@ -562,8 +589,6 @@ static enum err visit_begin(struct visit *visit, void *records)
 	enum err e = OK;
 
 	deadline_set(visit);
-	if (args->failed) /* not worth more: nobody waits for this rank's sake */
-		visit->deadline_ns = clock_ns() + TELL_MS * MS;
 	if (visit->id.addr.family != ADDR_UNIX && args->rank == 0)
 		e = root_run_here(visit);
 	if (!e)
@@ -572,17 +597,33 @@ static enum err visit_begin(struct visit *visit, void *records)
 		spares_dismiss(args);
 	addr_print(&visit->id.addr, where);
 	/* Without a reason here, whoever failed has said it already. */
-	if (e && visit->why[0] && !args->failed)
-		return err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
+	if (e && visit->why[0])
+		err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
 			args->rank, args->rank_count, visit->why);
+	/* It could not be reached, perhaps for want of a descriptor. */
+	if (e && !visit->is_root_known)
+		refuse_here(visit, e);
 	return e;
 }
 
 enum err boot_meet(const struct boot_args *args, void *records, struct meeting **meeting)
 {
-	struct meeting *m = calloc(1, sizeof(*m));
-	enum err e = m ? auth_init() : err_set(ERR_SYSTEM, "no memory for a meeting");
+	struct meeting *m;
+	enum err e = args->failed;
 
+	if (e) {
+		boot_refuse(args);
+		return e;
+	}
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		struct boot_args refusal = *args;
+
+		refusal.failed = err_set(ERR_SYSTEM, "no memory for a meeting");
+		boot_refuse(&refusal);
+		return refusal.failed;
+	}
+	e = auth_init();
 	if (!e)
 		e = args_check(args);
 	if (!e)
@@ -592,13 +633,27 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		m->visit.fd = -1;
 		e = visit_begin(&m->visit, records);
 	}
-	if (args->failed)
-		e = args->failed;
 	if (e)
 		boot_leave(m);
 	else
 		*meeting = m;
 	return e;
+}
+
+void boot_refuse(const struct boot_args *args)
+{
+	struct visit visit = {.args = *args, .fd = -1};
+	char sentence[ERR_TEXT_BYTES];
+
+	snprintf(sentence, sizeof(sentence), "%s", err_last());
+	visit.args.hope = NULL;
+	/* not worth more: nobody waits for this rank's sake */
+	visit.deadline_ns = clock_ns() + TELL_MS * MS;
+	if (!auth_init() && !args_check(args) && !id_read(&args->ids[0], &visit.id) &&
+		!refuse_here(&visit, args->failed))
+		visit_root(&visit, WIRE_CANNOT, NULL);
+	auth_wipe(&visit, sizeof(visit));
+	err_adopt(sentence);
 }
 
 enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)

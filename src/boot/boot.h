@@ -58,6 +58,7 @@ struct boot_args {
 	void *hope_arg;
 	/* This rank cannot take part, for the reason in err_last(): tell the others. */
 	enum err failed;
+	const char *root; /* who runs the root, for sentences; may be NULL */
 };
 
 /* Ranks that have met and go on saying how it goes. */
@@ -70,6 +71,10 @@ struct meeting;
  * one of them said when it could not take part. After a failure `records` may hold
  * anything and there is no meeting. */
 enum err boot_meet(const struct boot_args *args, void *records, struct meeting **meeting);
+
+/* Only tell the others that this rank cannot come (args->failed, err_last()), as well as
+ * that can be done; needs no memory. */
+void boot_refuse(const struct boot_args *args);
 
 /* One round: say how it went here (`mine`; err_last() is the sentence) and wait for all.
  * OK when it went well with everybody, `mine` when that is a failure, else the first

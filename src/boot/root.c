@@ -43,7 +43,15 @@ struct root {
 	pthread_t thread;    /* joined by whoever takes it off the list */
 	pid_t process;	     /* a forked child must not join it */
 	atomic_bool is_done; /* pairs with roots_reap() */
-	int wake_fd;	     /* owned; readable means stop */
+	int wake_fd;	     /* owned; readable means stop, or look at `refusal` */
+	/* A rank of this process cannot come and cannot say so by a socket; guarded by
+	 * roots_lock. */
+	struct refusal {
+		enum err code; /* OK: none */
+		uint32_t rank, rank_count, count;
+		char sentence[WIRE_SENTENCE_MAX];
+	} refusal;
+	bool is_ending; /* guarded by roots_lock */
 
 	/* The rest belongs to the thread. */
 	struct root_args args;
@@ -253,7 +261,7 @@ static void claim_check(struct root *root, const struct guest *guest)
 		decide_failure(root, ERR_USAGE,
 			"rank %u says there are %u ranks, rank %u says %u", guest->rank,
 			guest->rank_count, root->first_rank, root->rank_count);
-	else if (guest->record_bytes != root->record_bytes)
+	else if (guest->kind == WIRE_MEET && guest->record_bytes != root->record_bytes)
 		decide_failure(root, ERR_USAGE,
 			"rank %u sends a record of %u bytes, rank %u one of %u: they run "
 			"different versions of this library",
@@ -310,9 +318,11 @@ static void guest_arrive(struct root *root, uint32_t index)
 		guest_told(root, guest);
 		return;
 	}
+	guest->is_member = true;
+	if (guest->kind == WIRE_CANNOT)
+		return; /* it is about to say why */
 	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->in,
 		root->record_bytes);
-	guest->is_member = true;
 	root->came[guest->rank] = 1;
 	if (++root->arrived == root->rank_count)
 		round_pass(root, false);
@@ -447,6 +457,28 @@ static bool root_is_over(struct root *root)
 	return true;
 }
 
+/* Somebody of this process has something to say. False: we are to stop. */
+static bool root_woken(struct root *root)
+{
+	struct refusal refusal;
+	eventfd_t count;
+	bool goes_on;
+
+	eventfd_read(root->wake_fd, &count);
+	pthread_mutex_lock(&roots_lock);
+	refusal = root->refusal;
+	root->refusal.count = 0;
+	goes_on = !root->is_ending;
+	pthread_mutex_unlock(&roots_lock);
+	root->told += refusal.count; /* they will not come to hear it */
+	if (!root->expected)
+		root->expected = refusal.rank_count;
+	if (goes_on && refusal.code && !root->is_decided)
+		decide_failure(root, code_elsewhere(refusal.code), "rank %u: %s",
+			refusal.rank, refusal.sentence);
+	return goes_on;
+}
+
 /* Wait for something to happen. False: we are to stop. */
 static bool root_wait(struct root *root)
 {
@@ -471,7 +503,7 @@ static bool root_wait(struct root *root)
 			polls[i + 2].revents = 0;
 		return true;
 	}
-	return !polls[0].revents;
+	return !polls[0].revents || root_woken(root);
 }
 
 static void *root_run(void *argument)
@@ -520,6 +552,8 @@ static void root_destroy(struct root *root)
  */
 static void roots_reap(bool is_exit, const struct addr *addr)
 {
+	struct root *ended = NULL;
+
 	pthread_mutex_lock(&roots_lock);
 	for (struct root **at = &roots; *at;) {
 		struct root *root = *at;
@@ -532,13 +566,20 @@ static void roots_reap(bool is_exit, const struct addr *addr)
 			at = &root->next;
 			continue;
 		}
-		if (!is_done)
-			eventfd_write(root->wake_fd, 1);
-		pthread_join(root->thread, NULL);
 		*at = root->next;
-		root_destroy(root);
+		root->is_ending = true;
+		root->next = ended;
+		ended = root;
 	}
 	pthread_mutex_unlock(&roots_lock);
+	while (ended) {
+		struct root *root = ended;
+
+		ended = root->next;
+		eventfd_write(root->wake_fd, 1);
+		pthread_join(root->thread, NULL);
+		root_destroy(root);
+	}
 }
 
 /* A forked child has the list but not the threads, and perhaps a lock nobody will free.
@@ -547,6 +588,34 @@ __attribute__((destructor)) static void roots_stop(void)
 {
 	if (atomic_load(&roots_process) == getpid())
 		roots_reap(true, NULL);
+}
+
+bool root_refuse(
+	const struct root_args *args, uint32_t rank, uint32_t rank_count, enum err code)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&roots_lock);
+	for (struct root *root = roots; root && !found; root = root->next) {
+		struct refusal *refusal = &root->refusal;
+
+		found = root->process == getpid() &&
+			!memcmp(&args->addr, &root->args.addr, sizeof(args->addr)) &&
+			!memcmp(args->secret, root->args.secret, sizeof(args->secret));
+		if (!found)
+			continue;
+		refusal->count++;
+		if (!refusal->code) { /* the first is the one that is told */
+			refusal->code = code;
+			refusal->rank = rank;
+			refusal->rank_count = rank_count;
+			snprintf(refusal->sentence, sizeof(refusal->sentence), "%.*s",
+				WIRE_SENTENCE_MAX - 1, err_last());
+		}
+		eventfd_write(root->wake_fd, 1);
+	}
+	pthread_mutex_unlock(&roots_lock);
+	return found;
 }
 
 void roots_tidy(void)

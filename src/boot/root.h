@@ -11,6 +11,7 @@
 #ifndef BOOT_ROOT_H
 #define BOOT_ROOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "boot/addr.h"
@@ -26,6 +27,11 @@ struct root_args {
  * an hour later when nobody comes at all; at exit (or dlclose) it is stopped and joined.
  * ERR_AGAIN, with no sentence, when the address is taken. */
 enum err root_start(const struct root_args *args);
+
+/* A rank cannot take part, for the reason in err_last(), and the root is in this process:
+ * it tells all others. False when it is not. */
+bool root_refuse(
+	const struct root_args *args, uint32_t rank, uint32_t rank_count, enum err code);
 
 /* Join the roots that have ended. */
 void roots_tidy(void);

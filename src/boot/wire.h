@@ -44,8 +44,9 @@ struct wire_challenge {
 	unsigned char tag[AUTH_TAG_BYTES];
 };
 
-/* A rank comes to meet, or tells the root of a spare id that it is not needed. */
-enum wire_kind { WIRE_MEET = 1, WIRE_DISMISS = 2 };
+/* A rank comes to meet, tells the root of a spare id that it is not needed, or comes only
+ * to say why it cannot take part. */
+enum wire_kind { WIRE_MEET = 1, WIRE_DISMISS = 2, WIRE_CANNOT = 3 };
 
 /* The tags from here on are under the connection's key. */
 struct wire_claim {

@@ -19,7 +19,7 @@
 #include "exec/host/peers.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
-enum { MAIL_SLEEP_US = 50, NO_COLOR = -1 };
+enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, NO_COLOR = -1 };
 
 _Static_assert(sizeof(struct boot_id) <= BOARD_MAIL_BYTES, "an id fits in a letter");
 
@@ -72,20 +72,51 @@ struct birth_place {
 	uint64_t start_ns;
 };
 
-/* Does the process of every member still run? Asked again and again while waiting. */
+static enum err dead_check(const struct comm *parent, uint32_t rank)
+{
+	if (rank == parent->rank || !host_peer_is_dead(parent->engine, rank))
+		return OK;
+	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
+		board_status(parent->board, rank)->pid);
+}
+
+static enum err gone_check(const struct comm *parent, uint32_t rank)
+{
+	const struct rank_status *status = board_status(parent->board, rank);
+
+	if (rank == parent->rank || !atomic_load(&status->is_gone))
+		return OK;
+	return err_set(ERR_REMOTE, "rank %u has %s its communicator", rank,
+		atomic_load(&status->state) == RANK_LEFT ? "destroyed" : "aborted");
+}
+
+static bool is_member(const struct birth_place *place, uint32_t rank)
+{
+	for (uint32_t i = 0; place->members && i < place->count; i++)
+		if (place->members[i] == rank)
+			return true;
+	return !place->members;
+}
+
+/* Can every member still take part? Asked again and again while waiting. Causes first:
+ * the rank that the parent's failure is blamed on, then the dead, then those that have
+ * given up, perhaps because of them. */
 static enum err members_check(void *arg)
 {
 	const struct birth_place *place = arg;
+	const struct comm *parent = place->parent;
+	uint32_t culprit = host_engine_culprit(parent->engine);
+	enum err e = OK;
 
-	for (uint32_t i = 0; i < place->count; i++) {
-		uint32_t rank = place->members ? place->members[i] : i;
-
-		if (rank != place->parent->rank &&
-			host_peer_is_dead(place->parent->engine, rank))
-			return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
-				board_status(place->parent->board, rank)->pid);
-	}
-	return OK;
+	if (is_member(place, culprit))
+		e = dead_check(parent, culprit);
+	for (uint32_t i = 0; i < place->count && !e; i++)
+		e = dead_check(parent, place->members ? place->members[i] : i);
+	if (!e && is_member(place, culprit))
+		e = gone_check(parent, culprit);
+	for (uint32_t i = 0; i < place->count && !e; i++)
+		e = gone_check(parent, place->members ? place->members[i] : i);
+	return e;
 }
 
 /* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */
@@ -163,6 +194,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 		.key = wish->key,
 		.hope = members_check,
 		.hope_arg = &place};
+	char root[32];
 	struct boot_id id;
 	uint64_t number = 0;
 	bool is_made = false;
@@ -173,6 +205,8 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	while (members[args.rank] != parent->rank)
 		args.rank++;
 	args.ids = &id;
+	snprintf(root, sizeof(root), "rank %u of the parent", members[0]);
+	args.root = root;
 	if (args.rank == 0) {
 		e = boot_id_create(&id);
 		is_made = !e;
@@ -182,6 +216,9 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	}
 	if (!e)
 		e = comm_init(child, &args);
+	/* where the root was lost the parent knows why, a moment later perhaps */
+	for (int i = 0; e == ERR_REMOTE && i < CAUSE_MS && !members_check(&place); i++)
+		usleep(1000);
 	if (e && is_made)
 		boot_id_drop(&id);
 	sodium_memzero(&id, sizeof(id));

@@ -70,6 +70,22 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	return e;
 }
 
+void comm_refuse(const struct comm_init_args *args, enum err code)
+{
+	const struct boot_args boot = {.ids = args->ids,
+		.id_count = args->id_count,
+		.rank = args->rank,
+		.rank_count = args->rank_count,
+		.failed = code};
+
+	boot_refuse(&boot);
+}
+
+void comm_refuse_child(struct comm *parent, enum err code)
+{
+	comm_trouble(parent, code);
+}
+
 /* ---- asking ---- */
 
 bool comm_is_valid(const struct comm *comm)
@@ -298,6 +314,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		atomic_compare_exchange_strong(
 			&board_status(comm->board, comm->rank)->state, &live,
 			(uint32_t)last);
+		atomic_store(&board_status(comm->board, comm->rank)->is_gone, 1);
 	}
 	comm_registrations_drop(comm);
 	gpu_free(comm);

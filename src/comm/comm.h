@@ -51,11 +51,17 @@ struct comm_init_args {
 	/* a child: what its parent knows of the members' end, see boot_args; else NULL */
 	enum err (*hope)(void *hope_arg);
 	void *hope_arg;
+	const char *root; /* .. and who gathers them */
 };
 
 /* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort().
  */
 enum err comm_init(struct comm *comm, const struct comm_init_args *args);
+
+/* This rank cannot even begin, for the reason in err_last(): the others are told. */
+void comm_refuse(const struct comm_init_args *args, enum err code);
+/* .. and the same of a child: the parent fails, on all ranks. */
+void comm_refuse_child(struct comm *parent, enum err code);
 
 /* Children. Each blocks like comm_init() and fills an allocated, empty `child`. */
 enum err comm_split(struct comm *parent, int color, int key, struct comm *child,

@@ -310,7 +310,8 @@ enum err comm_meet(
 		.record_bytes = sizeof(mine),
 		.abort = &comm->abort,
 		.hope = args->hope,
-		.hope_arg = args->hope_arg};
+		.hope_arg = args->hope_arg,
+		.root = args->root};
 	struct meeting *meeting = NULL;
 	uint64_t start = clock_ns();
 	enum err e;

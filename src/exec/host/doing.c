@@ -200,6 +200,21 @@ enum err doing_circle_check(struct host_engine *engine)
 
 /* ---- who is missing ---- */
 
+uint32_t doing_cause(const struct board *board, const struct doing *doing)
+{
+	struct doing next = *doing;
+	uint32_t rank = doing->rank;
+
+	/* as long as they wait themselves; a circle ends it, too */
+	for (uint32_t i = 0; i < board->rank_count; i++) {
+		if (!doing_read(board, rank, &next) || !doing_holds(board, rank, &next) ||
+			next.rank == rank)
+			break;
+		rank = next.rank;
+	}
+	return rank;
+}
+
 uint64_t doing_last(const struct board *board, uint32_t rank, struct call_sign *sign)
 {
 	uint64_t last = 0;

@@ -28,6 +28,10 @@ bool doing_holds(const struct board *board, uint32_t rank, const struct doing *d
  * cannot end. Circles of collectives alone are none: those are compared by their sign. */
 enum err doing_circle_check(struct host_engine *engine);
 
+/* Whom all wait for in the end: the rank `doing` waits for, or whom that one waits for.
+ */
+uint32_t doing_cause(const struct board *board, const struct doing *doing);
+
 /* Warn once about the wait that `doing` describes: who is missing, in which call, since
  * when, and what it did last. */
 void doing_warn(const struct host_engine *engine, const struct doing *doing);

@@ -1,6 +1,7 @@
 #include "exec/host/run.h"
 
 #include <sched.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -32,6 +33,21 @@ static uint32_t idle_sleep_us(struct idle *idle)
 	return now;
 }
 
+static enum err wait_timeout(
+	struct host_engine *engine, const struct doing *doing, int64_t limit_s)
+{
+	uint32_t cause = doing_cause(engine->board, doing);
+	char text[DOING_TEXT_BYTES], beyond[48] = "";
+
+	engine->culprit = cause;
+	doing_print(doing, text);
+	if (cause != doing->rank)
+		snprintf(beyond, sizeof(beyond), "; that one waits for rank %u", cause);
+	return err_set(ERR_TIMEOUT,
+		"rank %u has waited %ld s (WEFT_TIMEOUT_SEC) for rank %u in %s%s",
+		engine->rank, (long)limit_s, doing->rank, text, beyond);
+}
+
 /* No progress for a while: note for the others what this rank waits for, see whether
  * that can ever end, warn when it takes long, and give up when it takes too long. */
 static enum err wait_check(
@@ -39,7 +55,6 @@ static enum err wait_check(
 {
 	int64_t limit_s = param_int(PARAM_TIMEOUT), warn_s = param_int(PARAM_STALL);
 	uint64_t waited = clock_ns() - idle->since_ns;
-	char text[DOING_TEXT_BYTES];
 	enum err e;
 
 	doing->since_ns = idle->since_ns;
@@ -53,11 +68,7 @@ static enum err wait_check(
 	}
 	if (limit_s <= 0 || waited <= (uint64_t)limit_s * 1000000000u)
 		return OK;
-	engine->culprit = doing->rank;
-	doing_print(doing, text);
-	return err_set(ERR_TIMEOUT,
-		"rank %u has waited %ld s (WEFT_TIMEOUT_SEC) for rank %u in %s",
-		engine->rank, (long)limit_s, doing->rank, text);
+	return wait_timeout(engine, doing, limit_s);
 }
 
 /*
