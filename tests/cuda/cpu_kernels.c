@@ -338,6 +338,13 @@ static int pairs_do_resident(const struct pairs_args *args)
 	return DONE;
 }
 
+size_t cpu_kernel_bytes(const char *name)
+{
+	if (!strncmp(name, "moves_", strlen("moves_")))
+		return sizeof(struct moves_args);
+	return strcmp(name, "pairs_copy") ? 0 : sizeof(struct pairs_args);
+}
+
 int cpu_kernel_do(const char *name, unsigned ranks, void *args)
 {
 	if (!strcmp(name, "pairs_copy"))
