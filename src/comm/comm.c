@@ -360,10 +360,8 @@ const struct comm_config *comm_config(const struct comm *comm)
 enum err comm_async_get(struct comm *comm)
 {
 	/* Before it is ready another thread may be making it. */
-	enum err e = atomic_load(&comm->ready) ? gpu_check(comm) : OK;
-
-	if (e)
-		comm_trouble(comm, e);
+	if (atomic_load(&comm->ready))
+		gpu_check(comm);
 	return (enum err)atomic_load(&comm->async);
 }
 
@@ -379,9 +377,9 @@ void comm_async_set(struct comm *comm, enum err code)
 /* ---- trouble and end ---- */
 
 /* Show the failure on the board and wake everyone who may be asleep waiting for us. It is
- * our own doing, or that of the rank the engine blames. Before the comm is ready nobody
+ * our own doing, or that of the rank that is blamed. Before the comm is ready nobody
  * can be waiting. */
-static void tell_peers(struct comm *comm, enum err code, bool own)
+static void tell_peers(struct comm *comm, enum err code, uint32_t culprit)
 {
 	struct rank_status *status;
 
@@ -390,7 +388,7 @@ static void tell_peers(struct comm *comm, enum err code, bool own)
 	status = board_status(comm->board, comm->rank);
 	/* the first failure is the cause of the others */
 	if (atomic_load(&status->state) != RANK_FAILED) {
-		atomic_store(&status->culprit, own ? comm->rank : comm->engine->culprit);
+		atomic_store(&status->culprit, culprit);
 		atomic_store(&status->code, (uint32_t)code);
 		atomic_store(&status->state, RANK_FAILED);
 	}
@@ -416,14 +414,15 @@ static void comm_take_back(const struct comm *comm)
 void comm_fail(struct comm *comm, enum err code)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, false);
+	tell_peers(comm, code,
+		atomic_load(&comm->ready) ? comm->engine->culprit : comm->rank);
 	comm_take_back(comm);
 }
 
-void comm_trouble(struct comm *comm, enum err code)
+void comm_trouble(struct comm *comm, enum err code, uint32_t culprit)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, false);
+	tell_peers(comm, code, culprit);
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -534,7 +533,7 @@ enum err comm_abort(struct comm *comm)
 	struct comm_name name = name_of(comm);
 
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, true);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
 	if (atomic_load(&comm->ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);
@@ -547,14 +546,14 @@ enum err comm_abort(struct comm *comm)
 void comm_interrupt(struct comm *comm)
 {
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, true);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
 }
 
 enum err comm_revoke(struct comm *comm)
 {
 	atomic_store(&comm->revoked, 1);
 	atomic_store(&comm->abort, 1);
-	tell_peers(comm, ERR_REMOTE, true);
+	tell_peers(comm, ERR_REMOTE, comm->rank);
 	if (atomic_load(&comm->ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);

@@ -9,9 +9,31 @@
 #include "exec/host/peers.h"
 #include "tune/limits.h"
 
-/* The engine's thread asks whether everybody is well. A rank that left has made all its
- * calls. */
-static enum err watch_look(void *arg)
+/* What rank `r` says of its failure. The host engine's members are its user's, and this
+ * is asked by another thread: so it is not host_failed_check() that says it. */
+static enum err failure_say(const struct comm *comm, uint32_t r, uint32_t *culprit)
+{
+	const struct rank_status *status = board_status(comm->board, r);
+	uint32_t blamed = atomic_load(&status->culprit);
+	enum err code = (enum err)atomic_load(&status->code);
+
+	*culprit = r;
+	if (code == ERR_USAGE)
+		return err_set(ERR_USAGE,
+			"rank %u stopped: its call and another rank's do not match", r);
+	if (blamed < comm->rank_count && blamed != r) {
+		*culprit = blamed;
+		return err_set(
+			ERR_REMOTE, "rank %u failed; rank %u saw it first", blamed, r);
+	}
+	if (code != ERR_REMOTE)
+		return err_set(ERR_REMOTE, "rank %u failed: %s", r, err_name(code));
+	return err_set(ERR_REMOTE, "rank %u aborted its communicator", r);
+}
+
+/* The engine asks whether everybody is well. Deaths first: they are the cause of whatever
+ * the others report. */
+static enum err watch_look(void *arg, uint32_t *culprit)
 {
 	struct comm *comm = arg;
 
@@ -19,23 +41,37 @@ static enum err watch_look(void *arg)
 		if (r != comm->rank &&
 			atomic_load(&board_status(comm->board, r)->state) == RANK_LIVE &&
 			host_peer_is_dead(comm->engine, r)) {
-			comm->engine->culprit = r;
+			*culprit = r;
 			return err_set(ERR_REMOTE, "rank %u (process %u) died", r,
 				board_status(comm->board, r)->pid);
 		}
-	return host_failed_check(comm->engine);
+	for (uint32_t r = 0; r < comm->rank_count; r++)
+		if (r != comm->rank &&
+			atomic_load(&board_status(comm->board, r)->state) == RANK_FAILED)
+			return failure_say(comm, r, culprit);
+	return OK;
 }
 
-static void watch_tell(void *arg, enum err code)
+static bool watch_has_left(void *arg, uint32_t rank)
 {
-	comm_trouble(arg, code);
+	const struct comm *comm = arg;
+
+	return atomic_load(&board_status(comm->board, rank)->state) == RANK_LEFT;
+}
+
+static void watch_tell(void *arg, enum err code, uint32_t culprit)
+{
+	comm_trouble(arg, code, culprit);
 }
 
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 {
 	const struct cuda_engine_args args = {.rank = comm->rank,
 		.rank_count = comm->rank_count,
-		.watch = {.look = watch_look, .tell = watch_tell, .arg = comm}};
+		.watch = {.look = watch_look,
+			.has_left = watch_has_left,
+			.tell = watch_tell,
+			.arg = comm}};
 	enum err e = cuda_engine_prepare(&args, hello, &comm->gpu);
 
 	comm->has_cuda = cuda_driver() != NULL;
