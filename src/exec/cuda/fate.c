@@ -2,9 +2,10 @@
  * fate.c - how an engine learns that it is over, tells, and lets go of what waits.
  *
  * Looked for are, in this order: calls that differ (ledger.h, or a kernel's word); a rank
- * that died or failed; one that left, or did not come within WEFT_TIMEOUT_SEC, and owes a
- * call. The first cause stays. Everybody's kernels are stopped then, at once, by a word
- * that all processes can write, and the desk's thread frees the streams that wait.
+ * that left and owes a call; one that died or failed; one that did not come within
+ * WEFT_TIMEOUT_SEC. The first cause stays. Everybody's kernels are stopped then, at once,
+ * by a word that all processes can write, and the desk's thread frees the streams that
+ * wait.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,19 +83,21 @@ static enum err late_check(struct cuda_engine *engine, uint32_t peer, const char
 		(long)limit_s);
 }
 
-static enum err debts_check(struct cuda_engine *engine, uint32_t *culprit)
+/* Does a peer that has left, or has not, owe a call? */
+static enum err debts_check(struct cuda_engine *engine, bool of_left, uint32_t *culprit)
 {
 	enum err e = OK;
 
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
-		bool has_left = r != engine->rank &&
-				engine->watch.has_left(engine->watch.arg, r);
 		char owed[LEDGER_TEXT_BYTES];
 
+		if (r == engine->rank ||
+			engine->watch.has_left(engine->watch.arg, r) != of_left)
+			continue;
 		*culprit = r;
-		if (r == engine->rank || !ledger_is_behind(engine->ledger, r, owed))
+		if (!ledger_is_behind(engine->ledger, r, owed))
 			engine->fate.late_since[r] = 0;
-		else if (has_left)
+		else if (of_left)
 			e = err_set(ERR_REMOTE,
 				"rank %u destroyed its communicator without %s", r, owed);
 		else
@@ -110,8 +113,10 @@ static enum err cause_find(struct cuda_engine *engine, uint32_t *culprit)
 	if (!e)
 		e = trouble_check(engine, culprit);
 	if (!e)
+		e = debts_check(engine, true, culprit);
+	if (!e)
 		e = peers_check(engine, culprit);
-	return e ? e : debts_check(engine, culprit);
+	return e ? e : debts_check(engine, false, culprit);
 }
 
 /* ---- the end ---- */
