@@ -567,6 +567,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
 	size_t bytes = params ? cpu_kernel_bytes(function) : *(const size_t *)extra[3];
 
 	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes;
+	stop_if_wanted("launch");
 	if (!grid_x || !grid_z || bytes > sizeof(launch.arguments))
 		return INVALID;
 	memset(launch.arguments, RUBBISH, sizeof(launch.arguments));

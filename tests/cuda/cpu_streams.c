@@ -1,6 +1,7 @@
 #include "cpu_streams.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,16 @@ void streams_wait(void)
 			pthread_cond_wait(&changed, &lock);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void stop_if_wanted(const char *kind)
+{
+	const char *wanted = getenv("CPU_CUDA_STOP");
+
+	if (!wanted || strcmp(wanted, kind))
+		return;
+	unsetenv("CPU_CUDA_STOP");
+	raise(SIGSTOP);
 }
 
 /* ---- the driver's functions ---- */
@@ -381,6 +392,7 @@ int cuStreamBatchMemOp_v2(
 {
 	int code = flags ? INVALID : DONE;
 
+	stop_if_wanted("memop");
 	for (unsigned i = 0; i < count && !code; i++)
 		code = stream_give(stream, memop_do, &ops[i], sizeof(ops[i]));
 	return code;

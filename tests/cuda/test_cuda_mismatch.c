@@ -20,7 +20,7 @@ enum {
 };
 
 /* Words of the page. */
-enum { AT_US, CALLED, PID, GO };
+enum { AT_US, CALLED, PID };
 
 /* ---- calls ---- */
 
@@ -394,42 +394,95 @@ static void abort_alone(struct rank *rank)
 
 /* ---- a stopped peer ---- */
 
-/* One rank is stopped while all make one call after the other; the first one that is not
- * aborts, fills its memory and looks after the other has gone on whether it stayed so. */
+static bool is_cpu(void)
+{
+	return getenv("CPU_CUDA_ASYNC") != NULL;
+}
+
+static bool is_stopped(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	HOLDS(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+	fclose(file);
+	return state == 'T';
+}
+
+/* On a GPU it is stopped somewhere in a loop of calls, by another; where the driver is
+ * ours, just before the call of the driver that matters. */
+static void victim_run(struct side *side)
+{
+	_Atomic uint64_t *words = side->rank->page->words;
+	bool launches = side->rank->rank == 0 || getenv("CPU_CUDA_MPS");
+	uint64_t end = now_us() + LIMIT_US;
+
+	atomic_store(&words[PID], (uint64_t)getpid());
+	if (is_cpu())
+		setenv("CPU_CUDA_STOP", launches ? "launch" : "memop", 1);
+	while (!side->error && now_us() < end) {
+		note(side, call(side, &sum));
+		note_state(side);
+		usleep(50);
+	}
+}
+
+/* The rank that aborts. */
+static pid_t victim_stop(struct side *side)
+{
+	_Atomic uint64_t *words = side->rank->page->words;
+	uint64_t end = now_us() + LIMIT_US;
+	pid_t pid;
+
+	while (!(pid = (pid_t)atomic_load(&words[PID])))
+		usleep(POLL_US);
+	for (int i = 0; i < 20 && !is_cpu(); i++)
+		OK(call(side, &sum));
+	if (!is_cpu())
+		EQ(kill(pid, SIGSTOP), 0);
+	else
+		OK(call(side, &sum));
+	while (!is_stopped(pid) && now_us() < end)
+		usleep(POLL_US);
+	usleep(SOON_US);
+	at_now(side->rank);
+	return pid;
+}
+
+static void memory_fill(struct side *side, unsigned value)
+{
+	gpu_set(side->in, value, WORDS, side->stream);
+	gpu_set(side->out, value, WORDS, side->stream);
+	gpu_wait(side->stream);
+}
+
+/* One rank is stopped in a call that all make; another aborts, and fills its memory,
+ * which stays as it is when the stopped one goes on. That one is told. */
 static void stopped(struct rank *rank)
 {
 	enum { RUBBISH = 0x5a5a5a5a };
 	int victim = part_value(rank), first = victim == 0;
-	_Atomic uint64_t *words = rank->page->words;
-	uint64_t end = now_us() + LIMIT_US;
 	uint32_t *host = malloc(WORDS * sizeof(*host));
 	struct side side;
 
 	side_open(&side, rank, 0);
-	if (rank->rank == victim)
-		atomic_store(&words[PID], (uint64_t)getpid());
+	OK(call(&side, &sum));
+	gpu_wait(side.stream);
 	rank_meet(rank);
-	if (rank->rank == first)
-		usleep(SOON_US);
-	while (!side.error && now_us() < end) {
-		note(&side, call(&side, &sum));
-		note_state(&side);
-		if (rank->rank == first && !atomic_load(&words[GO])) {
-			EQ(kill((pid_t)atomic_load(&words[PID]), SIGSTOP), 0);
-			usleep(SOON_US);
-			atomic_store(&words[GO], 1);
-			at_now(rank);
-			break;
-		}
-		usleep(50);
-	}
 	if (rank->rank == first) {
+		pid_t pid = victim_stop(&side);
+
 		OK(ncclCommAbort(side.comm));
-		gpu_set(side.in, RUBBISH, WORDS, side.stream);
-		gpu_set(side.out, RUBBISH, WORDS, side.stream);
-		gpu_wait(side.stream);
-		kill((pid_t)atomic_load(&words[PID]), SIGCONT);
+		latest_raise(rank, now_us() - atomic_load(&rank->page->words[AT_US]));
+		memory_fill(&side, RUBBISH);
+		kill(pid, SIGCONT);
 	} else {
+		if (rank->rank == victim)
+			victim_run(&side);
+		else
+			note(&side, call(&side, &sum));
 		side_is_told(&side);
 	}
 	rank_meet(rank);
