@@ -167,7 +167,8 @@ enum err engine_is_well(struct cuda_engine *engine)
 
 enum err engine_blame(struct cuda_engine *engine, enum err code)
 {
-	enum err e = engine_is_stopped(engine) ? engine_judge(engine) : OK;
+	bool is_others = code == ERR_USAGE || code == ERR_REMOTE;
+	enum err e = is_others || engine_is_stopped(engine) ? engine_judge(engine) : OK;
 
 	if (e || code)
 		return e ? e : code;

@@ -160,7 +160,8 @@ enum err engine_judge(struct cuda_engine *engine);
 /* Is it still to be used? */
 enum err engine_is_well(struct cuda_engine *engine);
 
-/* A call failed with this: the engine's end is the cause, if it has come. */
+/* A call failed with this: the engine's end is the cause, if it has come, and has the
+ * better sentence. */
 enum err engine_blame(struct cuda_engine *engine, enum err code);
 
 bool engine_is_stopped(const struct cuda_engine *engine);
