@@ -83,7 +83,7 @@ void comm_refuse(const struct comm_init_args *args, enum err code)
 
 void comm_refuse_child(struct comm *parent, enum err code)
 {
-	comm_trouble(parent, code);
+	comm_trouble(parent, code, parent->rank);
 }
 
 /* ---- asking ---- */
@@ -126,10 +126,8 @@ const struct comm_config *comm_config(const struct comm *comm)
 enum err comm_async_get(struct comm *comm)
 {
 	/* Before it is ready another thread may be making it. */
-	enum err e = atomic_load(&comm->ready) ? gpu_check(comm) : OK;
-
-	if (e)
-		comm_trouble(comm, e);
+	if (atomic_load(&comm->ready))
+		gpu_check(comm);
 	return (enum err)atomic_load(&comm->async);
 }
 
@@ -234,10 +232,10 @@ void comm_fail(struct comm *comm, enum err code)
 	comm_take_back(comm);
 }
 
-void comm_trouble(struct comm *comm, enum err code)
+void comm_trouble(struct comm *comm, enum err code, uint32_t culprit)
 {
 	comm_async_set(comm, code);
-	tell_peers(comm, code, culprit_of(comm), err_last());
+	tell_peers(comm, code, culprit, err_last());
 }
 
 uint64_t comm_busy_add(struct comm *comm)

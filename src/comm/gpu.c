@@ -9,33 +9,47 @@
 #include "exec/host/peers.h"
 #include "tune/limits.h"
 
-/* The engine's thread asks whether everybody is well. A rank that left has made all its
- * calls. */
-static enum err watch_look(void *arg)
+/* The engine asks whether everybody is well. Deaths first: they are the cause of whatever
+ * the others report. */
+static enum err watch_look(void *arg, uint32_t *culprit)
 {
 	struct comm *comm = arg;
+	enum err e;
 
 	for (uint32_t r = 0; r < comm->rank_count; r++)
 		if (r != comm->rank &&
 			atomic_load(&board_status(comm->board, r)->state) == RANK_LIVE &&
 			host_peer_is_dead(comm->engine, r)) {
-			comm->engine->culprit = r;
+			*culprit = r;
 			return err_set(ERR_REMOTE, "rank %u (process %u) died", r,
 				board_status(comm->board, r)->pid);
 		}
-	return host_failed_check(comm->engine, UINT64_MAX);
+	e = host_failed_check(comm->engine, UINT64_MAX);
+	if (e)
+		*culprit = host_engine_culprit(comm->engine);
+	return e;
 }
 
-static void watch_tell(void *arg, enum err code)
+static bool watch_has_left(void *arg, uint32_t rank)
 {
-	comm_trouble(arg, code);
+	const struct comm *comm = arg;
+
+	return atomic_load(&board_status(comm->board, rank)->state) == RANK_LEFT;
+}
+
+static void watch_tell(void *arg, enum err code, uint32_t culprit)
+{
+	comm_trouble(arg, code, culprit);
 }
 
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 {
 	const struct cuda_engine_args args = {.rank = comm->rank,
 		.rank_count = comm->rank_count,
-		.watch = {.look = watch_look, .tell = watch_tell, .arg = comm}};
+		.watch = {.look = watch_look,
+			.has_left = watch_has_left,
+			.tell = watch_tell,
+			.arg = comm}};
 	enum err e = cuda_engine_prepare(&args, hello, &comm->gpu);
 
 	comm->has_cuda = cuda_driver() != NULL;

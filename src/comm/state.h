@@ -91,8 +91,9 @@ void comm_fail(struct comm *comm, enum err code);
 void comm_show_failure(
 	struct comm *comm, enum err code, uint32_t culprit, const char *sentence);
 
-/* The same for what another thread finds wrong with calls that are under way. */
-void comm_trouble(struct comm *comm, enum err code);
+/* The same for what is found wrong with calls that are under way, perhaps by another
+ * thread, and is that rank's doing. */
+void comm_trouble(struct comm *comm, enum err code, uint32_t culprit);
 
 /* One job of a batch, with what only this room knows. */
 struct work {

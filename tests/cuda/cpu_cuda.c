@@ -5,9 +5,8 @@
  *
  * Device memory is a file in memory that other processes can map; small allocations lie
  * together in one, and a process that opens one of them can touch all, but copies only
- * what it has opened, as with a real driver. A stream does at once what it is given, in
- * the calling thread, and waits there for words in memory. A launch does what the kernel
- * would (cpu_kernels.h). There are no graphs.
+ * what it has opened, as with a real driver. Streams and events are in cpu_streams.h. A
+ * launch does what the kernel would (cpu_kernels.h). There are no graphs.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,10 +20,12 @@
 #include <unistd.h>
 
 #include "cpu_kernels.h"
+#include "cpu_streams.h"
 #include "one_context.h"
 
 enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, BAD_HANDLE = 400, NOT_SUPPORTED = 801 };
-enum { AREAS_MAX = 2048, PAGE = 4096, MULTIPROCESSORS = 132, NAP_US = 20 };
+enum { AREAS_MAX = 2048, PAGE = 4096, MULTIPROCESSORS = 132 };
+enum { ARGUMENTS_MAX = 4096 };
 enum { BLOCK_BYTES = 2 << 20, SMALL_MAX = BLOCK_BYTES / 2, ALIGNMENT = 512 };
 enum kind { UNUSED, DEVICE, PINNED, MAPPING };
 
@@ -259,6 +260,7 @@ int cuMemAlloc_v2(uint64_t *ptr, size_t bytes)
 
 int cuMemFree_v2(uint64_t ptr)
 {
+	streams_wait();
 	return area_end(ptr);
 }
 
@@ -273,6 +275,7 @@ int cuMemHostAlloc(void **ptr, size_t bytes, unsigned flags)
 
 int cuMemFreeHost(void *ptr)
 {
+	streams_wait();
 	return area_end((uintptr_t)ptr);
 }
 
@@ -312,18 +315,60 @@ int cuMemGetInfo_v2(size_t *left, size_t *all)
 	return DONE;
 }
 
+/* A copy; where it says so, the bytes themselves follow it. */
+struct copy {
+	uint64_t to, from; /* from 0: what follows */
+	size_t bytes;
+	char held[];
+};
+
+static int copy_do(void *argument)
+{
+	const struct copy *copy = argument;
+	const void *from = copy->from ? (const void *)(uintptr_t)copy->from : copy->held;
+
+	memmove((void *)(uintptr_t)copy->to, from, copy->bytes);
+	return DONE;
+}
+
+static bool is_pageable(uint64_t ptr)
+{
+	bool is_known;
+
+	pthread_mutex_lock(&lock);
+	is_known = area_of(ptr) != NULL;
+	pthread_mutex_unlock(&lock);
+	return !is_known;
+}
+
+/* Pageable memory is read at once, and written before the call returns. */
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
-	(void)stream;
+	bool is_held = streams_are_async() && is_pageable(from);
+	struct copy *copy;
+	int code;
+
 	if (!is_copyable(to, bytes) || !is_copyable(from, bytes))
 		return INVALID;
-	memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-	return DONE;
+	copy = malloc(sizeof(*copy) + (is_held ? bytes : 0));
+	if (!copy)
+		return NO_MEMORY;
+	*copy = (struct copy){.to = to, .from = is_held ? 0 : from, .bytes = bytes};
+	if (is_held)
+		memcpy(copy->held, (const void *)(uintptr_t)from, bytes);
+	code = stream_give(stream, copy_do, copy, sizeof(*copy) + (is_held ? bytes : 0));
+	free(copy);
+	if (streams_are_async() && is_pageable(to))
+		stream_wait(stream);
+	return code;
 }
 
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 {
-	return cuMemcpyAsync(to, (uintptr_t)from, bytes, NULL);
+	int code = cuMemcpyAsync(to, (uintptr_t)from, bytes, NULL);
+
+	stream_wait(NULL);
+	return code;
 }
 
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
@@ -331,26 +376,45 @@ int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
 	return cuMemcpyAsync((uintptr_t)to, from, bytes, NULL);
 }
 
+struct set {
+	uint64_t to;
+	uint32_t value, is_wide;
+	size_t count;
+};
+
+static int set_do(void *argument)
+{
+	const struct set *set = argument;
+	uint32_t *words = (uint32_t *)(uintptr_t)set->to;
+
+	if (!set->is_wide)
+		memset(words, (int)set->value, set->count);
+	for (size_t i = 0; set->is_wide && i < set->count; i++)
+		words[i] = set->value;
+	return DONE;
+}
+
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream)
 {
-	(void)stream;
-	memset((void *)(uintptr_t)to, value, bytes);
-	return DONE;
+	const struct set set = {.to = to, .value = value, .count = bytes};
+
+	return stream_give(stream, set_do, &set, sizeof(set));
 }
 
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes)
 {
-	return cuMemsetD8Async(to, value, bytes, NULL);
+	int code = cuMemsetD8Async(to, value, bytes, NULL);
+
+	stream_wait(NULL);
+	return code;
 }
 
 int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream)
 {
-	unsigned *words = (unsigned *)(uintptr_t)to;
+	const struct set set = {
+		.to = to, .value = value, .is_wide = true, .count = count};
 
-	(void)stream;
-	for (size_t i = 0; i < count; i++)
-		words[i] = value;
-	return DONE;
+	return stream_give(stream, set_do, &set, sizeof(set));
 }
 
 /* A handle says whose file it is and how long, and what of it. */
@@ -393,6 +457,7 @@ int cuIpcOpenMemHandle_v2(uint64_t *ptr, struct handle handle, unsigned flags)
 
 int cuIpcCloseMemHandle(uint64_t ptr)
 {
+	streams_wait();
 	return area_end(ptr);
 }
 
@@ -444,108 +509,6 @@ int cuPointerGetAttributes(
 	return DONE;
 }
 
-/* ---- streams and events ---- */
-
-int cuStreamCreate(void **stream, unsigned flags)
-{
-	(void)flags;
-	*stream = calloc(1, 64);
-	return *stream ? DONE : NO_MEMORY;
-}
-
-int cuStreamDestroy_v2(void *stream)
-{
-	free(stream);
-	return DONE;
-}
-
-int cuStreamSynchronize(void *stream)
-{
-	(void)stream;
-	return DONE;
-}
-
-int cuStreamQuery(void *stream)
-{
-	(void)stream;
-	return DONE;
-}
-
-int cuStreamIsCapturing(void *stream, int *status)
-{
-	(void)stream;
-	*status = 0;
-	return DONE;
-}
-
-int cuStreamGetId(void *stream, uint64_t *id)
-{
-	*id = (uintptr_t)stream;
-	return DONE;
-}
-
-int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
-{
-	(void)stream;
-	return event && !flags ? DONE : INVALID;
-}
-
-int cuEventCreate(void **event, unsigned flags)
-{
-	(void)flags;
-	*event = calloc(1, 8);
-	return *event ? DONE : NO_MEMORY;
-}
-
-int cuEventRecord(void *event, void *stream)
-{
-	(void)stream;
-	return event ? DONE : INVALID;
-}
-
-int cuEventDestroy_v2(void *event)
-{
-	free(event);
-	return DONE;
-}
-
-int cuEventQuery(void *event)
-{
-	return event ? DONE : INVALID;
-}
-
-struct memop {
-	int operation, pad;
-	uint64_t address, value;
-	unsigned flags;
-	int pad2;
-	uint64_t alias, pad3;
-};
-
-static void memop_do(const struct memop *op)
-{
-	uint32_t *word = (uint32_t *)(uintptr_t)op->address;
-	uint32_t value = (uint32_t)op->value;
-
-	if (op->operation == 2)
-		__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
-	else if (op->operation == 5)
-		__atomic_store_n(
-			(uint64_t *)(uintptr_t)op->address, op->value, __ATOMIC_SEQ_CST);
-	else
-		while ((int32_t)(__atomic_load_n(word, __ATOMIC_SEQ_CST) - value) < 0)
-			usleep(NAP_US);
-}
-
-int cuStreamBatchMemOp_v2(
-	void *stream, unsigned count, const struct memop *ops, unsigned flags)
-{
-	(void)stream;
-	for (unsigned i = 0; i < count && !flags; i++)
-		memop_do(&ops[i]);
-	return flags ? INVALID : DONE;
-}
-
 /* ---- kernels: a function is its name ---- */
 
 int cuModuleLoadData(void **module, const void *image)
@@ -576,23 +539,40 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 	return *function && module && !strcmp(*function, name) ? DONE : INVALID;
 }
 
+struct launch {
+	const char *name;
+	unsigned ranks;
+	_Alignas(16) char arguments[ARGUMENTS_MAX];
+};
+
+/* A code that nobody takes is said here. */
+static int launch_do(void *argument)
+{
+	struct launch *launch = argument;
+	int code = cpu_kernel_do(launch->name, launch->ranks, launch->arguments);
+
+	if (code && streams_are_async())
+		fprintf(stderr, "cpu_cuda: kernel %s gives %d\n", launch->name, code);
+	return code;
+}
+
 /* The driver's own list of arguments, longer than we like. A kernel whose arguments come
  * as one block finds rubbish behind it. */
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
 	unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
 	void *stream, void **params, void **extra)
 {
-	enum { RUBBISH = 0xa5, ARGUMENTS_MAX = 4096 };
-	_Alignas(16) char block[ARGUMENTS_MAX];
+	enum { RUBBISH = 0xa5 };
+	struct launch launch = {.name = function, .ranks = grid_y};
+	size_t bytes = params ? cpu_kernel_bytes(function) : *(const size_t *)extra[3];
 
-	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream;
-	if (!grid_x || !grid_z || (!params && *(const size_t *)extra[3] > sizeof(block)))
+	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes;
+	stop_if_wanted("launch");
+	if (!grid_x || !grid_z || bytes > sizeof(launch.arguments))
 		return INVALID;
-	if (params)
-		return cpu_kernel_do(function, grid_y, params[0]);
-	memset(block, RUBBISH, sizeof(block));
-	memcpy(block, extra[1], *(const size_t *)extra[3]);
-	return cpu_kernel_do(function, grid_y, block);
+	memset(launch.arguments, RUBBISH, sizeof(launch.arguments));
+	memcpy(launch.arguments, params ? params[0] : extra[1], bytes);
+	return stream_give(stream, launch_do, &launch, sizeof(launch));
 }
 
 /* ---- what tests look for and do not use here ---- */

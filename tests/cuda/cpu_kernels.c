@@ -135,6 +135,8 @@ static enum meeting_end ranks_meet(
 {
 	enum meeting_end end = MEETING_EQUAL;
 
+	if (word_get(args->abort))
+		return MEETING_STOPPED;
 	for (uint32_t r = 0; r < args->rank_count; r++)
 		line_post(args, r, call);
 	for (uint32_t r = 0; r < args->rank_count; r++) {
@@ -260,7 +262,7 @@ static int pairs_do(const struct pairs_args *args)
 			return NOT_SUPPORTED;
 		if (!pair->from)
 			slot = args->hall->boxes[pair->peer][pair->ordinal];
-		if (slot.posted != 1)
+		if (slot.posted != 1 || (pair->from && word_get(args->abort)))
 			return DONE; /* let go by an abort */
 		if (slot.bytes != pair->bytes)
 			*args->trouble = 1u + pair->peer;
@@ -336,6 +338,13 @@ static int pairs_do_resident(const struct pairs_args *args)
 	}
 	numbers_count(args);
 	return DONE;
+}
+
+size_t cpu_kernel_bytes(const char *name)
+{
+	if (!strncmp(name, "moves_", strlen("moves_")))
+		return sizeof(struct moves_args);
+	return strcmp(name, "pairs_copy") ? 0 : sizeof(struct pairs_args);
 }
 
 int cpu_kernel_do(const char *name, unsigned ranks, void *args)

@@ -23,11 +23,6 @@ int cuCtxGetDevice(int *device)
 	return current ? DONE : NO_CONTEXT;
 }
 
-int cuCtxSynchronize(void)
-{
-	return DONE;
-}
-
 int cuCtxEnablePeerAccess(void *peer, unsigned flags)
 {
 	return peer && !flags ? DONE : INVALID;

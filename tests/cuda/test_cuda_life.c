@@ -365,7 +365,7 @@ static void life_mismatch_threads(struct rank *rank)
 	GIVES(ncclAllReduce(
 		      data, data, count, ncclInt, ncclSum, comm, (cudaStream_t)stream),
 		ncclInvalidUsage);
-	gpu_sentence("called another collective, type, operator, root or count");
+	gpu_sentence("differs between ranks: rank 0 calls");
 	gpu_wait(stream);
 	rank_meet(rank);
 	OK(ncclCommAbort(comm));
@@ -399,7 +399,7 @@ static void life_mismatch_processes(struct rank *rank)
 	}
 	if (rank->rank == 0) {
 		EQ(state, ncclInvalidUsage);
-		gpu_sentence("called another collective");
+		gpu_sentence("differs between ranks");
 	}
 	rank_meet(rank);
 	OK(ncclCommAbort(comm));

@@ -49,6 +49,7 @@ struct reader {
 	cu_module module;
 	cu_function copy;
 	cu_ptr own;
+	cu_ptr abort; /* a word that stays 0 */
 };
 
 static void reader_open(struct reader *reader)
@@ -56,13 +57,16 @@ static void reader_open(struct reader *reader)
 	EQ(driver->module_load(&reader->module, cuda_kernels), CU_OK);
 	EQ(driver->module_function(&reader->copy, reader->module, "pairs_copy"), CU_OK);
 	EQ(driver->mem_alloc(&reader->own, LARGE), CU_OK);
+	EQ(driver->mem_alloc(&reader->abort, sizeof(uint32_t)), CU_OK);
+	EQ(driver->memset_d8(reader->abort, 0, sizeof(uint32_t)), CU_OK);
 }
 
 /* The first byte and the last. */
 static void reader_read(
 	const struct reader *reader, cu_ptr from, size_t bytes, unsigned char ends[2])
 {
-	struct pairs_args args = {.count = 1,
+	struct pairs_args args = {.abort = (const void *)(uintptr_t)reader->abort,
+		.count = 1,
 		.is_one_device = 1,
 		.pairs = {{.data = reader->own, .from = from, .bytes = bytes}}};
 	void *params[] = {&args};
@@ -81,6 +85,7 @@ static void reader_read(
 static void reader_close(struct reader *reader)
 {
 	EQ(driver->mem_free(reader->own), CU_OK);
+	EQ(driver->mem_free(reader->abort), CU_OK);
 	EQ(driver->module_unload(reader->module), CU_OK);
 }
 

@@ -86,6 +86,31 @@ static uint64_t call_sign(const struct cuda_call *call)
 	return sign;
 }
 
+static uint32_t name_hash(const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 16777619u;
+	return hash;
+}
+
+/* Written where the others see it, before anything else is done. */
+static enum err call_write(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	const struct ledger_call line = {.coll = (uint8_t)call->key.coll,
+		.type = (uint8_t)call->key.type,
+		.op = (uint8_t)(coll_reduces(call->key.coll) ? call->op : 0),
+		.slots = (uint8_t)(call->kind ? 1 + call->codec : 0),
+		.root = call->key.root,
+		.schedule = call->kind ? name_hash(call->kind->name) : 0,
+		.count = call->key.count};
+
+	if (engine->is_capturing || !ledger_call_begin(engine->ledger, &line))
+		return OK;
+	return engine_judge(engine);
+}
+
 static enum err moves_fill(
 	struct cuda_engine *engine, const struct cuda_call *call, struct moves_args *args)
 {
@@ -603,6 +628,18 @@ static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *
 	return OK;
 }
 
+/* The ledger has the words for it. */
+static enum err mismatch_say(struct cuda_engine *engine, uint32_t culprit)
+{
+	enum err e = engine_judge(engine);
+
+	return e ? e
+		 : err_set(ERR_USAGE,
+			   "rank %u called another collective, type, operator, root or "
+			   "count than the others",
+			   culprit);
+}
+
 static enum err table_finish(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	struct table_answer answer = {
@@ -620,10 +657,7 @@ static enum err table_finish(struct cuda_engine *engine, const struct cuda_call 
 		answer = table_answer(engine->table);
 	}
 	if (answer.error && answer.culprit != UINT32_MAX)
-		return err_set(ERR_USAGE,
-			"rank %u called another collective, type, operator, root or "
-			"count than the others",
-			answer.culprit);
+		return mismatch_say(engine, answer.culprit);
 	if (answer.error)
 		return err_set(answer.error, "the rank that launches for all: %s",
 			table_reason(engine->table));
@@ -643,14 +677,20 @@ enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *asked)
 
 	if (!e)
 		e = args_fill(engine, &call, &args, &mine);
+	if (!e)
+		e = call_write(engine, &call);
 	if (e)
 		return e;
 	if (engine->way == CUDA_WAY_LEADER)
-		return leader_begin(engine, &call, &args, &mine);
+		e = leader_begin(engine, &call, &args, &mine);
 	/* other ranks' streams cannot be waited for from within a graph */
-	return engine->way == CUDA_WAY_RESIDENT || engine->is_capturing
-		       ? resident_begin(engine, &call, &args, &mine)
-		       : table_begin(engine, &call, &args, &mine);
+	else if (engine->way == CUDA_WAY_RESIDENT || engine->is_capturing)
+		e = resident_begin(engine, &call, &args, &mine);
+	else
+		e = table_begin(engine, &call, &args, &mine);
+	if (!e && !engine->is_capturing)
+		ledger_call_end(engine->ledger);
+	return e;
 }
 
 enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call)

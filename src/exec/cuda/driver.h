@@ -159,6 +159,10 @@ struct cuda_driver {
 	cu_result (*pointer_attributes)(
 		unsigned count, const int *attributes, void **values, cu_ptr ptr);
 	cu_result (*stream_create)(cu_stream *stream, unsigned flags);
+	/* NULL in a driver that has none of it */
+	cu_result (*stream_create_priority)(
+		cu_stream *stream, unsigned flags, int priority);
+	cu_result (*priority_range)(int *least, int *greatest);
 	cu_result (*stream_destroy)(cu_stream stream);
 	cu_result (*stream_synchronize)(cu_stream stream);
 	cu_result (*stream_query)(cu_stream stream);

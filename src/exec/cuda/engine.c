@@ -13,10 +13,11 @@
 #include "exec/cuda/state.h"
 
 enum {
-	HOST_MAPPED = 2 | 1,   /* of cuMemHostAlloc: mapped, portable */
-	NON_BLOCKING = 1,      /* of streams */
-	BLOCK_BYTES = 2 << 20, /* what the driver maps at a time */
-	BLOCKS_TOGETHER = 2    /* on a multiprocessor, of ours, in any case */
+	HOST_MAPPED = 2 | 1,	 /* of cuMemHostAlloc: mapped, portable */
+	HOST_REGISTERED = 1 | 2, /* of cuMemHostRegister: portable, mapped */
+	NON_BLOCKING = 1,	 /* of streams */
+	BLOCK_BYTES = 2 << 20,	 /* what the driver maps at a time */
+	BLOCKS_TOGETHER = 2	 /* on a multiprocessor, of ours, in any case */
 };
 
 _Static_assert(sizeof(struct dev_hall) <= BLOCK_BYTES, "a hall fits in its block");
@@ -83,19 +84,26 @@ static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 	return e;
 }
 
+/* The ledger's, so that others can stop our kernels; or, where the driver does not take
+ * such memory, pinned memory of our own. */
 static enum err words_make(struct cuda_engine *engine)
 {
-	void *words = NULL;
-	enum err e = cuda_check(engine->driver->mem_host_alloc(
-					&words, sizeof(*engine->words), HOST_MAPPED),
-		"allocate pinned memory");
+	const struct cuda_driver *driver = engine->driver;
+	void *words = ledger_words(engine->ledger);
+	enum err e = OK;
 
+	engine->are_words_shared = !driver->mem_host_register(
+		words, LEDGER_PAGE_BYTES, HOST_REGISTERED);
+	if (!engine->are_words_shared)
+		e = cuda_check(
+			driver->mem_host_alloc(&words, LEDGER_PAGE_BYTES, HOST_MAPPED),
+			"allocate pinned memory");
 	if (e)
 		return e;
 	engine->words = words;
-	*engine->words = (struct words){0};
+	memset(words, 0, LEDGER_PAGE_BYTES);
 	return cuda_check(
-		engine->driver->mem_host_device_pointer(&engine->words_device, words, 0),
+		driver->mem_host_device_pointer(&engine->words_device, words, 0),
 		"map pinned memory");
 }
 
@@ -127,37 +135,29 @@ static enum err functions_load(struct cuda_engine *engine)
 	return e;
 }
 
-/* Every now and then, in the desk's thread. What was let go is let go again and again,
- * since a graph may be replayed. */
-static void engine_look(void *arg)
+/* Of the highest priority there is. */
+static enum err stream_make(const struct cuda_driver *driver, cu_stream *stream)
 {
-	struct cuda_engine *engine = arg;
-	enum err e = OK;
+	int least = 0, greatest = 0;
 
-	if (!engine->is_lost)
-		e = cuda_engine_check(engine);
-	if (!e && !engine->is_lost)
-		e = engine->watch.look(engine->watch.arg);
-	if (e) {
-		engine->is_lost = true;
-		__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
-		engine->watch.tell(engine->watch.arg, e);
-	}
-	if (engine->is_lost || __atomic_load_n(&engine->words->abort, __ATOMIC_RELAXED))
-		memops_free(engine);
+	if (!driver->stream_create_priority || !driver->priority_range ||
+		driver->priority_range(&least, &greatest))
+		return cuda_check(
+			driver->stream_create(stream, NON_BLOCKING), "make a stream");
+	return cuda_check(driver->stream_create_priority(stream, NON_BLOCKING, greatest),
+		"make a stream");
 }
 
 static enum err streams_make(struct cuda_engine *engine)
 {
 	cu_event *const events[] = {&engine->ready, &engine->done, &engine->copied,
 		&engine->order.event, &engine->puts.event};
+	cu_stream *const streams[] = {&engine->side, &engine->watcher, &engine->rescue};
 	const struct cuda_driver *driver = engine->driver;
-	enum err e = cuda_check(
-		driver->stream_create(&engine->side, NON_BLOCKING), "make a stream");
+	enum err e = OK;
 
-	if (!e)
-		e = cuda_check(driver->stream_create(&engine->watcher, NON_BLOCKING),
-			"make a stream");
+	for (size_t i = 0; i < sizeof(streams) / sizeof(*streams) && !e; i++)
+		e = stream_make(driver, streams[i]);
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events) && !e; i++)
 		e = cuda_check(driver->event_create(events[i], CU_EVENT_NO_TIMING),
 			"make an event");
@@ -173,6 +173,9 @@ static enum err parts_make(struct cuda_engine *engine, struct cuda_hello *hello)
 		.arg = engine};
 	enum err e = context_find(engine, hello);
 
+	if (!e)
+		e = ledger_open(engine->rank, engine->rank_count, &engine->ledger,
+			&hello->ledger);
 	if (!e)
 		e = words_make(engine);
 	if (!e)
@@ -215,6 +218,8 @@ enum err cuda_engine_prepare(const struct cuda_engine_args *args,
 	made->rank = args->rank;
 	made->rank_count = args->rank_count;
 	made->watch = args->watch;
+	pthread_mutex_init(&made->fate.lock, NULL);
+	pthread_mutex_init(&made->fate.freeing, NULL);
 	hello->pid = (uint32_t)getpid();
 	cuda_capture_relax(driver, &mode);
 	e = parts_make(made, hello);
@@ -341,6 +346,15 @@ static enum err halls_connect(struct cuda_engine *engine)
 	return e;
 }
 
+static enum err ledgers_connect(struct cuda_engine *engine)
+{
+	struct ledger_address addresses[MOVES_RANKS_MAX];
+
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		addresses[r] = engine->hellos[r].ledger;
+	return ledger_connect(engine->ledger, addresses);
+}
+
 enum err cuda_engine_connect(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
 {
@@ -363,7 +377,11 @@ enum err cuda_engine_connect(
 		engine->table = (struct table *)(uintptr_t)hellos[0]->table;
 		table_hold(engine->table);
 	}
-	e = halls_connect(engine);
+	e = ledgers_connect(engine);
+	if (!e)
+		e = halls_connect(engine);
+	else
+		return e;
 	/* no peer access is no failure: there is another way */
 	if (e && engine->way == CUDA_WAY_RESIDENT && !engine->is_one_device) {
 		engine->is_apart = true;
@@ -389,12 +407,13 @@ bool cuda_engine_is_apart(const struct cuda_engine *engine)
 
 enum err cuda_engine_start(struct cuda_engine *engine)
 {
-	struct desk_address *desks = calloc(engine->rank_count, sizeof(*desks));
+	uint32_t n = engine->rank_count;
+	struct desk_address *desks = calloc(n, sizeof(*desks));
 	enum err e;
 
 	if (!desks)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
-	for (uint32_t r = 0; r < engine->rank_count; r++)
+	for (uint32_t r = 0; r < n; r++)
 		desks[r] = engine->hellos[r].desk;
 	e = desk_start(engine->desk, desks);
 	free(desks);
@@ -579,20 +598,12 @@ enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 		engine->rank_count, (long long)channels);
 }
 
-static enum err aborted(const struct cuda_engine *engine)
-{
-	if (!__atomic_load_n(&engine->words->abort, __ATOMIC_RELAXED))
-		return OK;
-	return err_set(ERR_REMOTE,
-		"the communicator has failed or was aborted: no more calls on it");
-}
-
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	int mode = 0;
 	bool is_quiet;
 	cu_context had;
-	enum err e = aborted(engine);
+	enum err e = engine_is_well(engine);
 
 	if (e)
 		return e;
@@ -613,7 +624,7 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	if (!is_quiet)
 		cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);
-	return e;
+	return e ? engine_blame(engine, e) : OK;
 }
 
 enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *call)
@@ -626,7 +637,7 @@ enum err cuda_engine_move(struct cuda_engine *engine, const struct cuda_call *ca
 	had = context_enter(engine);
 	e = pairs_move(engine, call);
 	context_leave(engine->driver, engine->context, had);
-	return e;
+	return e ? engine_blame(engine, e) : OK;
 }
 
 enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *call)
@@ -642,7 +653,7 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 	if (!e)
 		e = bounce_end(engine, call->stream);
 	context_leave(engine->driver, engine->context, had);
-	return e;
+	return e ? engine_blame(engine, e) : OK;
 }
 
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other)
@@ -660,89 +671,4 @@ enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream
 	if (event)
 		engine->driver->event_destroy(event);
 	return e;
-}
-
-enum err cuda_engine_check(struct cuda_engine *engine)
-{
-	uint32_t trouble = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
-
-	return trouble ? err_set(ERR_USAGE,
-				 "rank %u called another collective, type, operator, "
-				 "root or count than the others",
-				 trouble - 1)
-		       : OK;
-}
-
-void cuda_engine_abort(struct cuda_engine *engine)
-{
-	cu_context had;
-	int mode;
-
-	if (!engine || !engine->words)
-		return;
-	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
-	had = context_enter(engine);
-	cuda_capture_relax(engine->driver, &mode);
-	memops_free(engine);
-	cuda_capture_restore(engine->driver, mode);
-	context_leave(engine->driver, engine->context, had);
-}
-
-/* Everything on the device that is ours. */
-static void device_free(struct cuda_engine *engine)
-{
-	const struct cuda_driver *driver = engine->driver;
-
-	if (engine->side)
-		driver->stream_destroy(engine->side);
-	if (engine->watcher)
-		driver->stream_destroy(engine->watcher);
-	for (uint32_t i = 0; i < engine->kept.pool_count; i++)
-		driver->mem_free(engine->kept.pools[i]);
-	if (engine->ready)
-		driver->event_destroy(engine->ready);
-	if (engine->done)
-		driver->event_destroy(engine->done);
-	if (engine->order.event)
-		driver->event_destroy(engine->order.event);
-	if (engine->puts.event)
-		driver->event_destroy(engine->puts.event);
-	if (engine->copied)
-		driver->event_destroy(engine->copied);
-	bounce_free(engine);
-	staged_free(engine);
-	for (uint32_t r = 0; r < engine->rank_count; r++)
-		if (engine->is_mapped[r])
-			driver->ipc_close(engine->halls[r]);
-	if (engine->hall)
-		driver->mem_free(engine->hall);
-	if (engine->module)
-		driver->module_unload(engine->module);
-	if (engine->words)
-		driver->mem_host_free(engine->words);
-}
-
-void cuda_engine_destroy(struct cuda_engine *engine)
-{
-	const struct cuda_driver *driver;
-	cu_context mine, had;
-	int mode;
-
-	if (!engine)
-		return;
-	driver = engine->driver;
-	mine = engine->context;
-	had = context_enter(engine);
-	cuda_capture_relax(driver, &mode);
-	driver->context_synchronize(); /* kernels may still use what is freed below */
-	desk_close(engine->desk);
-	table_release(engine->table);
-	device_free(engine);
-	cuda_capture_restore(driver, mode);
-	free(engine->kept.list);
-	free(engine->letters);
-	free(engine->pairs_plan);
-	free(engine->hellos);
-	free(engine);
-	context_leave(driver, mine, had);
 }

@@ -22,6 +22,7 @@
 
 #include "exec/cuda/desk.h"
 #include "exec/cuda/driver.h"
+#include "exec/cuda/ledger.h"
 #include "exec/fold.h"
 
 struct cuda_engine;
@@ -37,15 +38,19 @@ struct cuda_hello {
 	uint64_t context, hall, table; /* in its own process; table: rank 0's */
 	struct cu_ipc_handle hall_handle;
 	struct desk_address desk;
+	struct ledger_address ledger;
 };
 
 /* How the engine learns of the other ranks' end and tells of trouble; called by a thread
- * of its own. */
+ * of its own and by those that make calls, one at a time, and not any more once
+ * cuda_engine_destroy() was called. */
 struct cuda_watch {
-	/* OK, or why somebody will not come any more: with a sentence */
-	enum err (*look)(void *arg);
-	/* something is wrong with a call that is under way */
-	void (*tell)(void *arg, enum err code);
+	/* OK, or why somebody will not come any more: with a sentence, and who it is */
+	enum err (*look)(void *arg, uint32_t *culprit);
+	/* has this rank ended its communicator, in peace? */
+	bool (*has_left)(void *arg, uint32_t rank);
+	/* something is wrong with a call that is under way, for once */
+	void (*tell)(void *arg, enum err code, uint32_t culprit);
 	void *arg;
 };
 
@@ -81,8 +86,12 @@ enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer 
 /* Everybody is connected: the watch begins. */
 enum err cuda_engine_start(struct cuda_engine *engine);
 
-/* Stops what waits on the device, then frees. NULL is fine. */
+/* Stops what waits on the device, of every rank: the others must be able to learn why
+ * before. What others' kernels were in the middle of is over then. NULL is fine. */
 void cuda_engine_abort(struct cuda_engine *engine);
+
+/* Waits for what is enqueued, then frees. After an abort or a failure it does not wait
+ * for other work of the process, which may never end: a thread frees when that has. */
 void cuda_engine_destroy(struct cuda_engine *engine);
 
 /* Is this memory the device's? False, at once, in a process without CUDA. */
@@ -149,8 +158,8 @@ enum err cuda_engine_show(struct cuda_engine *engine, uint32_t peer, const void 
 /* What is enqueued on `first` from now on comes after all that is on `other` now. */
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other);
 
-/* What a kernel found wrong since the last time: OK, or ERR_USAGE naming the rank whose
- * call differs. */
+/* OK, or why the engine is over: the first cause stays. Costs next to nothing as long as
+ * nobody has stopped it. */
 enum err cuda_engine_check(struct cuda_engine *engine);
 
 /* In words, for the log, with what would be better if anything. */

@@ -1,10 +1,17 @@
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "exec/cuda/state.h"
 
 enum {
 	BATCH_MAX = 200,	/* operations the driver takes at a time, and some less */
 	FREE_WAIT = 0x3fffffff, /* so far ahead that every wait is over */
-	FREE_BYTE = 2		/* of a word that is 1 while something is there */
+	THROUGH_MS = 10,	/* until a stream of ours is said to be stuck */
+	GRACE_MS = 10,		/* for a launch that was under way */
+	SETTLE_US = 5000,	/* the same where nothing tells: 1 GiB takes 2 ms */
+	NAP_US = 50
 };
 
 struct cu_memop memop_write_64(cu_ptr address, uint64_t value)
@@ -50,50 +57,187 @@ cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset)
 	return hall + mails + rank * sizeof(struct dev_mail) + offset;
 }
 
-static void mails_free(struct cuda_engine *engine)
-{
-	struct cu_memop ops[4 * MOVES_RANKS_MAX];
-	cu_ptr hall = engine->halls[0];
-	uint32_t count = 0;
+/* ---- freeing ---- */
 
-	if (!hall)
+/* Words to be written, all of them at about the same time. */
+enum { WRITES_MAX = sizeof(((struct words *)0)->values) / sizeof(uint32_t) };
+struct writes {
+	uint32_t count;
+	struct {
+		cu_ptr address;
+		uint32_t value;
+	} list[WRITES_MAX];
+};
+
+static void writes_add(struct writes *writes, cu_ptr address, uint32_t value)
+{
+	if (writes->count == WRITES_MAX)
 		return;
-	ops[count++] = memop_write(
-		mail_at(hall, false, 0, offsetof(struct dev_mail, done)),
-		engine->call + FREE_WAIT);
-	for (uint32_t r = 1; r < engine->rank_count; r++) {
-		ops[count++] = memop_write(
-			mail_at(hall, false, r, offsetof(struct dev_mail, ready)),
-			engine->call + FREE_WAIT);
-		ops[count++] = memop_write(
-			mail_at(hall, true, r, offsetof(struct dev_mail, ready)),
-			FREE_WAIT);
-		ops[count++] = memop_write(
-			mail_at(hall, true, r, offsetof(struct dev_mail, done)),
-			FREE_WAIT);
-	}
-	memops_submit(engine, engine->watcher, ops, count);
+	writes->list[writes->count].address = address;
+	writes->list[writes->count++].value = value;
 }
 
-/* Sends, receives and signals wait on words of this rank's own hall. */
-static void boxes_free(struct cuda_engine *engine)
+/* Not for ever: it may share its channel with one that waits. */
+static bool stream_is_through(const struct cuda_engine *engine, cu_stream stream)
 {
-	size_t from = offsetof(struct dev_hall, boxes);
-	size_t to = offsetof(struct dev_hall, signals);
-	struct cu_memop ops[MOVES_RANKS_MAX];
+	uint64_t end = clock_ns() + THROUGH_MS * 1000000ull;
 
-	engine->driver->memset_async(
-		engine->hall + from, FREE_BYTE, to - from, engine->watcher);
+	while (engine->driver->stream_query(stream) == CU_NOT_READY) {
+		if (clock_ns() > end)
+			return false;
+		usleep(NAP_US);
+	}
+	return true;
+}
+
+static void writes_submit(struct cuda_engine *engine, const struct writes *writes)
+{
+	struct cu_memop ops[BATCH_MAX];
+
+	for (uint32_t first = 0; first < writes->count; first += BATCH_MAX) {
+		uint32_t count = writes->count - first;
+
+		count = count < BATCH_MAX ? count : BATCH_MAX;
+		for (uint32_t i = 0; i < count; i++)
+			ops[i] = memop_write(writes->list[first + i].address,
+				writes->list[first + i].value);
+		memops_submit(engine, engine->watcher, ops, count);
+	}
+}
+
+/* By copies, which have channels of their own. */
+static void writes_copy(struct cuda_engine *engine, const struct writes *writes)
+{
+	for (uint32_t i = 0; i < writes->count; i++) {
+		engine->words->values[i] = writes->list[i].value;
+		engine->driver->memcpy_async(writes->list[i].address,
+			engine->words_device + offsetof(struct words, values) +
+				i * sizeof(uint32_t),
+			sizeof(uint32_t), engine->rescue);
+	}
+}
+
+static void writes_do(struct cuda_engine *engine, const struct writes *writes)
+{
+	writes_submit(engine, writes);
+	if (stream_is_through(engine, engine->watcher))
+		return;
+	writes_copy(engine, writes);
+	if (!stream_is_through(engine, engine->rescue))
+		log_warn("rank %u cannot free its streams: none of its own gets through "
+			 "to the GPU (more channels help: CUDA_DEVICE_MAX_CONNECTIONS)",
+			engine->rank);
+}
+
+/* Leader's way: no launch for this call, or a later one, finds what it waits for, also
+ * one that a stopped process makes when it goes on. */
+static void mails_withdraw(struct cuda_engine *engine, struct writes *writes)
+{
+	cu_ptr hall = engine->halls[0];
+
+	for (uint32_t r = 1; r < engine->rank_count; r++) {
+		writes_add(writes,
+			mail_at(hall, false, r, offsetof(struct dev_mail, ready)),
+			engine->call + FREE_WAIT);
+		writes_add(writes,
+			mail_at(hall, true, r, offsetof(struct dev_mail, ready)),
+			FREE_WAIT);
+	}
+}
+
+static cu_ptr posted_at(cu_ptr hall, uint32_t from, uint32_t slot)
+{
+	return hall + offsetof(struct dev_hall, boxes) +
+	       (from * BOX_SLOTS + slot) * sizeof(struct dev_slot) +
+	       offsetof(struct dev_slot, posted);
+}
+
+/* .. and nobody takes what we have sent. */
+static void sends_withdraw(struct cuda_engine *engine, struct writes *writes)
+{
 	for (uint32_t r = 0; r < engine->rank_count; r++)
-		ops[r] = memop_write(engine->hall + to + r * sizeof(uint32_t),
+		for (uint32_t slot = 0; slot < BOX_SLOTS && r != engine->rank; slot++)
+			if (engine->halls[r])
+				writes_add(writes,
+					posted_at(engine->halls[r], engine->rank, slot),
+					FREE_WAIT);
+}
+
+/* Has the launch before ended that was under way, perhaps, when its words went? Whoever
+ * launched it says so on the device. */
+static void launch_await(struct cuda_engine *engine)
+{
+	uint64_t end = clock_ns() + GRACE_MS * 1000000ull;
+	cu_ptr done = mail_at(
+		engine->halls[0], false, 0, offsetof(struct dev_mail, done));
+
+	if (engine->way != CUDA_WAY_LEADER || engine->was_captured || !engine->call) {
+		usleep(SETTLE_US);
+		return;
+	}
+	do {
+		engine->driver->memcpy_async(
+			engine->words_device + offsetof(struct words, seen), done,
+			sizeof(uint32_t), engine->watcher);
+		if (!stream_is_through(engine, engine->watcher))
+			return;
+		if ((int32_t)(__atomic_load_n(&engine->words->seen, __ATOMIC_ACQUIRE) -
+			      engine->call) >= 0)
+			return;
+		usleep(NAP_US);
+	} while (clock_ns() < end);
+}
+
+/* What this rank's streams wait for. */
+static void waits_free(struct cuda_engine *engine, struct writes *writes)
+{
+	cu_ptr hall = engine->halls[0], own = engine->hall;
+
+	if (engine->way == CUDA_WAY_LEADER && hall) {
+		writes_add(writes,
+			mail_at(hall, false, 0, offsetof(struct dev_mail, done)),
+			engine->call + FREE_WAIT);
+		for (uint32_t r = 1; r < engine->rank_count; r++)
+			writes_add(writes,
+				mail_at(hall, true, r, offsetof(struct dev_mail, done)),
+				FREE_WAIT);
+	}
+	if (engine->way == CUDA_WAY_RESIDENT)
+		writes_add(writes, own + offsetof(struct dev_hall, call),
+			engine->call + FREE_WAIT);
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		for (uint32_t slot = 0; slot < BOX_SLOTS; slot++) {
+			writes_add(writes, posted_at(own, r, slot), FREE_WAIT);
+			writes_add(writes,
+				own + offsetof(struct dev_hall, taken) +
+					(r * BOX_SLOTS + slot) * sizeof(uint32_t),
+				FREE_WAIT);
+		}
+		writes_add(writes,
+			own + offsetof(struct dev_hall, signals) + r * sizeof(uint32_t),
 			engine->awaited[r] + FREE_WAIT);
-	memops_submit(engine, engine->watcher, ops, engine->rank_count);
+	}
 }
 
 void memops_free(struct cuda_engine *engine)
 {
+	struct writes *writes = calloc(1, sizeof(*writes));
+
+	if (!writes)
+		return;
+	pthread_mutex_lock(&engine->fate.freeing);
+	if (engine->way == CUDA_WAY_LEADER && engine->halls[0])
+		mails_withdraw(engine, writes);
 	if (engine->way == CUDA_WAY_LEADER)
-		mails_free(engine);
-	boxes_free(engine);
-	engine->driver->stream_synchronize(engine->watcher);
+		sends_withdraw(engine, writes);
+	if (writes->count)
+		writes_do(engine, writes);
+	if (!engine->fate.is_freed && engine->way != CUDA_WAY_THREADS)
+		launch_await(engine);
+	engine->fate.is_freed = true;
+	writes->count = 0;
+	waits_free(engine, writes);
+	writes_do(engine, writes);
+	pthread_mutex_unlock(&engine->fate.freeing);
+	free(writes);
 }

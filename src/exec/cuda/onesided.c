@@ -91,6 +91,7 @@ static enum err put_enqueue(struct cuda_engine *engine, const struct cuda_put *p
 	if (e)
 		return e;
 	engine->given[put->peer]++;
+	ledger_give(engine->ledger, put->peer);
 	return order_end(engine, &engine->puts, stream);
 }
 
@@ -101,6 +102,8 @@ enum err cuda_engine_put(
 	cu_ptr hall = 0;
 	enum err e = check_stream(engine, stream);
 
+	if (!e)
+		e = engine_is_well(engine);
 	if (!e)
 		e = engine_hall(engine, put->peer, &hall);
 	if (!e)
@@ -115,11 +118,16 @@ enum err cuda_engine_await(
 	struct cu_memop op;
 	enum err e = check_stream(engine, stream);
 
+	if (!e)
+		e = engine_is_well(engine);
 	if (e)
 		return e;
 	engine->awaited[peer] += count;
 	op = memop_wait(signal_at(engine->hall, peer), engine->awaited[peer]);
-	return memops_submit(engine, stream, &op, 1);
+	e = memops_submit(engine, stream, &op, 1);
+	if (!e)
+		ledger_await(engine->ledger, peer, count);
+	return e;
 }
 
 /* Another process maps one block, which all of it must be in. */

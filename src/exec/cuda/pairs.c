@@ -544,6 +544,23 @@ static bool is_by_letters(const struct cuda_engine *engine)
 
 /* ---- all ways ---- */
 
+/* Written where the others see it: before, and when it is enqueued. */
+static void pairs_write(
+	struct cuda_engine *engine, const struct cuda_call *call, bool is_made)
+{
+	for (uint32_t i = 0; i < call->pair_count && !engine->is_capturing; i++) {
+		const struct cuda_pair *pair = &call->pairs[i];
+
+		if (is_self(engine, pair))
+			continue;
+		if (is_made)
+			ledger_pair_end(engine->ledger, pair->is_send, pair->peer);
+		else
+			ledger_pair_begin(
+				engine->ledger, pair->is_send, pair->peer, pair->bytes);
+	}
+}
+
 enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	struct pair_list list = {0};
@@ -554,12 +571,15 @@ enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call)
 
 	if (e)
 		return e;
+	pairs_write(engine, call, false);
 	if (engine->way == CUDA_WAY_LEADER)
 		e = leader_pairs(engine, &list, call->stream);
 	else if (!is_by_letters(engine))
 		e = resident_pairs(engine, &list, call->stream);
 	else
 		e = letters_put(engine, &list, call->stream);
+	if (!e)
+		pairs_write(engine, call, true);
 	if (is_by_letters(engine)) {
 		engine->pairs_plan = list.pairs;
 		engine->pairs_count = list.count;

@@ -4,6 +4,8 @@
 #ifndef EXEC_CUDA_STATE_H
 #define EXEC_CUDA_STATE_H
 
+#include <pthread.h>
+
 #include "exec/cuda/bounce.h"
 #include "exec/cuda/desk.h"
 #include "exec/cuda/engine.h"
@@ -38,9 +40,16 @@ struct kept {
 	size_t used;
 };
 
-/* What the device reads and writes in host memory. */
-struct words {
-	uint32_t abort, trouble;
+/* Whether the engine is over, and why: see fate.c. */
+struct fate {
+	pthread_mutex_t lock; /* of the members below, and of who looks */
+	_Atomic int code;     /* enum err; the others are valid when it is not 0 */
+	uint32_t culprit;
+	char reason[ERR_TEXT_BYTES];
+	/* since when a peer was waited for, and how far it was; 0: it is not */
+	uint64_t late_since[MOVES_RANKS_MAX], late_at[MOVES_RANKS_MAX];
+	pthread_mutex_t freeing; /* of memops_free() */
+	bool is_freed;		 /* .. it has run once */
 };
 
 /* So that calls on several streams run one after the other, where they must. */
@@ -57,10 +66,9 @@ struct cuda_engine {
 	uint32_t rank, rank_count;
 	enum cuda_way way;
 	bool is_one_device;
-	bool can_pass_fds;	  /* between all processes */
-	bool is_lost;		  /* somebody is: the desk's thread frees what waits */
-	bool is_apart;		  /* on GPUs that cannot reach each other's memory */
-	unsigned resident_blocks; /* of one rank */
+	bool can_pass_fds;	      /* between all processes */
+	bool is_apart;		      /* on GPUs that cannot reach each other's memory */
+	unsigned resident_blocks;     /* of one rank */
 	unsigned resident_blocks_all; /* of all that share a GPU */
 	cu_module module;
 	cu_function functions[DTYPE_COUNT][4], copy, pairs;
@@ -76,12 +84,20 @@ struct cuda_engine {
 	uint32_t letter_count;
 	struct dev_pair *pairs_plan; /* owned: of the same call */
 	uint32_t pairs_count;
-	struct desk *desk;   /* owned */
-	struct words *words; /* owned, pinned */
+	struct desk *desk;     /* owned */
+	struct ledger *ledger; /* owned */
+	struct words *words;   /* the ledger's, or owned: pinned */
+	bool are_words_shared; /* .. the ledger's */
 	cu_ptr words_device;
+	struct fate fate;
 	struct kept kept;
-	cu_stream side;	   /* of our own: what waits for nobody's kernels */
-	cu_stream watcher; /* of the desk's thread */
+	/* of our own, of the highest priority: such streams have channels of the GPU that
+	 * others' do not share, so that what waits there keeps nobody from setting it
+	 * free
+	 */
+	cu_stream side;	   /* what waits for nobody's kernels */
+	cu_stream watcher; /* of memops_free() */
+	cu_stream rescue;  /* the same, when that one does not get through */
 	/* of the call under way */
 	bool is_capturing;
 	uint64_t stream_number; /* unless it is captured: asking would end that */
@@ -133,6 +149,23 @@ enum err order_end(struct cuda_engine *engine, struct order *order, cu_stream st
  * way, calls have numbers and no event, and the hall's word tells that one is done. */
 enum err resident_order(struct cuda_engine *engine, cu_stream stream);
 
+/* ---- fate.c ---- */
+
+/* The desk's thread, every now and then. */
+void engine_look(void *arg);
+
+/* Look now. OK, or why the engine is over, as this thread's own failure. */
+enum err engine_judge(struct cuda_engine *engine);
+
+/* Is it still to be used? */
+enum err engine_is_well(struct cuda_engine *engine);
+
+/* A call failed with this: the engine's end is the cause, if it has come, and has the
+ * better sentence. */
+enum err engine_blame(struct cuda_engine *engine, enum err code);
+
+bool engine_is_stopped(const struct cuda_engine *engine);
+
 /* ---- memops.c ---- */
 
 struct cu_memop memop_write_64(cu_ptr address, uint64_t value);
@@ -145,8 +178,9 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
 
-/* Let everything of this rank that waits on the device go on; kernels see the abort word.
- * Uses the desk thread's stream. */
+/* Let everything of this rank that waits on the device go on, once no kernel of others is
+ * in the middle of using its memory, and let none begin to; kernels that wait see the
+ * abort word. Any thread; comes back in less than 60 ms. */
 void memops_free(struct cuda_engine *engine);
 
 /* ---- colls.c ---- */

@@ -1,0 +1,345 @@
+/*
+ * fate.c - how an engine learns that it is over, tells, and lets go of what waits.
+ *
+ * Looked for are, in this order: calls that differ (ledger.h, or a kernel's word); a rank
+ * that left and owes a call; one that died or failed; one that did not come within
+ * WEFT_TIMEOUT_SEC. The first cause stays. Everybody's kernels are stopped then, at once,
+ * by a word that all processes can write, and the desk's thread frees the streams that
+ * wait.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/param.h"
+#include "exec/cuda/state.h"
+
+enum { IDLE_MS = 20, NAP_US = 50 };
+
+bool engine_is_stopped(const struct cuda_engine *engine)
+{
+	return __atomic_load_n(&engine->words->abort, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Without words that others can write, what they wrote is passed on by the desk. */
+static void words_pass_on(struct cuda_engine *engine)
+{
+	const struct words *shared = ledger_words(engine->ledger);
+
+	if (__atomic_load_n(&shared->abort, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+}
+
+static void all_stop(struct cuda_engine *engine)
+{
+	ledger_stop_all(engine->ledger);
+	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- causes ---- */
+
+/* A kernel saw signs or sizes that differ; the ledger has the words for it, unless it was
+ * a graph's call. */
+static enum err trouble_check(struct cuda_engine *engine, uint32_t *culprit)
+{
+	uint32_t trouble = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
+	enum err e = trouble ? ledger_search(engine->ledger, culprit) : OK;
+
+	if (!trouble || e)
+		return e;
+	*culprit = trouble - 1;
+	return err_set(ERR_USAGE,
+		"rank %u called another collective, type, operator, root or count than "
+		"the others",
+		trouble - 1);
+}
+
+/* Who saw a difference first and stopped may have been neither of the two. */
+static enum err peers_check(struct cuda_engine *engine, uint32_t *culprit)
+{
+	enum err e = engine->watch.look(engine->watch.arg, culprit), found = OK;
+
+	if (e == ERR_USAGE)
+		found = ledger_search(engine->ledger, culprit);
+	return found ? found : e;
+}
+
+/* The peer owes this call: since when? */
+static enum err late_check(struct cuda_engine *engine, uint32_t peer, const char *owed)
+{
+	int64_t limit_s = param_int(PARAM_TIMEOUT);
+	uint64_t at = ledger_progress(engine->ledger, peer), now = clock_ns();
+	struct fate *fate = &engine->fate;
+
+	if (!fate->late_since[peer] || fate->late_at[peer] != at) {
+		fate->late_since[peer] = now;
+		fate->late_at[peer] = at;
+	}
+	if (limit_s <= 0 ||
+		now - fate->late_since[peer] < (uint64_t)limit_s * 1000000000u)
+		return OK;
+	return err_set(ERR_TIMEOUT, "rank %u did not make %s within %ld s", peer, owed,
+		(long)limit_s);
+}
+
+/* Does a peer that has left, or has not, owe a call? */
+static enum err debts_check(struct cuda_engine *engine, bool of_left, uint32_t *culprit)
+{
+	enum err e = OK;
+
+	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
+		char owed[LEDGER_TEXT_BYTES];
+
+		if (r == engine->rank ||
+			engine->watch.has_left(engine->watch.arg, r) != of_left)
+			continue;
+		*culprit = r;
+		if (!ledger_is_behind(engine->ledger, r, owed))
+			engine->fate.late_since[r] = 0;
+		else if (of_left)
+			e = err_set(ERR_REMOTE,
+				"rank %u destroyed its communicator without %s", r, owed);
+		else
+			e = late_check(engine, r, owed);
+	}
+	return e;
+}
+
+static enum err cause_find(struct cuda_engine *engine, uint32_t *culprit)
+{
+	enum err e = ledger_check(engine->ledger, culprit);
+
+	if (!e)
+		e = trouble_check(engine, culprit);
+	if (!e)
+		e = debts_check(engine, true, culprit);
+	if (!e)
+		e = peers_check(engine, culprit);
+	return e ? e : debts_check(engine, false, culprit);
+}
+
+/* ---- the end ---- */
+
+/* With the lock held. Whoever is told must be able to tell the others before these find
+ * their kernels stopped. */
+static void end_begin(struct cuda_engine *engine, enum err code, uint32_t culprit)
+{
+	struct fate *fate = &engine->fate;
+
+	snprintf(fate->reason, sizeof(fate->reason), "%s", err_last());
+	fate->culprit = culprit;
+	atomic_store(&fate->code, (int)code);
+	engine->watch.tell(engine->watch.arg, code, culprit);
+	all_stop(engine);
+}
+
+enum err engine_judge(struct cuda_engine *engine)
+{
+	struct fate *fate = &engine->fate;
+	uint32_t culprit = engine->rank;
+	enum err e;
+
+	pthread_mutex_lock(&fate->lock);
+	if (!atomic_load(&fate->code) && engine->watch.look) {
+		e = cause_find(engine, &culprit);
+		if (e)
+			end_begin(engine, e, culprit);
+	}
+	e = (enum err)atomic_load(&fate->code);
+	pthread_mutex_unlock(&fate->lock);
+	if (e)
+		err_adopt(fate->reason);
+	return e;
+}
+
+enum err cuda_engine_check(struct cuda_engine *engine)
+{
+	bool is_troubled = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
+
+	return is_troubled || engine_is_stopped(engine) ? engine_judge(engine) : OK;
+}
+
+enum err engine_is_well(struct cuda_engine *engine)
+{
+	return engine_is_stopped(engine) ? engine_blame(engine, OK) : OK;
+}
+
+enum err engine_blame(struct cuda_engine *engine, enum err code)
+{
+	bool is_others = code == ERR_USAGE || code == ERR_REMOTE;
+	enum err e = is_others || engine_is_stopped(engine) ? engine_judge(engine) : OK;
+
+	if (e || code)
+		return e ? e : code;
+	return err_set(ERR_REMOTE,
+		"the communicator has failed or was aborted: no more calls on it");
+}
+
+/* What was let go is let go again and again, since a graph may be replayed, and a peer's
+ * stream may count what it had enqueued before. */
+void engine_look(void *arg)
+{
+	struct cuda_engine *engine = arg;
+
+	words_pass_on(engine);
+	engine_judge(engine);
+	if (engine_is_stopped(engine))
+		memops_free(engine);
+}
+
+/* Nobody is told or asked any more. */
+static void engine_mute(struct cuda_engine *engine)
+{
+	pthread_mutex_lock(&engine->fate.lock);
+	engine->watch = (struct cuda_watch){0};
+	pthread_mutex_unlock(&engine->fate.lock);
+}
+
+void cuda_engine_abort(struct cuda_engine *engine)
+{
+	cu_context had;
+	int mode;
+
+	if (!engine || !engine->words)
+		return;
+	all_stop(engine);
+	had = context_enter(engine);
+	cuda_capture_relax(engine->driver, &mode);
+	memops_free(engine);
+	cuda_capture_restore(engine->driver, mode);
+	context_leave(engine->driver, engine->context, had);
+}
+
+/* ---- freed ---- */
+
+/* Everything on the device that is ours. */
+static void device_free(struct cuda_engine *engine)
+{
+	const struct cuda_driver *driver = engine->driver;
+
+	if (engine->side)
+		driver->stream_destroy(engine->side);
+	if (engine->watcher)
+		driver->stream_destroy(engine->watcher);
+	if (engine->rescue)
+		driver->stream_destroy(engine->rescue);
+	for (uint32_t i = 0; i < engine->kept.pool_count; i++)
+		driver->mem_free(engine->kept.pools[i]);
+	if (engine->ready)
+		driver->event_destroy(engine->ready);
+	if (engine->done)
+		driver->event_destroy(engine->done);
+	if (engine->order.event)
+		driver->event_destroy(engine->order.event);
+	if (engine->puts.event)
+		driver->event_destroy(engine->puts.event);
+	if (engine->copied)
+		driver->event_destroy(engine->copied);
+	bounce_free(engine);
+	staged_free(engine);
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		if (engine->is_mapped[r])
+			driver->ipc_close(engine->halls[r]);
+	if (engine->hall)
+		driver->mem_free(engine->hall);
+	if (engine->module)
+		driver->module_unload(engine->module);
+	if (engine->are_words_shared)
+		driver->mem_host_unregister(engine->words);
+	else if (engine->words)
+		driver->mem_host_free(engine->words);
+}
+
+/* After everything that was enqueued. */
+static void engine_free(struct cuda_engine *engine)
+{
+	desk_close(engine->desk);
+	table_release(engine->table);
+	device_free(engine);
+	ledger_close(engine->ledger);
+	pthread_mutex_destroy(&engine->fate.lock);
+	pthread_mutex_destroy(&engine->fate.freeing);
+	free(engine->kept.list);
+	free(engine->letters);
+	free(engine->pairs_plan);
+	free(engine->hellos);
+	free(engine);
+}
+
+/* A thread that frees an engine when the context has nothing more to do. */
+struct reaper {
+	struct cuda_engine *engine;
+	_Atomic uint32_t stage; /* 1: it frees, 2: it is done, 3: nobody waits for it */
+};
+
+static void *reaper_main(void *argument)
+{
+	struct reaper *reaper = argument;
+	const struct cuda_driver *driver = reaper->engine->driver;
+	uint32_t stage = 0;
+
+	driver->context_set(reaper->engine->context);
+	cuda_capture_relax(driver, NULL);
+	driver->context_synchronize();
+	atomic_compare_exchange_strong(&reaper->stage, &stage, 1);
+	engine_free(reaper->engine);
+	if (stage == 3)
+		free(reaper);
+	else
+		atomic_store(&reaper->stage, 2);
+	return NULL;
+}
+
+/* Its own part is over when the context is idle within this time; other work is not
+ * waited for. False: there is no thread. */
+static bool engine_leave(struct cuda_engine *engine)
+{
+	struct reaper *reaper = calloc(1, sizeof(*reaper));
+	uint64_t end = clock_ns() + IDLE_MS * 1000000ull;
+	uint32_t stage = 0;
+	pthread_t thread;
+
+	if (!reaper)
+		return false;
+	reaper->engine = engine;
+	if (pthread_create(&thread, NULL, reaper_main, reaper)) {
+		free(reaper);
+		return false;
+	}
+	while (!atomic_load(&reaper->stage) && clock_ns() < end)
+		usleep(NAP_US);
+	if (atomic_compare_exchange_strong(&reaper->stage, &stage, 3)) {
+		pthread_detach(thread);
+		return true;
+	}
+	pthread_join(thread, NULL);
+	free(reaper);
+	return true;
+}
+
+void cuda_engine_destroy(struct cuda_engine *engine)
+{
+	const struct cuda_driver *driver;
+	cu_context mine, had;
+	int mode;
+
+	if (!engine)
+		return;
+	if (engine->words && engine_is_stopped(engine)) {
+		engine_mute(engine);
+		if (engine_leave(engine))
+			return;
+	}
+	driver = engine->driver;
+	mine = engine->context;
+	had = context_enter(engine);
+	cuda_capture_relax(driver, &mode);
+	/* kernels may still use what is freed below; if a rank dies meanwhile the desk
+	 * sees to it */
+	driver->context_synchronize();
+	engine_mute(engine);
+	engine_free(engine);
+	cuda_capture_restore(driver, mode);
+	context_leave(driver, mine, had);
+}

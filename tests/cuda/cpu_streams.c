@@ -1,0 +1,399 @@
+#include "cpu_streams.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, NOT_READY = 600 };
+enum { CHANNELS_MAX = 512, NAP_US = 20, GREATEST = -5, PRIORITIES = 1 - GREATEST };
+
+struct given {
+	struct given *next;
+	stream_work *work;
+	_Alignas(16) char argument[];
+};
+
+/* A thread and what it has to do, in order. */
+struct channel {
+	pthread_t thread;
+	bool has_thread, is_taken; /* is_taken: by a stream that shares it with nobody */
+	struct given *first, **last;
+	uint64_t given, done;
+};
+
+struct stream {
+	struct channel *channel;
+	uint64_t last; /* the number that what it was given last has on its channel */
+};
+
+struct event {
+	unsigned users; /* its owner, and everything enqueued */
+	uint64_t recorded, reached;
+};
+
+/* The lock guards everything; `changed` tells of anything. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct channel channels[CHANNELS_MAX];
+static unsigned stream_count;
+
+bool streams_are_async(void)
+{
+	static int answer;
+
+	if (!answer)
+		answer = getenv("CPU_CUDA_ASYNC") ? 1 : -1;
+	return answer > 0;
+}
+
+static void *channel_main(void *argument)
+{
+	struct channel *channel = argument;
+
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		struct given *given = channel->first;
+
+		if (!given) {
+			pthread_cond_wait(&changed, &lock);
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		given->work(given->argument);
+		pthread_mutex_lock(&lock);
+		channel->first = given->next;
+		if (!channel->first)
+			channel->last = &channel->first;
+		channel->done++;
+		free(given);
+		pthread_cond_broadcast(&changed);
+	}
+	return NULL;
+}
+
+/* With the lock held. A channel for a stream of this priority; NULL: there are no more.
+ */
+static struct channel *channel_find(int priority)
+{
+	const char *text = getenv("CPU_CUDA_CHANNELS");
+	unsigned shared = text ? (unsigned)atoi(text) : 0, i = 0;
+
+	if (shared)
+		i = (unsigned)-priority % PRIORITIES * shared + stream_count++ % shared;
+	else
+		while (i < CHANNELS_MAX &&
+			(channels[i].is_taken || channels[i].done < channels[i].given))
+			i++;
+	if (i >= CHANNELS_MAX)
+		return NULL;
+	channels[i].is_taken = !shared;
+	if (channels[i].has_thread)
+		return &channels[i];
+	channels[i].last = &channels[i].first;
+	channels[i].has_thread = !pthread_create(
+		&channels[i].thread, NULL, channel_main, &channels[i]);
+	return channels[i].has_thread ? &channels[i] : NULL;
+}
+
+/* The NULL stream, and the one that each thread has of its own. */
+static struct stream *stream_of(void *handle)
+{
+	static struct stream legacy;
+	static _Thread_local struct stream own;
+	struct stream *stream = handle;
+
+	if ((uintptr_t)handle < 2)
+		stream = &legacy;
+	else if ((uintptr_t)handle == 2)
+		stream = &own;
+	if (!stream->channel)
+		stream->channel = channel_find(0);
+	return stream;
+}
+
+int stream_give(
+	void *stream, stream_work *work, const void *argument, size_t argument_bytes)
+{
+	struct given *given = malloc(sizeof(*given) + argument_bytes);
+	struct stream *to;
+	int code = DONE;
+
+	if (!given)
+		return NO_MEMORY;
+	given->next = NULL;
+	given->work = work;
+	memcpy(given->argument, argument, argument_bytes);
+	if (!streams_are_async()) {
+		code = work(given->argument);
+		free(given);
+		return code;
+	}
+	pthread_mutex_lock(&lock);
+	to = stream_of(stream);
+	*to->channel->last = given;
+	to->channel->last = &given->next;
+	to->last = ++to->channel->given;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+void stream_wait(void *stream)
+{
+	struct stream *of;
+	uint64_t last;
+
+	if (!streams_are_async())
+		return;
+	pthread_mutex_lock(&lock);
+	of = stream_of(stream);
+	last = of->last;
+	while (of->channel->done < last)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+void streams_wait(void)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < CHANNELS_MAX; i++) {
+		uint64_t last = channels[i].given;
+
+		while (channels[i].done < last)
+			pthread_cond_wait(&changed, &lock);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void stop_if_wanted(const char *kind)
+{
+	const char *wanted = getenv("CPU_CUDA_STOP");
+
+	if (!wanted || strcmp(wanted, kind))
+		return;
+	unsetenv("CPU_CUDA_STOP");
+	raise(SIGSTOP);
+}
+
+/* ---- the driver's functions ---- */
+
+int cuCtxSynchronize(void)
+{
+	streams_wait();
+	return DONE;
+}
+
+int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = 0;
+	*greatest = GREATEST;
+	return DONE;
+}
+
+int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
+{
+	struct stream *made = calloc(1, sizeof(*made));
+
+	(void)flags;
+	if (!made || priority < GREATEST || priority > 0) {
+		free(made);
+		return INVALID;
+	}
+	pthread_mutex_lock(&lock);
+	if (streams_are_async())
+		made->channel = channel_find(priority);
+	pthread_mutex_unlock(&lock);
+	*stream = made;
+	return streams_are_async() && !made->channel ? NO_MEMORY : DONE;
+}
+
+int cuStreamCreate(void **stream, unsigned flags)
+{
+	return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+/* What is left on it is still done. */
+int cuStreamDestroy_v2(void *stream)
+{
+	struct stream *gone = stream;
+
+	pthread_mutex_lock(&lock);
+	if (gone->channel)
+		gone->channel->is_taken = false;
+	pthread_mutex_unlock(&lock);
+	free(gone);
+	return DONE;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+	stream_wait(stream);
+	return DONE;
+}
+
+int cuStreamQuery(void *stream)
+{
+	const struct stream *of;
+	int code = DONE;
+
+	if (!streams_are_async())
+		return DONE;
+	pthread_mutex_lock(&lock);
+	of = stream_of(stream);
+	if (of->channel->done < of->last)
+		code = NOT_READY;
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+int cuStreamIsCapturing(void *stream, int *status)
+{
+	(void)stream;
+	*status = 0;
+	return DONE;
+}
+
+int cuStreamGetId(void *stream, uint64_t *id)
+{
+	*id = (uintptr_t)stream;
+	return DONE;
+}
+
+int cuEventCreate(void **event, unsigned flags)
+{
+	struct event *made = calloc(1, sizeof(*made));
+
+	(void)flags;
+	if (!made)
+		return NO_MEMORY;
+	made->users = 1;
+	*event = made;
+	return DONE;
+}
+
+/* With the lock held. */
+static void event_put(struct event *event)
+{
+	if (!--event->users)
+		free(event);
+}
+
+int cuEventDestroy_v2(void *event)
+{
+	pthread_mutex_lock(&lock);
+	event_put(event);
+	pthread_mutex_unlock(&lock);
+	return DONE;
+}
+
+/* One time that an event was recorded. */
+struct moment {
+	struct event *event;
+	uint64_t number;
+};
+
+static struct moment moment_of(void *event, bool is_new)
+{
+	struct moment moment = {.event = event};
+
+	pthread_mutex_lock(&lock);
+	moment.number = moment.event->recorded += is_new;
+	moment.event->users++;
+	pthread_mutex_unlock(&lock);
+	return moment;
+}
+
+static int event_reach(void *argument)
+{
+	struct moment *moment = argument;
+
+	pthread_mutex_lock(&lock);
+	if (moment->event->reached < moment->number)
+		moment->event->reached = moment->number;
+	event_put(moment->event);
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return DONE;
+}
+
+static int event_await(void *argument)
+{
+	struct moment *moment = argument;
+
+	pthread_mutex_lock(&lock);
+	while (moment->event->reached < moment->number)
+		pthread_cond_wait(&changed, &lock);
+	event_put(moment->event);
+	pthread_mutex_unlock(&lock);
+	return DONE;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+	struct moment moment;
+
+	if (!event)
+		return INVALID;
+	moment = moment_of(event, true);
+	return stream_give(stream, event_reach, &moment, sizeof(moment));
+}
+
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
+{
+	struct moment moment;
+
+	if (!event || flags)
+		return INVALID;
+	moment = moment_of(event, false);
+	return stream_give(stream, event_await, &moment, sizeof(moment));
+}
+
+int cuEventQuery(void *event)
+{
+	const struct event *of = event;
+	int code;
+
+	pthread_mutex_lock(&lock);
+	code = of->reached < of->recorded ? NOT_READY : DONE;
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+struct memop {
+	int operation, pad;
+	uint64_t address, value;
+	unsigned flags;
+	int pad2;
+	uint64_t alias, pad3;
+};
+
+static int memop_do(void *argument)
+{
+	const struct memop *op = argument;
+	uint32_t *word = (uint32_t *)(uintptr_t)op->address;
+	uint32_t value = (uint32_t)op->value;
+
+	if (op->operation == 2)
+		__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+	else if (op->operation == 5)
+		__atomic_store_n(
+			(uint64_t *)(uintptr_t)op->address, op->value, __ATOMIC_SEQ_CST);
+	else
+		while ((int32_t)(__atomic_load_n(word, __ATOMIC_SEQ_CST) - value) < 0)
+			usleep(NAP_US);
+	return DONE;
+}
+
+int cuStreamBatchMemOp_v2(
+	void *stream, unsigned count, const struct memop *ops, unsigned flags)
+{
+	int code = flags ? INVALID : DONE;
+
+	stop_if_wanted("memop");
+	for (unsigned i = 0; i < count && !code; i++)
+		code = stream_give(stream, memop_do, &ops[i], sizeof(ops[i]));
+	return code;
+}

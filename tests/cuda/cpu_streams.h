@@ -1,0 +1,36 @@
+/*
+ * cpu_streams.h - streams and events of the driver that runs on the CPU (cpu_cuda.c).
+ *
+ * As it is, a stream does at once what it is given, in the calling thread, and waits
+ * there. With CPU_CUDA_ASYNC in the environment a thread does it, as a GPU would, and
+ * calls only enqueue; then others can be told to stop while a stream waits. Such a
+ * thread is a channel. Every stream has one of its own, unless CPU_CUDA_CHANNELS says how
+ * many there are for streams of one priority: what waits on a stream then keeps back
+ * whatever comes behind it on the same channel, on other streams too.
+ *
+ * A process that sets CPU_CUDA_STOP to "launch" or "memop" is stopped in the next call of
+ * that kind, before anything is enqueued. To stop it from outside would stop a kernel in
+ * the middle, which on a GPU runs on.
+ */
+#ifndef CUDA_CPU_STREAMS_H
+#define CUDA_CPU_STREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool streams_are_async(void);
+
+/* Do it in the stream's order; it gets a copy of the argument and returns a driver's
+ * code, which a stream that works by itself has nobody to give to. */
+typedef int stream_work(void *argument);
+int stream_give(
+	void *stream, stream_work *work, const void *argument, size_t argument_bytes);
+
+/* In a call of this kind. */
+void stop_if_wanted(const char *kind);
+
+/* Until all that was given is done: one stream's, or everybody's. */
+void stream_wait(void *stream);
+void streams_wait(void);
+
+#endif
