@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/live.h"
 #include "base/param.h"
 
 enum err check_pointer(const void *pointer, const char *function, const char *name)
@@ -17,11 +18,10 @@ enum err check_handle(struct comm *comm, const char *function)
 {
 	if (!comm)
 		return err_set(ERR_ARGUMENT, "%s: comm is NULL", function);
-	if (!comm_is_valid(comm))
+	if (!live_is(LIVE_COMM, comm))
 		return err_set(ERR_ARGUMENT,
 			"%s: corrupted comm object detected, %p is no communicator or "
-			"was "
-			"destroyed",
+			"was destroyed",
 			function, (void *)comm);
 	return OK;
 }
@@ -170,12 +170,12 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 	*stream = NULL;
 	if ((uintptr_t)given <= 2)
 		return OK;
-	*stream = (struct stream *)given;
-	if (!stream_is_valid(*stream))
+	if (!live_is(LIVE_STREAM, (const void *)given))
 		return err_set(ERR_ARGUMENT,
 			"%s: stream %p was not made by weftStreamCreate, and the "
 			"buffers are not device memory",
 			function, (void *)given);
+	*stream = (struct stream *)given;
 	return OK;
 }
 
@@ -185,7 +185,7 @@ static enum err check_gpu(const struct call_args *args, bool *on_gpu)
 	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
 
 	if (e || !*on_gpu || (uintptr_t)args->stream <= 2 ||
-		!stream_is_valid((const struct stream *)args->stream))
+		!live_is(LIVE_STREAM, (const void *)args->stream))
 		return e;
 	*on_gpu = false;
 	return comm_is_device(args->in) || comm_is_device(args->out)

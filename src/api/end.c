@@ -40,7 +40,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
 	job = job_create(JOB_DESTROY, comm_of(comm));
 	if (!job)
 		return result_of(group_note(ERR_SYSTEM));
-	e = live_take(comm_of(comm));
+	e = live_leave(comm_of(comm));
 	if (e) {
 		job_discard(job);
 		return result_of(group_note(not_taken(e, comm_of(comm), "CommDestroy")));

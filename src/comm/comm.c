@@ -51,7 +51,6 @@ enum err comm_alloc(const struct comm_config *config, struct comm **comm)
 
 	if (!c)
 		return err_set(ERR_SYSTEM, "no memory for a communicator");
-	c->magic_start = c->magic_end = COMM_MAGIC;
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->idle, NULL);
@@ -322,11 +321,6 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 
 /* ---- asking ---- */
 
-bool comm_is_valid(const struct comm *comm)
-{
-	return comm && comm->magic_start == COMM_MAGIC && comm->magic_end == COMM_MAGIC;
-}
-
 bool comm_is_revoked(const struct comm *comm)
 {
 	return atomic_load(&comm->revoked);
@@ -508,7 +502,6 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	free(comm->births);
 	pthread_mutex_destroy(&comm->lock);
 	pthread_cond_destroy(&comm->idle);
-	comm->magic_start = comm->magic_end = 0;
 	free(comm);
 }
 

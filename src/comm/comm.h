@@ -77,7 +77,6 @@ enum err comm_revoke(struct comm *comm);
 
 /* ---- asking ---- */
 
-bool comm_is_valid(const struct comm *comm); /* the magic words are there */
 bool comm_is_revoked(const struct comm *comm);
 bool comm_is_blocking(const struct comm *comm);
 uint32_t comm_rank(const struct comm *comm);
@@ -148,11 +147,13 @@ enum err comm_estimate(const struct comm_call *calls, uint32_t count, double *us
 enum err mem_alloc(size_t bytes, void **ptr);
 enum err mem_free(void *ptr);
 
-/* Registration: counted per (address, size); makes mappable memory known to the comm. */
+/* Registration: counted per (address, size); makes mappable memory known to the comm. A
+ * handle that is none of this comm's, also one given back before, is ERR_ARGUMENT and is
+ * not looked into; so is a window below. Any thread may call these. */
 enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle);
 enum err comm_deregister(struct comm *comm, void *handle);
 
-/* Windows: collective registration. */
+/* Windows: collective registration. What is not given back goes with the comm. */
 enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window);
 enum err comm_window_deregister(struct comm *comm, struct window *window);
@@ -170,7 +171,5 @@ enum err stream_destroy(struct stream *stream);
 enum err stream_synchronize(struct stream *stream);
 /* OK when idle, ERR_PROGRESS when not, or the first failure since the last query. */
 enum err stream_query(struct stream *stream);
-/* Is this pointer one of our streams? (A cudaStream_t is not.) */
-bool stream_is_valid(const struct stream *stream);
 
 #endif

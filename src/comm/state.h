@@ -11,7 +11,7 @@
 #include "exec/host/run.h"
 #include "link/board.h"
 
-enum { COMM_MAGIC = 0x77656674, REDOP_BUILTIN = 5 };
+enum { REDOP_BUILTIN = 5 };
 
 struct redop_entry {
 	bool used, immediate;
@@ -26,7 +26,6 @@ struct birth {
 };
 
 struct comm {
-	uint64_t magic_start;
 	struct comm_config config;
 	uint32_t rank, rank_count;
 	int device;
@@ -56,14 +55,14 @@ struct comm {
 	uint64_t vote_count;  /* splits decided on the board */
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
-	/* guards busy; the condition tells when it is zero */
+	struct window *windows;		    /* owned, a list */
+	/* guards the two lists and busy; the condition tells when that is zero */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	atomic_uint busy; /* calls enqueued and not finished */
 	uint64_t turn_next,
 		turn_now;   /* enqueued calls run in this order, whatever stream */
 	atomic_uint inside; /* threads inside a blocking call, or inside comm_init() */
-	uint64_t magic_end;
 };
 
 /* A call was enqueued on, or finished for, this comm. A failure is kept and shown.
@@ -107,7 +106,7 @@ uint64_t window_address(const struct comm_call *call);
 /* Are these bytes in this rank's own part? */
 bool window_holds(const struct window *window, const void *ptr, size_t bytes);
 
-/* Forget registrations when a comm goes. */
+/* Forget registrations and windows when a comm goes. */
 void comm_registrations_drop(struct comm *comm);
 
 #endif

@@ -7,8 +7,6 @@
 #include "comm/comm.h"
 #include "comm/state.h"
 
-static const uint64_t stream_magic = 0x7765667473747265u;
-
 struct batch {
 	struct work *works; /* owned */
 	uint32_t count;
@@ -16,7 +14,6 @@ struct batch {
 };
 
 struct stream {
-	uint64_t magic;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t changed;
@@ -92,7 +89,6 @@ enum err stream_create(struct stream **stream)
 
 	if (!s)
 		return err_set(ERR_SYSTEM, "no memory for a stream");
-	s->magic = stream_magic;
 	s->last = &s->first;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
@@ -165,12 +161,6 @@ enum err stream_destroy(struct stream *stream)
 	pthread_join(stream->thread, NULL);
 	pthread_mutex_destroy(&stream->lock);
 	pthread_cond_destroy(&stream->changed);
-	stream->magic = 0;
 	free(stream);
 	return e;
-}
-
-bool stream_is_valid(const struct stream *stream)
-{
-	return stream && stream->magic == stream_magic;
 }
