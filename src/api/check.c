@@ -7,6 +7,9 @@
 #include "api/live.h"
 #include "base/param.h"
 
+/* No system gives a program more than half of 57 bits to address memory with. */
+enum { ADDRESS_BITS = 56 };
+
 enum err check_pointer(const void *pointer, const char *function, const char *name)
 {
 	if (!pointer)
@@ -142,20 +145,33 @@ static uint32_t blocks_out(const struct call_args *args)
 	}
 }
 
+/* What all ranks hold together fits in memory, so that no sum below or in a plan can
+ * overflow. */
+static enum err check_count(const struct call_args *args)
+{
+	size_t ranks = args->kind == CALL_COLL ? comm_rank_count(args->comm) : 1;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(
+		    args->count, dtype_size((enum dtype)args->type), &bytes) ||
+		__builtin_mul_overflow(bytes, ranks, &bytes) || bytes >> ADDRESS_BITS)
+		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
+			args->function, args->count);
+	return OK;
+}
+
+/* After check_count(). */
 static enum err check_buffer(const struct call_args *args, const char *name,
 	const void *pointer, uint32_t blocks)
 {
-	size_t bytes;
+	size_t bytes = args->count * dtype_size((enum dtype)args->type) * blocks;
 
-	if (!blocks || !args->count)
+	if (!bytes)
 		return OK;
 	if (!pointer)
 		return err_set(ERR_ARGUMENT, "%s : %s %p is not a valid pointer",
 			args->function, name, pointer);
-	if (__builtin_mul_overflow(
-		    args->count, dtype_size((enum dtype)args->type), &bytes) ||
-		__builtin_mul_overflow(bytes, blocks, &bytes) ||
-		bytes > UINTPTR_MAX - (uintptr_t)pointer)
+	if (bytes > UINTPTR_MAX - (uintptr_t)pointer)
 		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
 			args->function, args->count);
 	if (param_int(PARAM_CHECK_POINTERS))
@@ -211,6 +227,9 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 		return err_set(
 			ERR_ARGUMENT, "%s: invalid type %d", args->function, args->type);
 	e = check_op(args, &call->op);
+	if (e)
+		return e;
+	e = check_count(args);
 	if (e)
 		return e;
 	e = check_buffer(args, "sendbuff", args->in, blocks_in(args));

@@ -441,7 +441,8 @@ void comm_turn_wait(struct comm *comm, uint64_t turn)
 
 void comm_busy_sub(struct comm *comm, enum err result)
 {
-	if (result)
+	/* refused before anything began: the stream says so, or else only the comm can */
+	if (result && (result != ERR_ARGUMENT || !comm->config.blocking))
 		comm_fail(comm, result);
 	pthread_mutex_lock(&comm->lock);
 	comm->turn_now++;

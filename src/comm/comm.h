@@ -135,7 +135,9 @@ enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *o
 bool comm_is_device(const void *ptr);
 
 /* Run one group's calls (copied): of one comm in order, of several comms side by side,
- * sends and receives side by side. On streams and non-blocking comms it only enqueues. */
+ * sends and receives side by side. On streams and non-blocking comms it only enqueues.
+ * ERR_ARGUMENT: no plan can serve a call, nothing has begun, blocking comms live on; on a
+ * stream it is the stream's. Any other failure is the comm's. */
 enum err comm_submit(const struct comm_call *calls, uint32_t count);
 
 /* About how many microseconds comm_submit() of these would take; nothing is run. */

@@ -65,6 +65,16 @@ static void work_fill(const struct comm_call *call, struct work *work)
 	work->job.p2p.bytes = call->count * dtype_size(call->type);
 }
 
+/* A call that no plan can serve is refused before a peer has seen anything of its group:
+ * ERR_ARGUMENT, and the communicator lives on. */
+static enum err work_plan(const struct work *work)
+{
+	const struct plan *plan;
+
+	return plan_get(
+		host_engine_planner(work->job.engine), &work->job.spec.key, &plan);
+}
+
 enum err works_run(struct work *works, uint32_t count)
 {
 	struct host_job *jobs = malloc(count * sizeof(*jobs));
@@ -77,6 +87,8 @@ enum err works_run(struct work *works, uint32_t count)
 			works[i].job.spec.scalar = scalar_read(
 				works[i].scalar_pointer, works[i].job.spec.key.type);
 		if (works[i].job.kind == JOB_COLL)
+			e = work_plan(&works[i]);
+		if (!e && works[i].job.kind == JOB_COLL)
 			e = comm_log_choice(works[i].comm, &works[i].job.spec.key);
 		jobs[i] = works[i].job;
 	}
@@ -87,7 +99,7 @@ enum err works_run(struct work *works, uint32_t count)
 }
 
 /* Collectives and transfers in the calling thread; the comms are marked failed, all of
- * them, because a group succeeds or fails as one. */
+ * them, because a group succeeds or fails as one. ERR_ARGUMENT is work_plan()'s. */
 static enum err submit_here(const struct comm_call *calls, uint32_t count)
 {
 	struct work *works = calloc(count, sizeof(*works));
@@ -102,7 +114,7 @@ static enum err submit_here(const struct comm_call *calls, uint32_t count)
 	}
 	e = works_run(works, count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (e)
+		if (e && e != ERR_ARGUMENT)
 			comm_fail(calls[i].comm, e);
 		atomic_fetch_sub(&calls[i].comm->inside, 1);
 	}
@@ -149,7 +161,7 @@ static enum err submit_one(const struct comm_call *call)
 	e = comm_log_choice(comm, &spec.key);
 	if (!e)
 		e = host_run_one(comm->engine, &spec);
-	if (e)
+	if (e && e != ERR_ARGUMENT) /* that is the plan's: nothing has begun */
 		comm_fail(comm, e);
 	inside_add(comm, -1);
 	return e;
