@@ -54,6 +54,17 @@ enum err check_ready(struct comm *comm, const char *function)
 	return e ? e : check_stored(comm, function);
 }
 
+enum err check_not_finalized(struct comm *comm, const char *function)
+{
+	enum err e = check_handle(comm, function);
+
+	if (!e && comm_is_finalized(comm))
+		e = err_set(ERR_USAGE,
+			"%s: comm %p was finalized: it can only be destroyed or aborted",
+			function, (void *)comm);
+	return e;
+}
+
 enum err check_comm(struct comm *comm, const char *function)
 {
 	enum err e = check_handle(comm, function);
@@ -62,7 +73,8 @@ enum err check_comm(struct comm *comm, const char *function)
 		return e;
 	if (comm_is_revoked(comm))
 		return err_set(ERR_USAGE, "%s: communicator was revoked", function);
-	return check_stored(comm, function);
+	e = check_stored(comm, function);
+	return e || !comm_is_finalized(comm) ? e : check_not_finalized(comm, function);
 }
 
 static enum err check_root(const struct call_args *args)

@@ -8,8 +8,10 @@
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
 	struct job *job;
-	enum err e = check_comm(comm_of(comm), "CommFinalize");
+	enum err e = check_ready(comm_of(comm), "CommFinalize");
 
+	if (!e && comm_is_revoked(comm_of(comm)))
+		e = err_set(ERR_USAGE, "CommFinalize: communicator was revoked");
 	if (e)
 		return result_of(group_note(e));
 	job = job_create(JOB_FINALIZE, comm_of(comm));

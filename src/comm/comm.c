@@ -326,6 +326,11 @@ bool comm_is_revoked(const struct comm *comm)
 	return atomic_load(&comm->revoked);
 }
 
+bool comm_is_finalized(const struct comm *comm)
+{
+	return atomic_load_explicit(&comm->finalized, memory_order_acquire);
+}
+
 bool comm_is_blocking(const struct comm *comm)
 {
 	return comm->config.blocking;
@@ -474,9 +479,8 @@ enum err comm_finalize(struct comm *comm)
 {
 	enum err e;
 
-	if (comm->finalized)
+	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
-	comm->finalized = true;
 	comm_finish_work(comm);
 	e = comm_async_get(comm);
 	return e == ERR_PROGRESS ? OK : e;

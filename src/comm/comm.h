@@ -78,6 +78,7 @@ enum err comm_revoke(struct comm *comm);
 /* ---- asking ---- */
 
 bool comm_is_revoked(const struct comm *comm);
+bool comm_is_finalized(const struct comm *comm); /* comm_finalize() was called */
 bool comm_is_blocking(const struct comm *comm);
 uint32_t comm_rank(const struct comm *comm);
 uint32_t comm_rank_count(const struct comm *comm);

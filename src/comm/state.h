@@ -30,9 +30,9 @@ struct comm {
 	uint32_t rank, rank_count;
 	int device;
 	uint64_t id_hash;
-	uint64_t probe;	   /* peers try to read this across processes */
-	atomic_bool ready; /* the members below will not change until the end */
-	bool finalized;
+	uint64_t probe;	       /* peers try to read this across processes */
+	atomic_bool ready;     /* the members below will not change until the end */
+	atomic_bool finalized; /* begun, at least */
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_int async;      /* enum err */

@@ -92,6 +92,41 @@ static void misuse_counts(struct rank *rank)
 	OK(ncclCommDestroy(comm));
 }
 
+/* After its end a communicator answers questions, and no more. */
+static void misuse_finalized(struct rank *rank)
+{
+	const ncclResult_t code = ncclInvalidUsage;
+	const char *why = "was finalized";
+	ncclComm_t comm = rank_comm(rank, 0), made = NULL;
+	int peer = (rank->rank + 1) % rank->rank_count, n;
+	ncclResult_t stored;
+	cudaStream_t stream;
+	char in[64] = {0}, out[64];
+
+	OK(weftStreamCreate(&stream));
+	works_still(rank, comm, stream);
+	OK(ncclCommFinalize(comm));
+	REFUSES(ncclAllReduce(in, out, 8, ncclInt64, ncclSum, comm, NULL), code, why);
+	REFUSES(ncclAllReduce(in, out, 8, ncclInt64, ncclSum, comm, stream), code, why);
+	REFUSES(ncclSend(in, 8, ncclInt64, peer, comm, NULL), code, why);
+	REFUSES(ncclRecv(out, 8, ncclInt64, peer, comm, NULL), code, why);
+	REFUSES(ncclSignal(peer, 0, 0, 0, comm, NULL), code, why);
+	REFUSES(ncclCommSplit(comm, 0, 0, &made, NULL), code, why);
+	REFUSES(ncclCommShrink(comm, &peer, 1, &made, NULL, 0), code, why);
+	REFUSES(ncclCommShrink(comm, &peer, 1, &made, NULL, NCCL_SHRINK_ABORT), code,
+		why);
+	OK(ncclGroupStart());
+	REFUSES(ncclBroadcast(in, out, 8, ncclInt64, 0, comm, NULL), code, why);
+	GIVES(ncclGroupEnd(), code);
+	HOLDS(made == NULL);
+	OK(ncclCommCount(comm, &n));
+	HOLDS(n == rank->rank_count);
+	OK(ncclCommGetAsyncError(comm, &stored));
+	GIVES(stored, ncclSuccess);
+	OK(weftStreamDestroy(stream));
+	OK(ncclCommDestroy(comm));
+}
+
 struct test {
 	const char *name;
 	rank_function *function;
@@ -101,6 +136,7 @@ struct test {
 static const struct test tests[] = {
 	{"counts", misuse_counts, 2, 1},
 	{"counts, threads", misuse_counts, 1, 3},
+	{"finalized", misuse_finalized, 2, 1},
 };
 
 int main(int argc, char **argv)
