@@ -446,8 +446,7 @@ void comm_turn_wait(struct comm *comm, uint64_t turn)
 
 void comm_busy_sub(struct comm *comm, enum err result)
 {
-	/* refused before anything began: the stream says so, or else only the comm can */
-	if (result && (result != ERR_ARGUMENT || !comm->config.blocking))
+	if (result)
 		comm_fail(comm, result);
 	pthread_mutex_lock(&comm->lock);
 	comm->turn_now++;
@@ -471,7 +470,7 @@ void comm_drain(struct comm *comm)
 void comm_finish_work(struct comm *comm)
 {
 	comm_drain(comm);
-	while (atomic_load(&comm->inside))
+	while (atomic_load(&comm->inside) || atomic_load(&comm->enqueuing))
 		usleep(ABORT_SLEEP_US);
 }
 

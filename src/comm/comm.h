@@ -3,8 +3,8 @@
  *
  * A comm owns its rooms' objects (segment, planner, engine) and no other state. The api
  * checks arguments and groups calls; everything that happens to a communicator happens
- * here. One thread at a time uses a comm, except for comm_async_*(), comm_abort() and
- * comm_revoke(), which any thread may call at any time.
+ * here. One thread at a time uses a comm (inside.h refuses a second), except for
+ * comm_async_*(), comm_abort() and comm_revoke(), which any thread may call at any time.
  */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H

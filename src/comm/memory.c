@@ -9,6 +9,7 @@
 
 #include "comm/comm.h"
 #include "comm/gpu.h"
+#include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
 #include "link/region.h"
@@ -150,13 +151,14 @@ static enum err parts_gather(
 					 .count = sizeof(*mine)},
 		.in = mine,
 		.out = window->parts};
-	enum err e;
+	enum err e = inside_enter(comm);
 
-	atomic_fetch_add(&comm->inside, 1);
+	if (e)
+		return e;
 	e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
-	atomic_fetch_sub(&comm->inside, 1);
+	inside_leave(comm);
 	for (uint32_t i = 0; i < comm->rank_count && !e && !mine->wrong; i++)
 		if (window->parts[i].wrong)
 			e = err_set(ERR_ARGUMENT,
@@ -171,13 +173,14 @@ static enum err addresses_gather(struct comm *comm, const uint64_t *mine, uint64
 		.key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_UINT64, .count = 1},
 		.in = mine,
 		.out = there};
-	enum err e;
+	enum err e = inside_enter(comm);
 
-	atomic_fetch_add(&comm->inside, 1);
+	if (e)
+		return e;
 	e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
-	atomic_fetch_sub(&comm->inside, 1);
+	inside_leave(comm);
 	return e;
 }
 

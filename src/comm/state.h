@@ -62,7 +62,8 @@ struct comm {
 	atomic_uint busy; /* calls enqueued and not finished */
 	uint64_t turn_next,
 		turn_now;   /* enqueued calls run in this order, whatever stream */
-	atomic_uint inside; /* threads inside a blocking call, or inside comm_init() */
+	atomic_uint inside; /* see inside.h; 1 in comm_init(), where nobody else can be */
+	atomic_uint enqueuing; /* see inside.h */
 };
 
 /* A call was enqueued on, or finished for, this comm. A failure is kept and shown.
@@ -89,10 +90,14 @@ struct work {
 	struct comm *comm;
 	const void *scalar_pointer; /* read when the batch starts; may be NULL */
 	uint64_t turn;		    /* on a stream: from comm_busy_add() */
+	bool entered;		    /* the first of its comm: it leaves, too */
 };
 
-/* Run a batch here and now. */
+/* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
+ * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */
+enum err works_enter(struct work *works, uint32_t count);
 enum err works_run(struct work *works, uint32_t count);
+void works_leave(const struct work *works, uint32_t count);
 
 /* Hand a batch to a stream's thread; takes ownership of `works` (from malloc). */
 enum err stream_push(struct stream *stream, struct work *works, uint32_t count);

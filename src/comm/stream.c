@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "comm/comm.h"
+#include "comm/inside.h"
 #include "comm/state.h"
 
 struct batch {
@@ -23,10 +24,15 @@ struct stream {
 	enum err error; /* first failure since the last query */
 };
 
-static void batch_finish(struct batch *batch, enum err result)
+/* What was refused before it began is the stream's to say, and no failure of the comm;
+ * only a non-blocking comm has nobody else to say it. */
+static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 {
-	for (uint32_t i = 0; i < batch->count; i++)
-		comm_busy_sub(batch->works[i].comm, result);
+	for (uint32_t i = 0; i < batch->count; i++) {
+		struct comm *comm = batch->works[i].comm;
+
+		comm_busy_sub(comm, has_begun || !comm->config.blocking ? result : OK);
+	}
 	free(batch->works);
 	free(batch);
 }
@@ -62,17 +68,31 @@ static void batch_wait(const struct batch *batch)
 	}
 }
 
+static enum err batch_run(struct batch *batch)
+{
+	enum err e;
+
+	batch_wait(batch);
+	e = works_enter(batch->works, batch->count);
+	if (e) {
+		batch_finish(batch, e, false);
+		return e;
+	}
+	e = works_run(batch->works, batch->count);
+	works_leave(batch->works, batch->count);
+	batch_finish(batch, e, e != ERR_ARGUMENT);
+	return e;
+}
+
 static void *stream_main(void *argument)
 {
 	struct stream *stream = argument;
 	struct batch *batch;
 
+	inside_be_stream();
 	while ((batch = batch_next(stream))) {
-		enum err e;
+		enum err e = batch_run(batch);
 
-		batch_wait(batch);
-		e = works_run(batch->works, batch->count);
-		batch_finish(batch, e);
 		pthread_mutex_lock(&stream->lock);
 		if (e && !stream->error)
 			stream->error = e;
