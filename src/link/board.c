@@ -1,11 +1,13 @@
 #include "link/board.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fsize.h"
 #include "base/futex.h"
 #include "link/region.h"
 
@@ -73,9 +75,9 @@ enum err board_create(uint32_t rank_count, struct board **board)
 	board_layout(b, rank_count);
 	randombytes_buf(&b->token, sizeof(b->token));
 	b->fd = memfd_create("weft-comm", MFD_CLOEXEC);
-	if (b->fd < 0 || ftruncate(b->fd, (off_t)b->bytes)) {
-		enum err e = err_set(
-			ERR_SYSTEM, "shared memory of %zu bytes: %m", b->bytes);
+	if (b->fd < 0 || fsize_truncate(b->fd, b->bytes)) {
+		enum err e = err_set(ERR_SYSTEM, "shared memory of %zu bytes: %m%s",
+			b->bytes, fsize_hint(errno));
 
 		if (b->fd >= 0)
 			close(b->fd);

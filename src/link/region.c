@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fsize.h"
+
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct region *regions; /* guarded by lock; sorted by base */
 static size_t region_count, region_room;
@@ -56,9 +58,10 @@ static enum err region_map_new(struct region *region)
 	region->fd = memfd_create("weft", MFD_CLOEXEC);
 	if (region->fd < 0)
 		return err_set(ERR_SYSTEM, "memfd_create: %m");
-	if (ftruncate(region->fd, (off_t)region->bytes)) {
+	if (fsize_truncate(region->fd, region->bytes)) {
 		enum err e = err_set(ERR_SYSTEM,
-			"no room for %zu bytes of shared memory: %m", region->bytes);
+			"no room for %zu bytes of shared memory: %m%s", region->bytes,
+			fsize_hint(errno));
 
 		close(region->fd);
 		return e;
