@@ -456,16 +456,21 @@ static enum err root_run_here(struct visit *visit)
 }
 
 /* Tell the roots of the ids we do not use to go home; that they do not hear is no harm.
- */
+ * Rank 0 tells all of them; every rank sees those of its own process off, whose thread
+ * and descriptors would stay until somebody joins them. */
 static void spares_dismiss(const struct boot_args *args)
 {
 	for (uint32_t i = 1; i < args->id_count; i++) {
 		struct visit visit = {.args = args, .fd = -1};
+		bool is_ours;
 
 		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
 		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
-		if (visit.id.addr.family == ADDR_UNIX)
+		is_ours = root_is_here(&visit.id.addr);
+		if ((is_ours || args->rank == 0) && visit.id.addr.family == ADDR_UNIX)
 			visit_root(&visit, WIRE_DISMISS, NULL);
+		while (is_ours && root_is_here(&visit.id.addr) && !pause_ms(&visit, 1))
+			;
 		auth_wipe(&visit, sizeof(visit));
 	}
 }
@@ -502,8 +507,7 @@ enum err boot_meet(const struct boot_args *args, void *records)
 		e = root_run_here(&visit);
 	if (!e)
 		e = visit_root(&visit, WIRE_MEET, records);
-	if (args->rank == 0)
-		spares_dismiss(args);
+	spares_dismiss(args);
 	addr_print(&visit.id.addr, where);
 	auth_wipe(&visit.id, sizeof(visit.id));
 	auth_wipe(visit.key, sizeof(visit.key));

@@ -9,6 +9,7 @@
 #ifndef BOOT_ROOT_H
 #define BOOT_ROOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "boot/addr.h"
@@ -27,5 +28,8 @@ enum err root_start(const struct root_args *args);
 
 /* End and join the root at this address, if it is one of this process and still there. */
 void root_stop(const struct addr *addr);
+
+/* Is one of this process at this address? Those that have ended are joined first. */
+bool root_is_here(const struct addr *addr);
 
 #endif
