@@ -41,7 +41,8 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_CONF_FILE] = {"NCCL_CONF_FILE", PARAM_TEXT, .meaning =
 		"file of NAME=VALUE lines, at most 1 MiB, read instead of ~/.nccl.conf"},
 	[PARAM_COMM_ID] = {"NCCL_COMM_ID", PARAM_TEXT, .meaning =
-		"address:port at which rank 0 gathers the ranks"},
+		"address:port at which rank 0 gathers the ranks; whoever knows it can join "
+		"unless WEFT_SECRET is set"},
 	[PARAM_HOSTID] = {"NCCL_HOSTID", PARAM_TEXT, .meaning =
 		"text that tells this host from others, instead of its name and boot id"},
 	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
@@ -72,7 +73,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
-		"key that all ranks share, mixed into an id made from NCCL_COMM_ID"},
+		"key that all ranks share, mixed into an id made from NCCL_COMM_ID; keeps others out"},
 	[PARAM_P2P_DISABLE] = {"NCCL_P2P_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
 		"1: no direct access between GPUs"},
 	[PARAM_P2P_LEVEL] = {"NCCL_P2P_LEVEL", PARAM_TEXT, .meaning =

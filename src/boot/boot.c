@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,18 @@ static uint64_t home_read(void)
 	return home;
 }
 
+/* Once per process. */
+static void secret_is_missing(const char *text)
+{
+	static atomic_bool is_said;
+
+	if (!atomic_exchange(&is_said, true))
+		log_warn("NCCL_COMM_ID is %s and WEFT_SECRET is not set: whoever knows "
+			 "the address can join the communicator; set WEFT_SECRET to the "
+			 "same text on all ranks",
+			text);
+}
+
 /* Everybody who has the same texts makes the same id. */
 static enum err id_from_text(const char *text, struct id_body *body)
 {
@@ -94,6 +107,8 @@ static enum err id_from_text(const char *text, struct id_body *body)
 
 	if (e)
 		return e;
+	if (!shared)
+		secret_is_missing(text);
 	auth_digest(shared ? shared : "", shared ? strlen(shared) : 0, key);
 	auth_tag(key, "comm id", text, strlen(text), body->secret);
 	auth_wipe(key, sizeof(key));

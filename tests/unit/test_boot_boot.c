@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "test.h"
 
@@ -29,6 +31,7 @@ struct seat {
 };
 
 static struct boot_id id, spare[3];
+static char log_path[] = "/tmp/weft-boot-XXXXXX";
 static struct seat seats[RANKS_MAX];
 
 static void set(const char *name, enum param param, const char *value)
@@ -334,6 +337,46 @@ static void address_meets(int family, const char *format)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
+/* How often the log has this text. */
+static int logged(const char *text)
+{
+	static char content[1 << 16];
+	FILE *file = fopen(log_path, "r");
+	size_t bytes = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
+	int count = 0;
+
+	if (file)
+		fclose(file);
+	content[bytes] = '\0';
+	for (const char *at = content; (at = strstr(at, text)); at++)
+		count++;
+	return count;
+}
+
+/* In a process of its own: an address without a key is warned of once, one with it never.
+ */
+static void secret_is_missed(const char *secret, int times)
+{
+	pid_t pid = fork();
+	int status;
+
+	TRUE(pid >= 0);
+	if (!pid) {
+		setenv("NCCL_DEBUG", "WARN", 1);
+		setenv("NCCL_DEBUG_FILE", log_path, 1);
+		log_reset();
+		set("NCCL_COMM_ID", PARAM_COMM_ID, "127.0.0.1:5000");
+		set("WEFT_SECRET", PARAM_SECRET, secret);
+		EQ(boot_id_create(&id), OK);
+		EQ(boot_id_create(&id), OK);
+		EQ(logged("WEFT_SECRET is not set"), times);
+		_exit(0);
+	}
+	EQ(waitpid(pid, &status, 0), pid);
+	EQ(status, 0);
+	unlink(log_path);
+}
+
 static void secret_text_counts(void)
 {
 	struct boot_id plain, keyed;
@@ -349,7 +392,13 @@ static void secret_text_counts(void)
 
 int main(void)
 {
+	int fd = mkstemp(log_path);
+
+	TRUE(fd >= 0);
+	close(fd);
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
+	secret_is_missed(NULL, 1);
+	secret_is_missed("hush", 0);
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
 	ranks_meet(2);
