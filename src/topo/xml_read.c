@@ -353,7 +353,9 @@ static enum err read_all(int fd, const char *path, char **text, size_t *bytes)
 	ssize_t got = 1;
 	enum err e;
 
-	while (buffer && got > 0 && count <= XML_FILE_MAX) {
+	if (!buffer)
+		return err_set(ERR_SYSTEM, "no memory to read %.256s", path);
+	while (got > 0 && count <= XML_FILE_MAX) {
 		if (count == capacity) {
 			char *larger = realloc(buffer, 2 * capacity);
 
@@ -365,7 +367,7 @@ static enum err read_all(int fd, const char *path, char **text, size_t *bytes)
 		got = read_some(fd, buffer + count, capacity - count);
 		count += got > 0 ? (size_t)got : 0;
 	}
-	if (got == 0 && buffer) {
+	if (got == 0) {
 		*text = buffer;
 		*bytes = count;
 		return OK;
