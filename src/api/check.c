@@ -4,7 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/live.h"
 #include "base/param.h"
+
+/* No system gives a program more than half of 57 bits to address memory with. */
+enum { ADDRESS_BITS = 56 };
 
 enum err check_pointer(const void *pointer, const char *function, const char *name)
 {
@@ -17,11 +21,10 @@ enum err check_handle(struct comm *comm, const char *function)
 {
 	if (!comm)
 		return err_set(ERR_ARGUMENT, "%s: comm is NULL", function);
-	if (!comm_is_valid(comm))
+	if (!live_is(LIVE_COMM, comm))
 		return err_set(ERR_ARGUMENT,
 			"%s: corrupted comm object detected, %p is no communicator or "
-			"was "
-			"destroyed",
+			"was destroyed",
 			function, (void *)comm);
 	return OK;
 }
@@ -54,6 +57,17 @@ enum err check_ready(struct comm *comm, const char *function)
 	return e ? e : check_stored(comm, function);
 }
 
+enum err check_not_finalized(struct comm *comm, const char *function)
+{
+	enum err e = check_handle(comm, function);
+
+	if (!e && comm_is_finalized(comm))
+		e = err_set(ERR_USAGE,
+			"%s: comm %p was finalized: it can only be destroyed or aborted",
+			function, (void *)comm);
+	return e;
+}
+
 enum err check_comm(struct comm *comm, const char *function)
 {
 	enum err e = check_handle(comm, function);
@@ -62,7 +76,8 @@ enum err check_comm(struct comm *comm, const char *function)
 		return e;
 	if (comm_is_revoked(comm))
 		return err_set(ERR_USAGE, "%s: communicator was revoked", function);
-	return check_stored(comm, function);
+	e = check_stored(comm, function);
+	return e || !comm_is_finalized(comm) ? e : check_not_finalized(comm, function);
 }
 
 static enum err check_root(const struct call_args *args)
@@ -145,20 +160,33 @@ static uint32_t blocks_out(const struct call_args *args)
 	}
 }
 
+/* What all ranks hold together fits in memory, so that no sum below or in a plan can
+ * overflow. */
+static enum err check_count(const struct call_args *args)
+{
+	size_t ranks = args->kind == CALL_COLL ? comm_rank_count(args->comm) : 1;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(
+		    args->count, dtype_size((enum dtype)args->type), &bytes) ||
+		__builtin_mul_overflow(bytes, ranks, &bytes) || bytes >> ADDRESS_BITS)
+		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
+			args->function, args->count);
+	return OK;
+}
+
+/* After check_count(). */
 static enum err check_buffer(const struct call_args *args, const char *name,
 	const void *pointer, uint32_t blocks)
 {
-	size_t bytes;
+	size_t bytes = args->count * dtype_size((enum dtype)args->type) * blocks;
 
-	if (!blocks || !args->count)
+	if (!bytes)
 		return OK;
 	if (!pointer)
 		return err_set(ERR_ARGUMENT, "%s : %s %p is not a valid pointer",
 			args->function, name, pointer);
-	if (__builtin_mul_overflow(
-		    args->count, dtype_size((enum dtype)args->type), &bytes) ||
-		__builtin_mul_overflow(bytes, blocks, &bytes) ||
-		bytes > UINTPTR_MAX - (uintptr_t)pointer)
+	if (bytes > UINTPTR_MAX - (uintptr_t)pointer)
 		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
 			args->function, args->count);
 	if (param_int(PARAM_CHECK_POINTERS))
@@ -173,12 +201,12 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 	*stream = NULL;
 	if ((uintptr_t)given <= 2)
 		return OK;
-	*stream = (struct stream *)given;
-	if (!stream_is_valid(*stream))
+	if (!live_is(LIVE_STREAM, (const void *)given))
 		return err_set(ERR_ARGUMENT,
 			"%s: stream %p was not made by weftStreamCreate, and the "
 			"buffers are not device memory",
 			function, (void *)given);
+	*stream = (struct stream *)given;
 	return OK;
 }
 
@@ -188,7 +216,7 @@ static enum err check_gpu(const struct call_args *args, bool *on_gpu)
 	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
 
 	if (e || !*on_gpu || (uintptr_t)args->stream <= 2 ||
-		!stream_is_valid((const struct stream *)args->stream))
+		!live_is(LIVE_STREAM, (const void *)args->stream))
 		return e;
 	*on_gpu = false;
 	return comm_is_device(args->in) || comm_is_device(args->out)
@@ -214,6 +242,9 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 		return err_set(
 			ERR_ARGUMENT, "%s: invalid type %d", args->function, args->type);
 	e = check_op(args, &call->op);
+	if (e)
+		return e;
+	e = check_count(args);
 	if (e)
 		return e;
 	e = check_buffer(args, "sendbuff", args->in, blocks_in(args));

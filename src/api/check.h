@@ -17,7 +17,10 @@ enum err check_handle(struct comm *comm, const char *function);
 /* And nothing pending or failed on it. */
 enum err check_ready(struct comm *comm, const char *function);
 
-/* And not revoked: it can be given work. */
+/* A communicator, whatever state it is in, but not finalized. */
+enum err check_not_finalized(struct comm *comm, const char *function);
+
+/* Ready, and neither revoked nor finalized: it can be given work. */
 enum err check_comm(struct comm *comm, const char *function);
 
 /* A collective or point-to-point call as the user made it. */

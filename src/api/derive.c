@@ -35,6 +35,8 @@ ncclResult_t pncclCommSplit(
 	enum err e = check_ready(comm_of(comm), "CommSplit");
 
 	if (!e)
+		e = check_not_finalized(comm_of(comm), "CommSplit");
+	if (!e)
 		e = check_pointer(newcomm, "CommSplit", "newcomm");
 	if (!e && color < 0 && color != NCCL_SPLIT_NOCOLOR)
 		e = err_set(ERR_ARGUMENT,
@@ -107,6 +109,8 @@ static enum err check_shrink(struct comm *comm, const ncclComm_t *out, int flags
 		e = check_handle(comm, "CommShrink");
 	else
 		e = check_ready(comm, "CommShrink");
+	if (!e)
+		e = check_not_finalized(comm, "CommShrink");
 	if (!e)
 		e = check_pointer(out, "CommShrink", "newcomm");
 	if (!e && (flags & ~NCCL_SHRINK_ABORT))

@@ -8,8 +8,10 @@
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
 	struct job *job;
-	enum err e = check_comm(comm_of(comm), "CommFinalize");
+	enum err e = check_ready(comm_of(comm), "CommFinalize");
 
+	if (!e && comm_is_revoked(comm_of(comm)))
+		e = err_set(ERR_USAGE, "CommFinalize: communicator was revoked");
 	if (e)
 		return result_of(group_note(e));
 	job = job_create(JOB_FINALIZE, comm_of(comm));
@@ -38,14 +40,17 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
 	if (!comm)
 		return ncclSuccess;
 	job = job_create(JOB_DESTROY, comm_of(comm));
-	e = live_take(comm_of(comm));
+	e = live_leave(comm_of(comm));
 	if (e) {
 		if (job)
 			job_discard(job);
 		return result_of(group_note(not_taken(e, comm_of(comm), "CommDestroy")));
 	}
-	if (!job) /* an end needs no memory: without any it does not wait for the group */
+	if (!job) { /* an end needs no memory: without any it does not wait for the group
+		     */
+		live_left(comm_of(comm), true);
 		return result_of(comm_destroy(comm_of(comm)));
+	}
 	return result_of(group_job(job));
 }
 WEAK_TWIN(ncclCommDestroy);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/check.h"
+#include "api/live.h"
 
 /* Enough for the usual group of one call, or of a send and a receive per neighbour;
  * larger groups move to the heap. */
@@ -203,12 +204,55 @@ static void group_clear(void)
 	group.failed = OK;
 }
 
+/* Something of the group was destroyed before the group ended. */
+static enum err is_gone(const char *what, const void *object)
+{
+	return err_set(ERR_ARGUMENT,
+		"ncclGroupEnd: %s %p, which a call of the group uses, was destroyed",
+		what, object);
+}
+
+static enum err recheck_call(const struct comm_call *call)
+{
+	if (!live_is(LIVE_COMM, call->comm))
+		return is_gone("comm", call->comm);
+	if (!call->on_gpu && call->stream && !live_is(LIVE_STREAM, call->stream))
+		return is_gone("stream", call->stream);
+	return call->kind == CALL_PUT && call->window
+		       ? comm_window_check(call->comm, call->window, call->root,
+				 call->offset, call->count * dtype_size(call->type))
+		       : OK;
+}
+
+static enum err recheck_job(const struct job *job)
+{
+	if (job->parent && !live_is(LIVE_COMM, job->parent))
+		return is_gone("comm", job->parent);
+	return !job->child || live_is(LIVE_COMM, job->child)
+		       ? OK
+		       : is_gone("comm", job->child);
+}
+
+/* What was checked when it was said may have been destroyed since. */
+static enum err recheck(void)
+{
+	enum err e = OK;
+
+	for (const struct job *job = group.jobs; job && !e; job = job->next)
+		e = recheck_job(job);
+	for (uint32_t i = 0; i < group.call_count && !e; i++)
+		e = recheck_call(&group_calls()[i]);
+	return e;
+}
+
 /* Windows come first: calls of the same group may use them. */
 static enum err group_run(void)
 {
 	struct job *jobs = group.jobs;
-	enum err e = check_selfs(), progress = OK;
+	enum err e = recheck(), progress = OK;
 
+	if (!e)
+		e = check_selfs();
 	if (e)
 		return e;
 	group.jobs = NULL;
@@ -275,6 +319,7 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 	if (left)
 		return result_of(left == ERR_AGAIN ? e : left);
 	e = e ? e : group.failed;
+	e = e ? e : recheck();
 	if (!e && group.jobs)
 		e = err_set(ERR_USAGE,
 			"ncclGroupSimulateEnd: making communicators cannot be estimated");

@@ -41,7 +41,7 @@ enum err job_add_child(struct job *job, const struct comm_config *config, ncclCo
 
 	if (e)
 		return e;
-	e = live_add(job->child);
+	e = live_add(LIVE_COMM, job->child);
 	if (e) {
 		comm_abort(job->child);
 		job->child = NULL;
@@ -68,7 +68,7 @@ enum err job_add_ids(struct job *job, const ncclUniqueId *ids, int count)
 /* The child came to nothing. An abort that was waiting for this job frees it instead. */
 static void child_drop(struct job *job)
 {
-	if (!live_take(job->child))
+	if (!live_take(LIVE_COMM, job->child))
 		comm_abort(job->child);
 	job->child = NULL;
 }
@@ -80,7 +80,7 @@ void job_cancel(struct job *job)
 		store(job->out, NULL);
 	}
 	if (job->kind == JOB_DESTROY)
-		live_add(job->parent);
+		live_left(job->parent, false);
 	job_discard(job);
 }
 
@@ -126,6 +126,7 @@ static enum err perform(struct job *job)
 	case JOB_FINALIZE:
 		return comm_finalize(job->parent);
 	case JOB_DESTROY:
+		live_left(job->parent, true);
 		return comm_destroy(job->parent);
 	case JOB_WINDOW:
 		return perform_window(job);
@@ -184,6 +185,8 @@ static void chain_run(struct job *head, enum err refused)
 
 		if (refused)
 			give_up(job, refused);
+		if (refused && job->kind == JOB_DESTROY)
+			live_left(job->parent, false);
 		job_settle(job, refused ? refused : perform(job));
 		if (job->result && !head->sentence[0])
 			snprintf(

@@ -2,6 +2,7 @@
  * query.c - calls that only ask: version, errors, and what a communicator is.
  */
 #include "api/check.h"
+#include "api/live.h"
 #include "base/log.h"
 
 ncclResult_t pncclGetVersion(int *version)
@@ -29,7 +30,7 @@ const char *pncclGetLastError(ncclComm_t comm)
 {
 	char reason[ERR_TEXT_BYTES];
 
-	if (comm && comm_is_valid(comm_of(comm)) &&
+	if (comm && live_is(LIVE_COMM, comm) &&
 		comm_reason(comm_of(comm), reason, sizeof(reason)))
 		err_adopt(reason);
 	return err_last();

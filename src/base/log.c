@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fsize.h"
 #include "base/param.h"
 
 enum { LINE_BYTES = 2048, STAMP_BYTES = 128, HOST_BYTES = 64, PATH_BYTES = 1024 };
@@ -234,11 +235,42 @@ static size_t stamp_print(char *to, size_t room)
 	return used;
 }
 
+/* Lines are lost from now on; the reason goes where it can still be read, once. */
+static void output_is_full(void)
+{
+	static const char why[] =
+		"NCCL WARN the log cannot grow: the limit on the size of files, ulimit "
+		"-f, is too low\n";
+	static bool is_said;
+	ssize_t n = 0;
+
+	if (!is_said)
+		n = write(STDERR_FILENO, why, sizeof(why) - 1);
+	is_said = true;
+	(void)n;
+}
+
+/* write() that the limit on the size of files cannot turn into a signal. */
+static ssize_t output_write(const char *line, size_t bytes)
+{
+	struct fsize hold;
+	ssize_t n;
+
+	fsize_begin(&hold);
+	n = write(output, line, bytes);
+	if (n < 0 && *fsize_hint(errno)) {
+		output_is_full();
+		errno = EFBIG;
+	}
+	fsize_end(&hold);
+	return n;
+}
+
 /* A reader that has stopped must not stop us: after a second the line is lost. */
 static void line_write(const char *line, size_t bytes)
 {
 	while (bytes > 0) {
-		ssize_t n = write(output, line, bytes);
+		ssize_t n = output_write(line, bytes);
 
 		if (n >= 0) {
 			line += n;

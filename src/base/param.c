@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -10,11 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 
-enum { FILE_LINE_BYTES = 4096, FILE_WORD_MAX = 1023, PATH_BYTES = 1024 };
+enum {
+	FILE_LINE_BYTES = 4096,
+	FILE_WORD_MAX = 1023,
+	FILE_BYTES_MAX = 1 << 20,
+	PATH_BYTES = 1024
+};
 
 /* clang-format off */
 static const struct param_info table[PARAM_COUNT] = {
@@ -32,9 +39,10 @@ static const struct param_info table[PARAM_COUNT] = {
 		.text_fallback = "WARN", .meaning =
 		"comma list of levels that carry a timestamp, or ALL; ^ in front: all but these"},
 	[PARAM_CONF_FILE] = {"NCCL_CONF_FILE", PARAM_TEXT, .meaning =
-		"file of NAME=VALUE lines read instead of ~/.nccl.conf"},
+		"file of NAME=VALUE lines, at most 1 MiB, read instead of ~/.nccl.conf"},
 	[PARAM_COMM_ID] = {"NCCL_COMM_ID", PARAM_TEXT, .meaning =
-		"address:port at which rank 0 gathers the ranks"},
+		"address:port at which rank 0 gathers the ranks; whoever knows it can join "
+		"unless WEFT_SECRET is set"},
 	[PARAM_HOSTID] = {"NCCL_HOSTID", PARAM_TEXT, .meaning =
 		"text that tells this host from others, instead of its name and boot id"},
 	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
@@ -67,7 +75,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
-		"key that all ranks share, mixed into an id made from NCCL_COMM_ID"},
+		"key that all ranks share, mixed into an id made from NCCL_COMM_ID; keeps others out"},
 	[PARAM_P2P_DISABLE] = {"NCCL_P2P_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
 		"1: no direct access between GPUs"},
 	[PARAM_P2P_LEVEL] = {"NCCL_P2P_LEVEL", PARAM_TEXT, .meaning =
@@ -177,6 +185,7 @@ static struct slot slots[PARAM_COUNT];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct line *lines; /* of the files, the strongest first */
 static bool files_done;
+static char files_why[PATH_BYTES + 64]; /* "" or what is to be said of them */
 
 /* The logger's own variables, and those read before it can be asked, are read in silence:
  * a line about them would need them. */
@@ -225,15 +234,52 @@ static struct line **line_add(struct line **tail, char *text)
 	return &line->next;
 }
 
+/* Say, once the lock is free, why a file is passed over. */
+static void file_pass_over(const char *path, const char *why)
+{
+	snprintf(files_why, sizeof(files_why), "%.*s is not read: %s", PATH_BYTES - 1,
+		path, why);
+}
+
+/* NULL when there is none, or it is not what a file of settings is: whatever a variable
+ * names must neither be waited for nor be without an end. */
+static FILE *file_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const char *why = NULL;
+	struct stat info;
+	char byte;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &info))
+		why = "it cannot be examined";
+	else if (S_ISREG(info.st_mode) && info.st_size <= FILE_BYTES_MAX)
+		return fdopen(fd, "r");
+	else if (S_ISREG(info.st_mode))
+		why = "it has more than 1 MiB";
+	else if (!S_ISCHR(info.st_mode) || read(fd, &byte, 1))
+		why = "it is no regular file"; /* /dev/null, which is empty, means none */
+	if (why)
+		file_pass_over(path, why);
+	close(fd);
+	return NULL;
+}
+
 static struct line **file_read(struct line **tail, const char *path)
 {
 	char text[FILE_LINE_BYTES];
-	FILE *file = fopen(path, "re");
+	FILE *file = file_open(path);
+	size_t bytes = 0;
 
 	if (!file)
 		return tail;
-	while (fgets(text, sizeof(text), file))
+	while (bytes <= FILE_BYTES_MAX && fgets(text, sizeof(text), file)) {
+		bytes += strlen(text) + 1; /* a line of zero bytes counts too */
 		tail = line_add(tail, text);
+	}
+	if (bytes > FILE_BYTES_MAX)
+		file_pass_over(path, "it goes on after 1 MiB");
 	fclose(file);
 	return tail;
 }
@@ -342,6 +388,21 @@ static void slot_log(enum param id, const char *text, bool is_good)
 			info->name, (long long)info->fallback);
 }
 
+/* One line per process, when a variable is read that the logger itself does not need. */
+static void files_log(enum param id)
+{
+	char why[sizeof(files_why)];
+
+	if (is_quiet(id))
+		return;
+	pthread_mutex_lock(&lock);
+	memcpy(why, files_why, sizeof(why));
+	files_why[0] = '\0';
+	pthread_mutex_unlock(&lock);
+	if (why[0])
+		log_warn("%s", why);
+}
+
 static void param_read(enum param id)
 {
 	const struct param_info *info = &table[id];
@@ -369,6 +430,7 @@ static void param_read(enum param id)
 	atomic_store_explicit(&slot->origin, (int)origin, memory_order_relaxed);
 	atomic_store_explicit(&slot->is_read, true, memory_order_release);
 	pthread_mutex_unlock(&lock);
+	files_log(id);
 	slot_log(id, text, is_good);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,18 @@ static uint64_t home_read(void)
 	return home;
 }
 
+/* Once per process. */
+static void secret_is_missing(const char *text)
+{
+	static atomic_bool is_said;
+
+	if (!atomic_exchange(&is_said, true))
+		log_warn("NCCL_COMM_ID is %s and WEFT_SECRET is not set: whoever knows "
+			 "the address can join the communicator; set WEFT_SECRET to the "
+			 "same text on all ranks",
+			text);
+}
+
 /* Everybody who has the same texts makes the same id. */
 static enum err id_from_text(const char *text, struct id_body *body)
 {
@@ -97,6 +110,8 @@ static enum err id_from_text(const char *text, struct id_body *body)
 
 	if (e)
 		return e;
+	if (!shared)
+		secret_is_missing(text);
 	auth_digest(shared ? shared : "", shared ? strlen(shared) : 0, key);
 	auth_tag(key, "comm id", text, strlen(text), body->secret);
 	auth_wipe(key, sizeof(key));
@@ -532,16 +547,22 @@ static enum err root_run_here(struct visit *visit)
 }
 
 /* Tell the roots of the ids we do not use to go home; that they do not hear is no harm.
- */
+ * Rank 0 tells all of them; every rank sees those of its own process off, whose thread
+ * and descriptors would stay until somebody joins them. */
 static void spares_dismiss(const struct boot_args *args)
 {
 	for (uint32_t i = 1; i < args->id_count; i++) {
 		struct visit visit = {.args = *args, .fd = -1};
+		bool is_ours;
 
 		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
+		visit.args.hope = NULL;
 		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
-		if (visit.id.addr.family == ADDR_UNIX)
+		is_ours = root_is_here(&visit.id.addr);
+		if ((is_ours || args->rank == 0) && visit.id.addr.family == ADDR_UNIX)
 			visit_root(&visit, WIRE_DISMISS, NULL);
+		while (is_ours && root_is_here(&visit.id.addr) && !pause_ms(&visit, 1))
+			;
 		auth_wipe(&visit, sizeof(visit));
 	}
 }
@@ -593,8 +614,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 		e = root_run_here(visit);
 	if (!e)
 		e = visit_root(visit, WIRE_MEET, records);
-	if (args->rank == 0)
-		spares_dismiss(args);
+	spares_dismiss(args);
 	addr_print(&visit->id.addr, where);
 	/* Without a reason here, whoever failed has said it already. */
 	if (e && visit->why[0])

@@ -351,7 +351,8 @@ static void guest_serve(struct root *root, uint32_t index)
 	guest_move(guest, root->args.secret);
 	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
 	 */
-	if (guest->phase == GUEST_RECORD && guest->kind == WIRE_DISMISS) {
+	if (was_stranger && guest->kind == WIRE_DISMISS &&
+		(guest->phase == GUEST_RECORD || guest->phase == GUEST_HERE)) {
 		guest->phase = GUEST_GONE;
 		if (!root->rank_count)
 			root->end_ns = 0;
@@ -626,6 +627,20 @@ void roots_tidy(void)
 void root_stop(const struct addr *addr)
 {
 	roots_reap(false, addr);
+}
+
+bool root_is_here(const struct addr *addr)
+{
+	bool is_here = false;
+
+	roots_reap(false, NULL);
+	pthread_mutex_lock(&roots_lock);
+	for (const struct root *root = roots; root; root = root->next)
+		is_here = is_here ||
+			  (root->process == getpid() &&
+				  !memcmp(addr, &root->args.addr, sizeof(*addr)));
+	pthread_mutex_unlock(&roots_lock);
+	return is_here;
 }
 
 /* A thread that leaves the application's signals to the application. */

@@ -39,4 +39,7 @@ void roots_tidy(void);
 /* End and join the root at this address, if it is one of this process and still there. */
 void root_stop(const struct addr *addr);
 
+/* Is one of this process at this address? Those that have ended are joined first. */
+bool root_is_here(const struct addr *addr);
+
 #endif

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/param.h"
 #include "comm/comm.h"
+#include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/host/peers.h"
 
@@ -256,13 +257,14 @@ static enum err colors_gather(
 					 .count = sizeof(mine)},
 		.in = &mine,
 		.out = all};
-	enum err e;
+	enum err e = inside_enter(parent);
 
-	atomic_fetch_add(&parent->inside, 1);
+	if (e)
+		return e;
 	e = host_run_one(parent->engine, &spec);
 	if (e)
 		comm_fail(parent, e);
-	atomic_fetch_sub(&parent->inside, 1);
+	inside_leave(parent);
 	return e;
 }
 

@@ -40,7 +40,6 @@ enum err comm_alloc(const struct comm_config *config, struct comm **comm)
 
 	if (!c)
 		return err_set(ERR_SYSTEM, "no memory for a communicator");
-	c->magic_start = c->magic_end = COMM_MAGIC;
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->idle, NULL);
@@ -88,14 +87,14 @@ void comm_refuse_child(struct comm *parent, enum err code)
 
 /* ---- asking ---- */
 
-bool comm_is_valid(const struct comm *comm)
-{
-	return comm && comm->magic_start == COMM_MAGIC && comm->magic_end == COMM_MAGIC;
-}
-
 bool comm_is_revoked(const struct comm *comm)
 {
 	return atomic_load(&comm->revoked);
+}
+
+bool comm_is_finalized(const struct comm *comm)
+{
+	return atomic_load_explicit(&comm->finalized, memory_order_acquire);
 }
 
 bool comm_is_blocking(const struct comm *comm)
@@ -283,7 +282,7 @@ void comm_drain(struct comm *comm)
 void comm_finish_work(struct comm *comm)
 {
 	comm_drain(comm);
-	while (atomic_load(&comm->inside))
+	while (atomic_load(&comm->inside) || atomic_load(&comm->enqueuing))
 		usleep(ABORT_SLEEP_US);
 }
 
@@ -291,9 +290,8 @@ enum err comm_finalize(struct comm *comm)
 {
 	enum err e;
 
-	if (comm->finalized)
+	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
-	comm->finalized = true;
 	comm_finish_work(comm);
 	e = comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
@@ -326,7 +324,6 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	boot_tidy();
 	pthread_mutex_destroy(&comm->lock);
 	pthread_cond_destroy(&comm->idle);
-	comm->magic_start = comm->magic_end = 0;
 	free(comm);
 }
 

@@ -3,8 +3,8 @@
  *
  * A comm owns its rooms' objects (segment, planner, engine) and no other state. The api
  * checks arguments and groups calls; everything that happens to a communicator happens
- * here. One thread at a time uses a comm, except for comm_async_*(), comm_abort() and
- * comm_revoke(), which any thread may call at any time.
+ * here. One thread at a time uses a comm (inside.h refuses a second), except for
+ * comm_async_*(), comm_abort() and comm_revoke(), which any thread may call at any time.
  */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
@@ -86,8 +86,8 @@ enum err comm_revoke(struct comm *comm);
 
 /* ---- asking ---- */
 
-bool comm_is_valid(const struct comm *comm); /* the magic words are there */
 bool comm_is_revoked(const struct comm *comm);
+bool comm_is_finalized(const struct comm *comm); /* comm_finalize() was called */
 bool comm_is_blocking(const struct comm *comm);
 uint32_t comm_rank(const struct comm *comm);
 uint32_t comm_rank_count(const struct comm *comm);
@@ -149,7 +149,9 @@ enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *o
 bool comm_is_device(const void *ptr);
 
 /* Run one group's calls (copied): of one comm in order, of several comms side by side,
- * sends and receives side by side. On streams and non-blocking comms it only enqueues. */
+ * sends and receives side by side. On streams and non-blocking comms it only enqueues.
+ * ERR_ARGUMENT: no plan can serve a call, nothing has begun, blocking comms live on; on a
+ * stream it is the stream's. Any other failure is the comm's. */
 enum err comm_submit(const struct comm_call *calls, uint32_t count);
 
 /* About how many microseconds comm_submit() of these would take; nothing is run. */
@@ -161,11 +163,13 @@ enum err comm_estimate(const struct comm_call *calls, uint32_t count, double *us
 enum err mem_alloc(size_t bytes, void **ptr);
 enum err mem_free(void *ptr);
 
-/* Registration: counted per (address, size); makes mappable memory known to the comm. */
+/* Registration: counted per (address, size); makes mappable memory known to the comm. A
+ * handle that is none of this comm's, also one given back before, is ERR_ARGUMENT and is
+ * not looked into; so is a window below. Any thread may call these. */
 enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle);
 enum err comm_deregister(struct comm *comm, void *handle);
 
-/* Windows: collective registration. */
+/* Windows: collective registration. What is not given back goes with the comm. */
 enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window);
 enum err comm_window_deregister(struct comm *comm, struct window *window);
@@ -183,7 +187,5 @@ enum err stream_destroy(struct stream *stream);
 enum err stream_synchronize(struct stream *stream);
 /* OK when idle, ERR_PROGRESS when not, or the first failure since the last query. */
 enum err stream_query(struct stream *stream);
-/* Is this pointer one of our streams? (A cudaStream_t is not.) */
-bool stream_is_valid(const struct stream *stream);
 
 #endif

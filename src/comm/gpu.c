@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/steps.h"
 #include "exec/host/peers.h"
@@ -494,32 +495,41 @@ static enum err onesided_submit(
 	return e;
 }
 
-enum err gpu_submit(const struct comm_call *calls, uint32_t count)
+static enum err submit_group(const struct comm_call *calls, uint32_t count)
 {
 	struct gpu_works works = {0};
-	enum err e = OK;
+	enum err e = onesided_submit(calls, count, CALL_PUT);
 
-	/* whoever aborts waits until nobody is inside */
-	for (uint32_t i = 0; i < count; i++)
-		atomic_fetch_add(&calls[i].comm->inside, 1);
-	if (count == 1 && calls->kind == CALL_COLL) {
-		e = submit_one(calls);
-	} else {
-		e = onesided_submit(calls, count, CALL_PUT);
-		if (!e)
-			e = streams_join(calls, count, true);
-		if (!e)
-			e = works_make(calls, count, &works);
-		if (!e)
-			e = works_run_all(&works);
-		if (!e)
-			e = streams_join(calls, count, false);
-		if (!e)
-			e = onesided_submit(calls, count, CALL_WAIT);
-		works_free(&works);
+	if (!e)
+		e = streams_join(calls, count, true);
+	if (!e)
+		e = works_make(calls, count, &works);
+	if (!e)
+		e = works_run_all(&works);
+	if (!e)
+		e = streams_join(calls, count, false);
+	if (!e)
+		e = onesided_submit(calls, count, CALL_WAIT);
+	works_free(&works);
+	return e;
+}
+
+enum err gpu_submit(const struct comm_call *calls, uint32_t count)
+{
+	bool one = false, *first = count == 1 ? &one : calloc(count, sizeof(*first));
+	enum err e;
+
+	if (!first)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	/* whoever aborts waits until nobody enqueues */
+	e = inside_enqueue(calls, count, first);
+	if (!e) {
+		e = count == 1 && calls->kind == CALL_COLL ? submit_one(calls)
+							   : submit_group(calls, count);
+		inside_enqueued(calls, count, first);
 	}
-	for (uint32_t i = 0; i < count; i++)
-		atomic_fetch_sub(&calls[i].comm->inside, 1);
+	if (first != &one)
+		free(first);
 	return e;
 }
 

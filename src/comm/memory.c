@@ -9,6 +9,7 @@
 
 #include "comm/comm.h"
 #include "comm/gpu.h"
+#include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
 #include "link/region.h"
@@ -30,7 +31,7 @@ struct window_part {
 };
 
 struct window {
-	struct comm *comm;
+	struct window *next; /* of the comm's list */
 	void *base;
 	size_t bytes;
 	uint64_t *there; /* owned; on a GPU: every rank's part, in this process */
@@ -49,22 +50,37 @@ enum err mem_free(void *ptr)
 	return cuda_memory_is(ptr) ? cuda_memory_free(ptr) : region_free(ptr);
 }
 
+/* The link that points at the registration, or at NULL when there is none. Lock held. */
+static struct registration **registration_find(
+	struct comm *comm, const void *base, size_t bytes)
+{
+	struct registration **link = &comm->registrations;
+
+	while (*link && ((*link)->base != base || (*link)->bytes != bytes))
+		link = &(*link)->next;
+	return link;
+}
+
 enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle)
 {
-	struct registration *r;
+	struct registration *fresh = malloc(sizeof(*fresh)), *r;
 
-	for (r = comm->registrations; r; r = r->next)
-		if (r->base == ptr && r->bytes == bytes) {
-			r->count++;
-			*handle = r;
-			return OK;
-		}
-	r = malloc(sizeof(*r));
-	if (!r)
+	if (!fresh)
 		return err_set(ERR_SYSTEM, "no memory to register %zu bytes", bytes);
-	*r = (struct registration){
-		.base = ptr, .bytes = bytes, .count = 1, .next = comm->registrations};
-	comm->registrations = r;
+	pthread_mutex_lock(&comm->lock);
+	r = *registration_find(comm, ptr, bytes);
+	if (r) {
+		r->count++;
+	} else {
+		*fresh = (struct registration){.base = ptr,
+			.bytes = bytes,
+			.count = 1,
+			.next = comm->registrations};
+		comm->registrations = r = fresh;
+		fresh = NULL;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	free(fresh);
 	*handle = r;
 	return OK;
 }
@@ -72,18 +88,27 @@ enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle
 enum err comm_deregister(struct comm *comm, void *handle)
 {
 	struct registration **link, *r;
+	bool is_last;
 
+	pthread_mutex_lock(&comm->lock);
 	for (link = &comm->registrations; *link && *link != handle;)
 		link = &(*link)->next;
 	r = *link;
-	if (!r)
-		return err_set(ERR_ARGUMENT,
-			"%p is not a registration of this communicator", handle);
-	if (--r->count == 0) {
+	is_last = r && --r->count == 0;
+	if (is_last)
 		*link = r->next;
+	pthread_mutex_unlock(&comm->lock);
+	if (is_last)
 		free(r);
-	}
-	return OK;
+	return r ? OK
+		 : err_set(ERR_ARGUMENT, "%p is not a registration of this communicator",
+			   handle);
+}
+
+static void window_free(struct window *window)
+{
+	free(window->there);
+	free(window);
 }
 
 void comm_registrations_drop(struct comm *comm)
@@ -93,6 +118,12 @@ void comm_registrations_drop(struct comm *comm)
 
 		comm->registrations = r->next;
 		free(r);
+	}
+	while (comm->windows) {
+		struct window *w = comm->windows;
+
+		comm->windows = w->next;
+		window_free(w);
 	}
 }
 
@@ -120,13 +151,14 @@ static enum err parts_gather(
 					 .count = sizeof(*mine)},
 		.in = mine,
 		.out = window->parts};
-	enum err e;
+	enum err e = inside_enter(comm);
 
-	atomic_fetch_add(&comm->inside, 1);
+	if (e)
+		return e;
 	e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
-	atomic_fetch_sub(&comm->inside, 1);
+	inside_leave(comm);
 	for (uint32_t i = 0; i < comm->rank_count && !e && !mine->wrong; i++)
 		if (window->parts[i].wrong)
 			e = err_set(ERR_ARGUMENT,
@@ -141,13 +173,14 @@ static enum err addresses_gather(struct comm *comm, const uint64_t *mine, uint64
 		.key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_UINT64, .count = 1},
 		.in = mine,
 		.out = there};
-	enum err e;
+	enum err e = inside_enter(comm);
 
-	atomic_fetch_add(&comm->inside, 1);
+	if (e)
+		return e;
 	e = host_run_one(comm->engine, &spec);
 	if (e)
 		comm_fail(comm, e);
-	atomic_fetch_sub(&comm->inside, 1);
+	inside_leave(comm);
 	return e;
 }
 
@@ -169,42 +202,62 @@ static enum err window_on_gpu(struct comm *comm, struct window *window)
 	return wrong ? wrong : e;
 }
 
-static void window_free(struct window *window)
+static void window_keep(struct comm *comm, struct window *window)
 {
-	free(window->there);
-	free(window);
+	pthread_mutex_lock(&comm->lock);
+	window->next = comm->windows;
+	comm->windows = window;
+	pthread_mutex_unlock(&comm->lock);
+}
+
+/* The link that points at the window, or at NULL when there is none. Lock held. */
+static struct window **window_find(struct comm *comm, const struct window *window)
+{
+	struct window **link = &comm->windows;
+
+	while (*link && *link != window)
+		link = &(*link)->next;
+	return link;
+}
+
+static enum err no_window(const struct window *window)
+{
+	return err_set(ERR_ARGUMENT,
+		"%p is no window of this communicator, or was deregistered",
+		(const void *)window);
+}
+
+/* This rank's part is put up for the peers, who map it where they need it. */
+static enum err window_on_host(struct comm *comm, struct window *window)
+{
+	struct window_part part = {.bytes = window->bytes};
+	enum err wrong = window_arguments(window->base, window->bytes), e;
+
+	part.wrong = wrong != OK;
+	if (!wrong)
+		part.ref = ref_make(
+			comm->engine->refs, window->base, window->bytes, &part.directory);
+	e = parts_gather(comm, &part, window);
+	return wrong ? wrong : e;
 }
 
 enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
 {
 	struct window *w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
-	struct window_part mine = {.bytes = bytes};
-	enum err wrong, e;
+	enum err e;
 
 	(void)flags; /* symmetric or not, every part is reached where it is mapped */
 	if (!w)
 		return err_set(ERR_SYSTEM, "no memory for a window");
-	w->comm = comm;
 	w->base = ptr;
 	w->bytes = bytes;
-	if (comm->gpu) {
-		e = window_on_gpu(comm, w);
-		if (e)
-			window_free(w);
-		else
-			*window = w;
+	e = comm->gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
+	if (e) {
+		window_free(w);
 		return e;
 	}
-	wrong = window_arguments(ptr, bytes);
-	mine.wrong = wrong != OK;
-	if (!wrong)
-		mine.ref = ref_make(comm->engine->refs, ptr, bytes, &mine.directory);
-	e = parts_gather(comm, &mine, w);
-	if (wrong || e) {
-		window_free(w);
-		return wrong ? wrong : e;
-	}
+	window_keep(comm, w);
 	*window = w;
 	return OK;
 }
@@ -212,18 +265,24 @@ enum err comm_window_register(
 enum err comm_window_check(struct comm *comm, const struct window *window, uint32_t peer,
 	size_t offset, size_t bytes)
 {
-	size_t room;
+	size_t room = 0;
+	bool is_known, is_mapped = false;
 
-	if (window->comm != comm)
-		return err_set(
-			ERR_ARGUMENT, "the window belongs to another communicator");
-	room = window->parts[peer].bytes;
+	pthread_mutex_lock(&comm->lock);
+	is_known = *window_find(comm, window);
+	if (is_known) {
+		room = window->parts[peer].bytes;
+		is_mapped = window->there || window->parts[peer].ref != REF_NONE;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	if (!is_known)
+		return no_window(window);
 	if (offset > room || bytes > room - offset)
 		return err_set(ERR_ARGUMENT,
 			"%zu bytes at %zu do not fit in the %zu bytes of rank %u's "
 			"window",
 			bytes, offset, room, peer);
-	if (!window->there && window->parts[peer].ref == REF_NONE)
+	if (!is_mapped)
 		return err_set(ERR_USAGE,
 			"the window of rank %u cannot be mapped (WEFT_ZERO_COPY=0?)",
 			peer);
@@ -253,18 +312,28 @@ void window_target(const struct comm_call *call, struct onesided *onesided)
 
 enum err comm_window_deregister(struct comm *comm, struct window *window)
 {
-	if (window->comm != comm)
-		return err_set(
-			ERR_ARGUMENT, "the window belongs to another communicator");
-	window_free(window);
+	struct window **link, *found;
+
+	pthread_mutex_lock(&comm->lock);
+	link = window_find(comm, window);
+	found = *link;
+	if (found)
+		*link = found->next;
+	pthread_mutex_unlock(&comm->lock);
+	if (!found)
+		return no_window(window);
+	window_free(found);
 	return OK;
 }
 
 enum err comm_window_pointer(struct comm *comm, const struct window *window, void **ptr)
 {
-	if (window->comm != comm)
-		return err_set(
-			ERR_ARGUMENT, "the window belongs to another communicator");
-	*ptr = window->base;
-	return OK;
+	const struct window *found;
+
+	pthread_mutex_lock(&comm->lock);
+	found = *window_find(comm, window);
+	if (found)
+		*ptr = found->base;
+	pthread_mutex_unlock(&comm->lock);
+	return found ? OK : no_window(window);
 }

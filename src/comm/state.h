@@ -11,7 +11,7 @@
 #include "exec/host/run.h"
 #include "link/board.h"
 
-enum { COMM_MAGIC = 0x77656674, REDOP_BUILTIN = 5 };
+enum { REDOP_BUILTIN = 5 };
 
 struct redop_entry {
 	bool used, immediate;
@@ -29,14 +29,13 @@ struct birth {
 };
 
 struct comm {
-	uint64_t magic_start;
 	struct comm_config config;
 	uint32_t rank, rank_count;
 	int device;
 	uint64_t id_hash;
-	uint64_t probe;	   /* peers try to read this across processes */
-	atomic_bool ready; /* the members below will not change until the end */
-	bool finalized;
+	uint64_t probe;	       /* peers try to read this across processes */
+	atomic_bool ready;     /* the members below will not change until the end */
+	atomic_bool finalized; /* begun, at least */
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_int async;	     /* enum err */
@@ -62,14 +61,15 @@ struct comm {
 	uint64_t vote_count;  /* splits decided on the board */
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
-	/* guards busy; the condition tells when it is zero */
+	struct window *windows;		    /* owned, a list */
+	/* guards the two lists and busy; the condition tells when that is zero */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	atomic_uint busy; /* calls enqueued and not finished */
 	uint64_t turn_next,
 		turn_now;   /* enqueued calls run in this order, whatever stream */
-	atomic_uint inside; /* threads inside a blocking call, or inside comm_init() */
-	uint64_t magic_end;
+	atomic_uint inside; /* see inside.h; 1 in comm_init(), where nobody else can be */
+	atomic_uint enqueuing; /* see inside.h */
 };
 
 /* A call was enqueued on, or finished for, this comm. A failure is kept and shown.
@@ -101,10 +101,14 @@ struct work {
 	struct comm *comm;
 	const void *scalar_pointer; /* read when the batch starts; may be NULL */
 	uint64_t turn;		    /* on a stream: from comm_busy_add() */
+	bool entered;		    /* the first of its comm: it leaves, too */
 };
 
-/* Run a batch here and now. */
+/* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
+ * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */
+enum err works_enter(struct work *works, uint32_t count);
 enum err works_run(struct work *works, uint32_t count);
+void works_leave(const struct work *works, uint32_t count);
 
 /* Hand a batch to a stream's thread; takes ownership of `works` (from malloc). */
 enum err stream_push(struct stream *stream, struct work *works, uint32_t count);
@@ -118,7 +122,7 @@ uint64_t window_address(const struct comm_call *call);
 /* Are these bytes in this rank's own part? */
 bool window_holds(const struct window *window, const void *ptr, size_t bytes);
 
-/* Forget registrations when a comm goes. */
+/* Forget registrations and windows when a comm goes. */
 void comm_registrations_drop(struct comm *comm);
 
 #endif

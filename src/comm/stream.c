@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "comm/comm.h"
+#include "comm/inside.h"
 #include "comm/state.h"
-
-static const uint64_t stream_magic = 0x7765667473747265u;
 
 struct batch {
 	struct work *works; /* owned */
@@ -16,7 +15,6 @@ struct batch {
 };
 
 struct stream {
-	uint64_t magic;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t changed;
@@ -26,10 +24,15 @@ struct stream {
 	enum err error; /* first failure since the last query */
 };
 
-static void batch_finish(struct batch *batch, enum err result)
+/* What was refused before it began is the stream's to say, and no failure of the comm;
+ * only a non-blocking comm has nobody else to say it. */
+static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 {
-	for (uint32_t i = 0; i < batch->count; i++)
-		comm_busy_sub(batch->works[i].comm, result);
+	for (uint32_t i = 0; i < batch->count; i++) {
+		struct comm *comm = batch->works[i].comm;
+
+		comm_busy_sub(comm, has_begun || !comm->config.blocking ? result : OK);
+	}
 	free(batch->works);
 	free(batch);
 }
@@ -65,17 +68,31 @@ static void batch_wait(const struct batch *batch)
 	}
 }
 
+static enum err batch_run(struct batch *batch)
+{
+	enum err e;
+
+	batch_wait(batch);
+	e = works_enter(batch->works, batch->count);
+	if (e) {
+		batch_finish(batch, e, false);
+		return e;
+	}
+	e = works_run(batch->works, batch->count);
+	works_leave(batch->works, batch->count);
+	batch_finish(batch, e, e != ERR_ARGUMENT);
+	return e;
+}
+
 static void *stream_main(void *argument)
 {
 	struct stream *stream = argument;
 	struct batch *batch;
 
+	inside_be_stream();
 	while ((batch = batch_next(stream))) {
-		enum err e;
+		enum err e = batch_run(batch);
 
-		batch_wait(batch);
-		e = works_run(batch->works, batch->count);
-		batch_finish(batch, e);
 		pthread_mutex_lock(&stream->lock);
 		if (e && !stream->error)
 			stream->error = e;
@@ -92,7 +109,6 @@ enum err stream_create(struct stream **stream)
 
 	if (!s)
 		return err_set(ERR_SYSTEM, "no memory for a stream");
-	s->magic = stream_magic;
 	s->last = &s->first;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
@@ -165,12 +181,6 @@ enum err stream_destroy(struct stream *stream)
 	pthread_join(stream->thread, NULL);
 	pthread_mutex_destroy(&stream->lock);
 	pthread_cond_destroy(&stream->changed);
-	stream->magic = 0;
 	free(stream);
 	return e;
-}
-
-bool stream_is_valid(const struct stream *stream)
-{
-	return stream && stream->magic == stream_magic;
 }

@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
+#include "comm/inside.h"
 #include "comm/state.h"
 
 static union kernel_scalar scalar_read(const void *pointer, enum dtype type)
@@ -46,8 +47,9 @@ static void work_fill(const struct comm_call *call, struct work *work)
 {
 	struct host_engine *engine = call->comm->engine;
 
-	*work = (struct work){
-		.comm = call->comm, .scalar_pointer = call->op.scalar_pointer};
+	*work = (struct work){.comm = call->comm,
+		.scalar_pointer = call->op.scalar_pointer,
+		.entered = work->entered};
 	work->job.engine = engine;
 	if (call->kind == CALL_COLL) {
 		work->job.kind = JOB_COLL;
@@ -65,6 +67,16 @@ static void work_fill(const struct comm_call *call, struct work *work)
 	work->job.p2p.bytes = call->count * dtype_size(call->type);
 }
 
+/* A call that no plan can serve is refused before a peer has seen anything of its group:
+ * ERR_ARGUMENT, and the communicator lives on. */
+static enum err work_plan(const struct work *work)
+{
+	const struct plan *plan;
+
+	return plan_get(
+		host_engine_planner(work->job.engine), &work->job.spec.key, &plan);
+}
+
 enum err works_run(struct work *works, uint32_t count)
 {
 	struct host_job *jobs = malloc(count * sizeof(*jobs));
@@ -77,6 +89,8 @@ enum err works_run(struct work *works, uint32_t count)
 			works[i].job.spec.scalar = scalar_read(
 				works[i].scalar_pointer, works[i].job.spec.key.type);
 		if (works[i].job.kind == JOB_COLL)
+			e = work_plan(&works[i]);
+		if (!e && works[i].job.kind == JOB_COLL)
 			e = comm_log_choice(works[i].comm, &works[i].job.spec.key);
 		jobs[i] = works[i].job;
 	}
@@ -86,8 +100,30 @@ enum err works_run(struct work *works, uint32_t count)
 	return e;
 }
 
+void works_leave(const struct work *works, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (works[i].entered)
+			inside_leave(works[i].comm);
+}
+
+enum err works_enter(struct work *works, uint32_t count)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++) {
+		if (inside_is_mine(works[i].comm))
+			continue;
+		e = inside_enter(works[i].comm);
+		works[i].entered = !e;
+	}
+	if (e)
+		works_leave(works, count);
+	return e;
+}
+
 /* Collectives and transfers in the calling thread; the comms are marked failed, all of
- * them, because a group succeeds or fails as one. */
+ * them, because a group succeeds or fails as one. ERR_ARGUMENT is work_plan()'s. */
 static enum err submit_here(const struct comm_call *calls, uint32_t count)
 {
 	struct work *works = calloc(count, sizeof(*works));
@@ -95,42 +131,46 @@ static enum err submit_here(const struct comm_call *calls, uint32_t count)
 
 	if (!works)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
-	for (uint32_t i = 0; i < count; i++) {
-		comm_drain(calls[i].comm);
-		atomic_fetch_add(&calls[i].comm->inside, 1);
+	for (uint32_t i = 0; i < count; i++)
+		works[i].comm = calls[i].comm;
+	e = works_enter(works, count);
+	if (e) {
+		free(works);
+		return e;
+	}
+	for (uint32_t i = 0; i < count; i++)
 		work_fill(&calls[i], &works[i]);
-	}
 	e = works_run(works, count);
-	for (uint32_t i = 0; i < count; i++) {
-		if (e)
-			comm_fail(calls[i].comm, e);
-		atomic_fetch_sub(&calls[i].comm->inside, 1);
-	}
+	for (uint32_t i = 0; i < count && e && e != ERR_ARGUMENT; i++)
+		comm_fail(calls[i].comm, e);
+	works_leave(works, count);
 	free(works);
 	return e;
 }
 
+/* Turns are taken and the batch is pushed in one go, which two threads must not mix. */
 static enum err submit_to(
 	struct stream *stream, const struct comm_call *calls, uint32_t count)
 {
 	struct work *works = calloc(count, sizeof(*works));
+	bool *first = calloc(count, sizeof(*first));
+	enum err e = works && first
+			     ? inside_enqueue(calls, count, first)
+			     : err_set(ERR_SYSTEM, "no memory for %u calls", count);
 
-	if (!works)
-		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	if (e) {
+		free(works);
+		free(first);
+		return e;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		work_fill(&calls[i], &works[i]);
 		works[i].turn = comm_busy_add(calls[i].comm);
 	}
-	return stream_push(stream, works, count);
-}
-
-/* Only the comm's one user thread writes this while calls run, so no locked instruction,
- * which would wait for every store the call has made. */
-static void inside_add(struct comm *comm, int by)
-{
-	unsigned now = atomic_load_explicit(&comm->inside, memory_order_relaxed);
-
-	atomic_store_explicit(&comm->inside, now + (unsigned)by, memory_order_release);
+	e = stream_push(stream, works, count);
+	inside_enqueued(calls, count, first);
+	free(first);
+	return e;
 }
 
 /* The common case: one collective, wait for it. */
@@ -138,20 +178,19 @@ static enum err submit_one(const struct comm_call *call)
 {
 	struct comm *comm = call->comm;
 	struct host_spec spec;
-	enum err e;
+	enum err e = inside_enter(comm);
 
-	if (atomic_load_explicit(&comm->busy, memory_order_acquire))
-		comm_drain(comm);
-	inside_add(comm, 1);
+	if (e)
+		return e;
 	spec_fill(call, &spec);
 	if (call->op.scalar_pointer && coll_reduces(call->coll))
 		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
 	e = comm_log_choice(comm, &spec.key);
 	if (!e)
 		e = host_run_one(comm->engine, &spec);
-	if (e)
+	if (e && e != ERR_ARGUMENT) /* that is the plan's: nothing has begun */
 		comm_fail(comm, e);
-	inside_add(comm, -1);
+	inside_leave(comm);
 	return e;
 }
 

@@ -1,5 +1,6 @@
 #include "link/board.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fsize.h"
 #include "base/futex.h"
 #include "link/region.h"
 
@@ -107,9 +109,9 @@ enum err board_create(uint32_t rank_count, const char *name, struct board **boar
 	board_layout(b, rank_count);
 	randombytes_buf(&b->token, sizeof(b->token));
 	b->fd = memfd_create("weft-comm", MFD_CLOEXEC);
-	if (b->fd < 0 || ftruncate(b->fd, (off_t)b->bytes)) {
-		enum err e = err_set(
-			ERR_SYSTEM, "shared memory of %zu bytes: %m", b->bytes);
+	if (b->fd < 0 || fsize_truncate(b->fd, b->bytes)) {
+		enum err e = err_set(ERR_SYSTEM, "shared memory of %zu bytes: %m%s",
+			b->bytes, fsize_hint(errno));
 
 		if (b->fd >= 0)
 			close(b->fd);

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fsize.h"
 #include "base/log.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -58,9 +59,10 @@ static enum err region_map_new(struct region *region)
 	region->fd = memfd_create("weft", MFD_CLOEXEC);
 	if (region->fd < 0)
 		return err_set(ERR_SYSTEM, "memfd_create: %m");
-	if (ftruncate(region->fd, (off_t)region->bytes)) {
+	if (fsize_truncate(region->fd, region->bytes)) {
 		enum err e = err_set(ERR_SYSTEM,
-			"no room for %zu bytes of shared memory: %m", region->bytes);
+			"no room for %zu bytes of shared memory: %m%s", region->bytes,
+			fsize_hint(errno));
 
 		close(region->fd);
 		return e;

@@ -151,7 +151,7 @@ static enum err shape_for_board(const struct program *program, const struct plan
 		return e;
 	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program_length(program) >
 		POSITION_MAX)
-		return err_set(ERR_USAGE,
+		return err_set(ERR_ARGUMENT,
 			"%s of %zu elements needs too many tiles of %zu bytes",
 			coll_name(key->coll), key->count, shape->tile_bytes);
 	return OK;

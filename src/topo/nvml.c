@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 /*
  * NVML's binary interface, as far as we use it: names, numbers and layouts are facts of
  * the driver's library and have not changed since they appeared. All calls return 0 when
@@ -150,6 +152,10 @@ struct nvml *nvml_open(const char *library, char *why, size_t room)
 	if (!nvml) {
 		snprintf(why, room, "no memory");
 		return NULL;
+	}
+	if (strchr(name, '/') && file_is_special(name)) {
+		snprintf(why, room, "%s is no regular file", name);
+		goto err_free;
 	}
 	nvml->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!nvml->library) {

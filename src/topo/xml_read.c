@@ -10,9 +10,15 @@
 #include <expat.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum {
+	WRITER_MS = 300, /* for somebody to open a fifo's other end */
+	WORD_MS = 60000	 /* for him to write more */
+};
 
 struct reader {
 	XML_Parser parser;	  /* owned */
@@ -310,6 +316,34 @@ enum err xml_parse(const char *text, size_t bytes, const char *name, const char 
 	return e;
 }
 
+/* read(), but nobody waits for ever: who writes into a pipe must do so in time. */
+static ssize_t read_some(int fd, char *to, size_t bytes)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	ssize_t got;
+
+	do {
+		got = read(fd, to, bytes);
+		if (got < 0 && errno == EAGAIN && poll(&wait, 1, WORD_MS) == 0) {
+			errno = ETIMEDOUT;
+			return -1;
+		}
+	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
+	return got;
+}
+
+/* A fifo that nobody writes into is opened at once, not some day, and is empty unless
+ * somebody comes. */
+static int open_soon(const char *path)
+{
+	struct pollfd wait = {.events = POLLIN};
+
+	wait.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (wait.fd >= 0)
+		(void)poll(&wait, 1, WRITER_MS);
+	return wait.fd;
+}
+
 /* Read to the end, or one byte more than XML_FILE_MAX. Files of /proc and pipes have no
  * size to ask for. The text is the caller's. */
 static enum err read_all(int fd, const char *path, char **text, size_t *bytes)
@@ -319,7 +353,9 @@ static enum err read_all(int fd, const char *path, char **text, size_t *bytes)
 	ssize_t got = 1;
 	enum err e;
 
-	while (buffer && got > 0 && count <= XML_FILE_MAX) {
+	if (!buffer)
+		return err_set(ERR_SYSTEM, "no memory to read %.256s", path);
+	while (got > 0 && count <= XML_FILE_MAX) {
 		if (count == capacity) {
 			char *larger = realloc(buffer, 2 * capacity);
 
@@ -328,12 +364,10 @@ static enum err read_all(int fd, const char *path, char **text, size_t *bytes)
 			buffer = larger;
 			capacity *= 2;
 		}
-		do
-			got = read(fd, buffer + count, capacity - count);
-		while (got < 0 && errno == EINTR);
+		got = read_some(fd, buffer + count, capacity - count);
 		count += got > 0 ? (size_t)got : 0;
 	}
-	if (got == 0 && buffer) {
+	if (got == 0) {
 		*text = buffer;
 		*bytes = count;
 		return OK;
@@ -349,7 +383,7 @@ static enum err read_all(int fd, const char *path, char **text, size_t *bytes)
 
 enum err xml_read(const char *path, const char *root, struct xml_node **tree)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open_soon(path);
 	size_t bytes = 0;
 	char *text = NULL;
 	enum err e;

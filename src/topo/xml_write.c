@@ -8,6 +8,8 @@
 
 #include <errno.h>
 
+#include "base/fsize.h"
+
 /* How this byte must be written inside a value; NULL: as it is. */
 static const char *escape(unsigned char byte)
 {
@@ -86,22 +88,25 @@ enum err xml_print(FILE *file, const struct xml_node *tree)
 		}
 		node = next;
 	} while (node);
-	return ferror(file) ? err_set(ERR_SYSTEM, "cannot write the <%.64s> tree: %m",
-				      tree->name)
+	return ferror(file) ? err_set(ERR_SYSTEM, "cannot write the <%.64s> tree: %m%s",
+				      tree->name, fsize_hint(errno))
 			    : OK;
 }
 
 enum err xml_write(const char *path, const struct xml_node *tree)
 {
 	FILE *file = fopen(path, "we");
+	struct fsize hold;
 	enum err e;
 
 	if (!file)
 		return err_set(ERR_SYSTEM,
 			"cannot write %.256s: %m; choose another place", path);
+	fsize_begin(&hold);
 	e = xml_print(file, tree);
 	if (fclose(file) && !e)
-		e = err_set(
-			ERR_SYSTEM, "cannot write %.256s: %m; is the disk full?", path);
+		e = err_set(ERR_SYSTEM, "cannot write %.256s: %m%s; is the disk full?",
+			path, fsize_hint(errno));
+	fsize_end(&hold);
 	return e;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "tune/plugin_abi.h"
@@ -176,6 +177,12 @@ static void *library_open(const char *asked)
 		asked);
 	if (!strcasecmp(asked, "STATIC_PLUGIN"))
 		return dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
+	if (strchr(asked, '/') && file_is_special(asked)) {
+		log_warn("no tuner plugin: NCCL_TUNER_PLUGIN is %s, which is no regular "
+			 "file; the library chooses",
+			asked);
+		return NULL;
+	}
 	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
 	if (!library && !strchr(asked, '/')) {
 		snprintf(file, sizeof(file), "libnccl-tuner-%s.so", asked);

@@ -216,7 +216,7 @@ static void test_onesided(void)
 	FAILS(ncclPutSignal(in, 1, ncclFloat, 0, NULL, 0, 0, 0, 0, comm, NULL),
 		ncclInvalidArgument, "peerWin");
 	FAILS(ncclPutSignal(in, 1, ncclFloat, 0, win, 0, 0, 0, 0, comm, NULL),
-		ncclInvalidArgument, "another communicator");
+		ncclInvalidArgument, "no window");
 	FAILS(ncclSignal(0, 0, 0, 1, comm, NULL), ncclInvalidArgument, "flags");
 	FAILS(ncclWaitSignal(0, &desc, comm, NULL), ncclInvalidArgument, "nDesc");
 	desc.opCnt = 0;

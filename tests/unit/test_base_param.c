@@ -3,6 +3,8 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -110,6 +112,47 @@ static void *reader(void *unused)
 	return NULL;
 }
 
+/* A process of its own reads the file `conf`; WEFT_SPIN is what it finds, and the log
+ * says this often why the file is passed over. */
+static void file_gives(int64_t spin, const char *why, int times)
+{
+	int status;
+	pid_t pid = fork();
+
+	TRUE(pid >= 0);
+	if (!pid) {
+		EQ(param_int(PARAM_SPIN), spin);
+		EQ(param_int(PARAM_CMA), -2);
+		EQ(log_count(why), times);
+		_exit(0);
+	}
+	EQ(waitpid(pid, &status, 0), pid);
+	EQ(status, 0);
+	unlink(logged);
+}
+
+/* What is no file of settings is neither waited for nor read without an end. */
+static void hostile_files(void)
+{
+	file_gives(7, "is not read", 0);
+	setenv("NCCL_CONF_FILE", "/dev/zero", 1);
+	file_gives(-1, "/dev/zero is not read: it is no regular file", 1);
+	setenv("NCCL_CONF_FILE", "/dev/null", 1);
+	file_gives(-1, "is not read", 0);
+	setenv("NCCL_CONF_FILE", folder, 1);
+	file_gives(-1, "no regular file", 1);
+	setenv("NCCL_CONF_FILE", "/not/there", 1);
+	file_gives(-1, "is not read", 0);
+	setenv("NCCL_CONF_FILE", conf, 1);
+	EQ(truncate(conf, 1 << 30), 0);
+	file_gives(-1, "more than 1 MiB", 1);
+	unlink(conf);
+	EQ(mkfifo(conf, 0600), 0);
+	file_gives(-1, "no regular file", 1);
+	unlink(conf);
+	conf_write();
+}
+
 int main(void)
 {
 	pthread_t threads[4];
@@ -127,6 +170,7 @@ int main(void)
 	setenv("WEFT_TIMEOUT_SEC", "-3", 1);
 	setenv("NCCL_SHM_DISABLE", " 1 ", 1);
 	setenv("WEFT_SECRET", "hush", 1);
+	hostile_files();
 	table_is_complete();
 	sources_are_ranked();
 	bad_values_fall_back();

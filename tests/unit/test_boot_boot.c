@@ -2,14 +2,17 @@
 #include "boot/boot.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "test.h"
 
@@ -31,6 +34,7 @@ struct seat {
 };
 
 static struct boot_id id, spare[3];
+static char log_path[] = "/tmp/weft-boot-XXXXXX";
 static struct seat seats[RANKS_MAX];
 
 static void set(const char *name, enum param param, const char *value)
@@ -321,8 +325,23 @@ static void strangers_are_no_hindrance(void)
 			close(fds[i]);
 }
 
+static int entries(const char *path)
+{
+	DIR *directory = opendir(path);
+	int count = 0;
+
+	TRUE(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+/* Spare ids leave neither a thread nor a descriptor; that of the id used is joined when
+ * the next one is made. */
 static void spare_ids_go_home(void)
 {
+	int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
 	struct seat *seat = &seats[0];
 
 	for (int i = 0; i < 3; i++)
@@ -333,16 +352,18 @@ static void spare_ids_go_home(void)
 	seats[0].args.id_count = seats[1].args.id_count = 3;
 	seats_run(2);
 	all_met(2);
-	id = spare[2];
-	for (int tries = 0; tries < 100; tries++) { /* it goes within moments */
-		usleep(5000);
+	for (int i = 1; i < 3; i++) {
+		id = spare[i];
 		seats_set(1, 1);
 		meet(seat);
-		if (seat->e)
-			break;
-		EQ(boot_id_create(&id), OK);
+		EQ(seat->e, ERR_REMOTE);
+		TRUE(strstr(seat->sentence, "nobody listens"));
 	}
-	EQ(seat->e, ERR_REMOTE);
+	boot_id_drop(&spare[0]);
+	EQ(entries("/proc/self/fd"), descriptors);
+	while (entries("/proc/self/task") >
+		threads) /* a joined thread is seen a little */
+		usleep(1000);
 }
 
 /* A port that was free a moment ago. */
@@ -386,6 +407,46 @@ static void address_meets(int family, const char *format)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
+/* How often the log has this text. */
+static int logged(const char *text)
+{
+	static char content[1 << 16];
+	FILE *file = fopen(log_path, "r");
+	size_t bytes = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
+	int count = 0;
+
+	if (file)
+		fclose(file);
+	content[bytes] = '\0';
+	for (const char *at = content; (at = strstr(at, text)); at++)
+		count++;
+	return count;
+}
+
+/* In a process of its own: an address without a key is warned of once, one with it never.
+ */
+static void secret_is_missed(const char *secret, int times)
+{
+	pid_t pid = fork();
+	int status;
+
+	TRUE(pid >= 0);
+	if (!pid) {
+		setenv("NCCL_DEBUG", "WARN", 1);
+		setenv("NCCL_DEBUG_FILE", log_path, 1);
+		log_reset();
+		set("NCCL_COMM_ID", PARAM_COMM_ID, "127.0.0.1:5000");
+		set("WEFT_SECRET", PARAM_SECRET, secret);
+		EQ(boot_id_create(&id), OK);
+		EQ(boot_id_create(&id), OK);
+		EQ(logged("WEFT_SECRET is not set"), times);
+		_exit(0);
+	}
+	EQ(waitpid(pid, &status, 0), pid);
+	EQ(status, 0);
+	unlink(log_path);
+}
+
 static void secret_text_counts(void)
 {
 	struct boot_id plain, keyed;
@@ -401,7 +462,14 @@ static void secret_text_counts(void)
 
 int main(void)
 {
+	int fd = mkstemp(log_path);
+
+	TRUE(fd >= 0);
+	close(fd);
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
+	secret_is_missed(NULL, 1);
+	secret_is_missed("hush", 0);
+	spare_ids_go_home(); /* counts threads: before the others leave some */
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
 	ranks_meet(2);
@@ -413,7 +481,6 @@ int main(void)
 	claims_must_fit();
 	abort_ends_the_wait();
 	strangers_are_no_hindrance();
-	spare_ids_go_home();
 	address_meets(AF_INET, "127.0.0.1:%d");
 	address_meets(AF_INET6, "[::1]:%d");
 	secret_text_counts();

@@ -244,9 +244,9 @@ static void test_refusals(void)
 	const struct plan *plan;
 	struct shape shape = {.tile_count = 77};
 
-	EQ(plan_get(planner, &key, &plan), ERR_USAGE);
+	EQ(plan_get(planner, &key, &plan), ERR_ARGUMENT);
 	TRUE(strstr(err_last(), "too many tiles"));
-	EQ(plan_get(planner, &key, &plan), ERR_USAGE); /* a failure is not cached */
+	EQ(plan_get(planner, &key, &plan), ERR_ARGUMENT); /* a failure is not cached */
 	key.count = 1 << 20;
 	EQ(plan_get(planner, &key, &plan), OK);
 	EQ(shape_make(plan->shapes[MODE_STAGED].program, &key, 4096, 63, &shape),

@@ -19,7 +19,19 @@ int main(void)
 	static const char *const bad[] = {"", "all_reduce", "all_reduce ring more",
 		"all_reduce ring -n 0", "all_reduce ring -n 8 --root 8",
 		"all_reduce ring --latency 1", "all_reduce ring --bandwidth 10G",
-		"all_reduce ring --size 1KB", "all_reduce ring --colour red"};
+		"all_reduce ring --size 1KB", "all_reduce ring --colour red",
+		"all_reduce ring --bandwidth 0GB/s", "all_reduce ring --bandwidth -1GB/s",
+		"all_reduce ring --bandwidth nanGB/s",
+		"all_reduce ring --bandwidth infGB/s",
+		"all_reduce ring --bandwidth 1e400GB/s",
+		"all_reduce ring --bandwidth 1e300TB/s",
+		"all_reduce ring --bandwidth 1e-9B/s", "all_reduce ring --latency -1us",
+		"all_reduce ring --latency nanus", "all_reduce ring --latency inf",
+		"all_reduce ring --latency 1e400s", "all_reduce ring --latency 1e300s",
+		"all_reduce ring --latency 2s", "all_reduce ring --size -1",
+		"all_reduce ring --size 1e30", "all_reduce ring --size 2000G",
+		"all_reduce ring --size nan", "all_reduce ring --size --root",
+		"all_reduce ring --root -1"};
 	struct time_args args;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

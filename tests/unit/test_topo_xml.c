@@ -3,6 +3,7 @@
 #include "topo/xml.h"
 
 #include <locale.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -320,6 +321,9 @@ static void test_files(void)
 	EQ(xml_read("/tmp", "system", &again), ERR_SYSTEM);
 	TRUE(strstr(err_last(), "Is a directory"));
 	EQ(xml_read("/dev/zero", "system", &again), ERR_USAGE); /* no end */
+	EQ(mkfifo(path, 0600), 0);
+	EQ(xml_read(path, "system", &again), ERR_USAGE); /* nobody writes */
+	EQ(unlink(path), 0);
 	EQ(xml_write("/tmp", tree), ERR_SYSTEM);
 	EQ(xml_write("/dev/full", tree), ERR_SYSTEM);
 	TRUE(strstr(err_last(), "No space left"));

@@ -236,6 +236,9 @@ static void names(void)
 	name_set("no-such-plugin");
 	TRUE(!tuner_open(&s.cluster, 1, &s.rules));
 	EQ(said("WARN"), 1);
+	name_set("/dev/zero"); /* a fifo would be waited for */
+	TRUE(!tuner_open(&s.cluster, 1, &s.rules));
+	EQ(said("no regular file"), 1);
 	tuner_close(NULL);
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/output.h"
 #include "perf/run.h"
 
 /* Two buffers per rank in three quarters of what is free. */
@@ -42,7 +43,7 @@ static int refuse(const struct run *run)
 	return TEST_OK;
 }
 
-int main(int argc, char **argv)
+static int run_all(int argc, char **argv)
 {
 	struct run run = {.program = PERF_COLLECTIVE "_perf",
 		.kind = coll_find(PERF_COLLECTIVE),
@@ -50,7 +51,6 @@ int main(int argc, char **argv)
 		.argv = argv};
 	int status;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!options_parse(&run.options, argc, argv))
 		return TEST_BAD_OPTION;
 	if (run.options.help) {
@@ -71,4 +71,11 @@ int main(int argc, char **argv)
 		return TEST_INTERNAL;
 	}
 	return run_processes(&run);
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	return output_end(PERF_COLLECTIVE "_perf", run_all(argc, argv), TEST_INTERNAL);
 }

@@ -157,15 +157,21 @@ static bool parse_memory(struct options *options)
 	return false;
 }
 
-static void parse_json(struct options *options)
+static bool parse_json(struct options *options)
 {
 	size_t length = strlen(optarg);
 
+	if (optarg[0] == '-') {
+		fprintf(stderr, "-J needs the name of a file, and '%s' is an option\n",
+			optarg);
+		return false;
+	}
 	if (length > 5 && !strcasecmp(optarg + length - 5, ".json"))
 		options->json_path = optarg;
 	else
 		fprintf(stderr, "-J %s does not end in .json: no file is written\n",
 			optarg);
+	return true;
 }
 
 /* What only a GPU has. A value of 0 asks for nothing, so it needs no word. */
@@ -205,8 +211,7 @@ static bool parse_flag(struct options *options, int flag)
 		parse_type(options);
 		return true;
 	case 'J':
-		parse_json(options);
-		return true;
+		return parse_json(options);
 	case 'M':
 		return parse_memory(options);
 	case LONG_PLAIN:

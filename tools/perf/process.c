@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/output.h"
 #include "perf/run.h"
 
 enum { GRACE_MS = 3000, POLL_MS = 20, WATCH_MS = 100 };
@@ -141,14 +142,10 @@ int run_workers(struct run *run, uint32_t process)
 
 static _Noreturn void child_main(struct run *run, uint32_t process, pid_t parent)
 {
-	int status;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* it died before the line above */
 		_exit(TEST_INTERNAL);
-	status = run_workers(run, process);
-	fflush(stdout);
-	exit(status);
+	exit(output_end(run->program, run_workers(run, process), TEST_INTERNAL));
 }
 
 /* The exit status a child's end means; a sentence when it was not of its own will. */

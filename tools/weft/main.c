@@ -3,6 +3,7 @@
 #include <string.h>
 #include <weft.h>
 
+#include "common/output.h"
 #include "weft/command.h"
 
 static command_fn command_help, command_version;
@@ -89,7 +90,7 @@ static int command_version(int argc, char **argv)
 	return EXIT_GOOD;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_commands(stderr);
@@ -103,4 +104,10 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].function(argc - 1, argv + 1);
 	return no_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	return output_end("weft", run(argc, argv), EXIT_WRONG);
 }

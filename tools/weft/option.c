@@ -11,7 +11,14 @@ void option_start(void)
 
 int option_next(const struct option_set *set, int argc, char **argv)
 {
-	return getopt_long(argc, argv, set->letters, set->options, NULL);
+	int flag = getopt_long(argc, argv, set->letters, set->options, NULL);
+
+	if (flag == 1 || flag == -1 || flag == '?' || flag == ':' || !optarg)
+		return flag;
+	if (optarg != argv[optind - 1] || optarg[0] != '-' || !optarg[1])
+		return flag;
+	optind--; /* the word that option_refuse() is about */
+	return ':';
 }
 
 static void print_all(const struct option_set *set)

@@ -20,7 +20,9 @@ struct option_set {
 /* Before the first option_next() of a loop. */
 void option_start(void);
 
-/* getopt's next flag; what it refuses is '?' or ':', for option_refuse(). */
+/* getopt's next flag; what it refuses is '?' or ':', for option_refuse(). So is an option
+ * where a value should be: `--svg --json` has forgotten the file. A value that does begin
+ * with a dash is given as --svg=-name; a dash alone is a value. */
 int option_next(const struct option_set *set, int argc, char **argv);
 
 /* Say on standard error what is wrong with the option just met. Always false. */

@@ -8,6 +8,10 @@
 
 enum { RANKS_MAX = 1 << 16 };
 
+/* Beyond these no time in picoseconds, of all bytes one after the other, fits 64 bits. */
+static const double latency_max = 1, bandwidth_min = 10e6, bandwidth_max = 1e15;
+static const uint64_t size_max = UINT64_C(1) << 40;
+
 static bool refuse(const char *what, const char *how)
 {
 	fprintf(stderr, "weft sched time: %s '%s': %s\n", what, optarg, how);
@@ -30,14 +34,19 @@ static bool parse_flag(struct time_args *args, int flag)
 		args->root = (uint32_t)number;
 		return true;
 	case 'l':
-		return units_time(optarg, &args->latency_s) ||
-		       refuse("--latency", "give a time such as 500ns, 1us or 2ms");
+		return (units_time(optarg, &args->latency_s) &&
+			       args->latency_s <= latency_max) ||
+		       refuse("--latency",
+			       "give a time such as 500ns, 1us or 2ms, at most 1s");
 	case 'b':
-		return units_rate(optarg, &args->bandwidth) ||
-		       refuse("--bandwidth", "give a rate such as 10GB/s or 400Gb/s");
+		return (units_rate(optarg, &args->bandwidth) &&
+			       args->bandwidth >= bandwidth_min &&
+			       args->bandwidth <= bandwidth_max) ||
+		       refuse("--bandwidth", "give a rate such as 10GB/s or 400Gb/s, "
+					     "10MB/s to 1000TB/s");
 	case 's':
-		return units_size(optarg, &args->bytes) ||
-		       refuse("--size", "give bytes such as 8, 64K or 1M");
+		return (units_size(optarg, &args->bytes) && args->bytes <= size_max) ||
+		       refuse("--size", "give bytes such as 8, 64K or 1M, at most 1024G");
 	default:
 		return false;
 	}

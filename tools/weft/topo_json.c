@@ -139,9 +139,11 @@ enum err topo_json(FILE *file, const struct topo_view *view)
 		json_array_append_new(notes, json_string(view->report.sentences[i]));
 	json_object_set_new(object, "notes", notes);
 	failed = json_dumpf(object, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	if (failed)
+		err_set(ERR_SYSTEM, "the JSON text cannot be written: %m");
 	json_decref(object);
 	if (failed)
-		return err_set(ERR_SYSTEM, "the JSON text cannot be written");
+		return ERR_SYSTEM;
 	fputc('\n', file);
 	return OK;
 }
