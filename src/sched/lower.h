@@ -99,16 +99,13 @@ struct lower_args {
 	uint32_t depth; /* >= 1 */
 };
 
-/* Lower one rank's program. On failure nothing is left to free. */
+/* Lower one rank's program: in the time and memory of what it exchanges with its peers,
+ * beside the instructions of all. On failure nothing is left to free. */
 enum err program_lower(const struct lower_args *args, struct program **program);
 
-/* As program_lower() for schedules already written, one per rank: for tests and the
- * checker's mutants. `scheds` is borrowed. */
-enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
-	const struct lower_args *args, struct program **program);
-
-/* The programs of all ranks, matched once: programs[rank], for the checker and the
- * simulation. args->rank is not looked at. On failure nothing is left to free. */
+/* The programs of all ranks, of schedules already written, one per rank: programs[rank],
+ * for the checker and the simulation. args->rank and args->kind are not looked at,
+ * `scheds` is borrowed. On failure nothing is left to free. */
 enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
 	struct program **programs);
 
