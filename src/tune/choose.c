@@ -14,23 +14,42 @@ struct eager_limit {
 	size_t few, many; /* two ranks; more */
 };
 
+/* For more ranks than reach each other directly: a ring, and for small calls a schedule
+ * of few hops. A ring of a thousand ranks is a thousand hops and as many moves to keep.
+ */
+struct many {
+	const char *large;
+	const char *eager; /* NULL: its slots do not fit on a card */
+	/* in place, up to so many bytes and ranks: beyond them its slots do not fit in
+	 * the stage, or bytes count more than hops; NULL: none */
+	const char *direct;
+	size_t bytes;
+	uint32_t ranks;
+};
+
 struct row {
 	struct eager_limit limit;
 	const char *eager, *direct, *staged;
-	const char
-		*many; /* for more ranks than one of those is written for; may be NULL */
+	struct many many; /* all NULL: there is none */
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct", "ring"},
-	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct", "ring"},
+	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct",
+		{.large = "ring", .eager = "doubling"}},
+	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct",
+		{.large = "ring", .eager = "tree"}},
 	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather",
-		"ring"},
-	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct", "ring"},
-	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct", "ring"},
-	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct", NULL},
-	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", NULL},
-	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", NULL},
+		{.large = "ring", .eager = "tree"}},
+	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct",
+		{.large = "ring",
+			.direct = "bruck",
+			.bytes = 64 << 10,
+			.ranks = UINT32_MAX}},
+	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct",
+		{.large = "ring", .direct = "halving", .bytes = 1 << 10, .ranks = 512}},
+	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct", {0}},
+	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", {0}},
+	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", {0}},
 };
 
 enum { FEW_RANKS = 2, EAGER_DEPTH = 1 };
@@ -102,9 +121,19 @@ static enum err forced_find(const struct choose_args *args, const char **forced)
 	return *forced ? OK : limits_schedule(args->limits, &call, forced);
 }
 
+/* What many ranks use where they can reach each other's buffers. */
+static const char *many_direct(const struct choose_args *args, const struct many *many)
+{
+	bool few_hops = many->direct && args->bytes <= many->bytes &&
+			args->rank_count <= many->ranks;
+
+	return few_hops ? many->direct : many->large;
+}
+
 enum err choose(const struct choose_args *args, struct choice *choice)
 {
 	const struct row *row = &rows[args->coll];
+	const char *in_place = many_direct(args, &row->many);
 	int64_t tile = param_int(PARAM_TILE);
 	const char *forced;
 	enum err e = forced_find(args, &forced);
@@ -114,19 +143,21 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 		return e;
 	*choice = (struct choice){
 		.eager = is_eager(args, row) &&
-			 (force || find(args, row->eager, NULL)->rank_max >=
+			 (force || find(args, row->eager, row->many.eager)->rank_max >=
 					   args->rank_count)};
 	if (choice->eager) {
-		choice->staged = find(args, force ? forced : row->eager, NULL);
+		choice->staged = find(args, force ? forced : row->eager,
+			force ? NULL : row->many.eager);
 		choice->depth = force ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
 		return OK;
 	}
-	choice->direct = find(args, force ? forced : row->direct, row->many);
-	choice->staged = find(args, force ? forced : row->staged, row->many);
+	choice->direct = find(
+		args, force ? forced : row->direct, force ? row->many.large : in_place);
+	choice->staged = find(args, force ? forced : row->staged, row->many.large);
 	choice->depth = CHOOSE_STAGED_DEPTH;
 	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
-	/* the schedules of the table need no pipeline: the whole chunk is one tile */
-	if (force || strcmp(choice->direct->name, row->direct))
+	/* only a ring needs a pipeline: else the whole chunk is one tile */
+	if (force || !strcmp(choice->direct->name, "ring"))
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
 	return OK;
 }
