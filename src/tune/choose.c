@@ -19,12 +19,9 @@ struct eager_limit {
  */
 struct many {
 	const char *large;
-	const char *eager; /* NULL: its slots do not fit on a card */
-	/* in place, up to so many bytes and ranks: beyond them its slots do not fit in
-	 * the stage, or bytes count more than hops; NULL: none */
-	const char *direct;
-	size_t bytes;
-	uint32_t ranks;
+	const char *eager;  /* NULL: its slots do not fit on a card */
+	const char *small;  /* not eager; NULL: none .. */
+	size_t small_bytes; /* .. up to here, where bytes count more than hops */
 };
 
 struct row {
@@ -41,12 +38,9 @@ static const struct row rows[COLL_COUNT] = {
 	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather",
 		{.large = "ring", .eager = "tree"}},
 	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct",
-		{.large = "ring",
-			.direct = "bruck",
-			.bytes = 64 << 10,
-			.ranks = UINT32_MAX}},
+		{.large = "ring", .small = "bruck", .small_bytes = 64 << 10}},
 	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct",
-		{.large = "ring", .direct = "halving", .bytes = 1 << 10, .ranks = 512}},
+		{.large = "ring", .small = "halving", .small_bytes = 1 << 10}},
 	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct", {0}},
 	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", {0}},
 	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", {0}},
@@ -121,43 +115,38 @@ static enum err forced_find(const struct choose_args *args, const char **forced)
 	return *forced ? OK : limits_schedule(args->limits, &call, forced);
 }
 
-/* What many ranks use where they can reach each other's buffers. */
-static const char *many_direct(const struct choose_args *args, const struct many *many)
+/* What many ranks use when they are not eager. */
+static const char *many_name(const struct choose_args *args, const struct many *many)
 {
-	bool few_hops = many->direct && args->bytes <= many->bytes &&
-			args->rank_count <= many->ranks;
-
-	return few_hops ? many->direct : many->large;
+	return many->small && args->bytes <= many->small_bytes ? many->small
+							       : many->large;
 }
 
 enum err choose(const struct choose_args *args, struct choice *choice)
 {
 	const struct row *row = &rows[args->coll];
-	const char *in_place = many_direct(args, &row->many);
+	const char *many = many_name(args, &row->many);
 	int64_t tile = param_int(PARAM_TILE);
+	const struct sched_kind *eager;
 	const char *forced;
 	enum err e = forced_find(args, &forced);
-	bool force = forced != NULL;
 
 	if (e)
 		return e;
+	eager = find(args, forced ? forced : row->eager, row->many.eager);
 	*choice = (struct choice){
-		.eager = is_eager(args, row) &&
-			 (force || find(args, row->eager, row->many.eager)->rank_max >=
-					   args->rank_count)};
+		.eager = is_eager(args, row) && eager->rank_max >= args->rank_count};
 	if (choice->eager) {
-		choice->staged = find(args, force ? forced : row->eager,
-			force ? NULL : row->many.eager);
-		choice->depth = force ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
+		choice->staged = eager;
+		choice->depth = forced ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
 		return OK;
 	}
-	choice->direct = find(
-		args, force ? forced : row->direct, force ? row->many.large : in_place);
-	choice->staged = find(args, force ? forced : row->staged, row->many.large);
+	choice->direct = find(args, forced ? forced : row->direct, many);
+	choice->staged = find(args, forced ? forced : row->staged, many);
 	choice->depth = CHOOSE_STAGED_DEPTH;
 	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
 	/* only a ring needs a pipeline: else the whole chunk is one tile */
-	if (force || !strcmp(choice->direct->name, "ring"))
+	if (forced || !strcmp(choice->direct->name, "ring"))
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
 	return OK;
 }

@@ -154,6 +154,9 @@ static void test_forced(void)
 	args = args_of(COLL_ALL_REDUCE, 300, 1 << 20);
 	EQ(choose(&args, &choice), OK); /* not written for so many */
 	TRUE(choice.direct->rank_max >= 300);
+	args.bytes = 8;
+	EQ(choose(&args, &choice), OK);
+	TRUE(choice.staged->rank_max >= 300);
 
 	set(PARAM_SCHEDULE, "zigzag");
 	for (args.bytes = 8; args.bytes <= 1 << 20; args.bytes <<= 17) {
@@ -223,9 +226,8 @@ static void test_many(void)
 		EQ_STR(small_name(calls[i].coll, 2), calls[i].name);
 		EQ_STR(small_name(calls[i].coll, PROG_PEERS_MAX), calls[i].name);
 		EQ_STR(small_name(calls[i].coll, PROG_PEERS_MAX + 1), calls[i].many);
-		EQ_STR(small_name(calls[i].coll, 512), calls[i].many);
+		EQ_STR(small_name(calls[i].coll, 1024), calls[i].many);
 	}
-	EQ_STR(small_name(COLL_REDUCE_SCATTER, 1024), "ring");
 }
 
 static void test_tile(void)
