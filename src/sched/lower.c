@@ -14,17 +14,9 @@
 #include "sched/lower.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "sched/fit.h"
+#include "sched/family.h"
 #include "sched/match.h"
-
-/* What a program holds of all ranks. */
-struct outline {
-	const struct sched *scheds; /* borrowed: one per rank */
-	uint32_t *lengths;	    /* owned: as in struct program */
-	uint32_t slot_count_max, slot_chunks;
-};
 
 /* Where program_fill() is while it fills the arrays. */
 struct lowering {
@@ -260,9 +252,7 @@ static enum err program_room(struct program *program, const struct match *match)
 	program->waits = calloc(waits, sizeof(*program->waits));
 	program->places = calloc(places, sizeof(*program->places));
 	program->sends = calloc(match->sent_count + 1u, sizeof(*program->sends));
-	program->lengths = calloc(
-		(size_t)program->rank_count * SCHED_LANES_MAX, sizeof(*program->lengths));
-	if (!program->waits || !program->places || !program->sends || !program->lengths)
+	if (!program->waits || !program->places || !program->sends)
 		return err_set(ERR_SYSTEM, "no memory for a program");
 	return OK;
 }
@@ -281,8 +271,7 @@ static void program_trim(struct program *program)
 		program->places = places;
 }
 
-static enum err program_fill(
-	struct program *program, const struct match *match, const struct outline *outline)
+static enum err program_fill(struct program *program, const struct match *match)
 {
 	struct lowering lo = {
 		.match = match, .sched = &match->scheds[match->rank], .program = program};
@@ -294,7 +283,6 @@ static enum err program_fill(
 	lo.awaited = calloc(lanes, sizeof(*lo.awaited));
 	if (!lo.awaited)
 		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
-	memcpy(program->lengths, outline->lengths, lanes * sizeof(*program->lengths));
 	for (lo.lane = 0; lo.lane < program->lane_count; lo.lane++) {
 		for (uint32_t i = 0; i < program->lanes[lo.lane].count; i++)
 			lower_event(&lo, i);
@@ -307,10 +295,10 @@ static enum err program_fill(
 }
 
 /* The program of args->rank. */
-static enum err program_create(const struct outline *outline,
-	const struct lower_args *args, struct program **program)
+static enum err program_create(
+	struct family *family, const struct lower_args *args, struct program **program)
 {
-	const struct sched *mine = &outline->scheds[args->rank];
+	const struct sched *mine = &family->scheds[args->rank];
 	struct program *p = calloc(1, sizeof(*p));
 	struct match *match = NULL;
 	enum err e;
@@ -325,13 +313,16 @@ static enum err program_create(const struct outline *outline,
 		.chunk_count = mine->chunk_count,
 		.tmp_count = mine->tmp_count,
 		.depth = args->depth,
-		.slot_count_max = outline->slot_count_max,
-		.slot_chunks = outline->slot_chunks,
-		.lane_count = mine->lane_count};
-	e = match_create(outline->scheds, args, &match);
+		.slot_count_max = family->slot_count_max,
+		.slot_chunks = family->slot_chunks,
+		.lane_count = mine->lane_count,
+		.family = family,
+		.lengths = family->lengths};
+	family_share(family);
+	e = match_create(family->scheds, args, &match);
 	if (!e) {
 		p->slot_count = match->stage.slot_count;
-		e = program_fill(p, match, outline);
+		e = program_fill(p, match);
 	}
 	match_destroy(match);
 	if (e) {
@@ -342,60 +333,19 @@ static enum err program_create(const struct outline *outline,
 	return OK;
 }
 
-static uint32_t lane_length(const struct prog *prog)
-{
-	uint32_t length = 0;
-
-	for (uint32_t i = 0; i < prog->count; i++)
-		length += insn_turns(&prog->insns[i]);
-	return length;
-}
-
-/* What decides a tile size that all ranks can run, and how long their programs are. */
-static enum err outline_init(struct outline *outline, const struct sched *scheds,
-	const struct lower_args *args)
-{
-	struct lower_args each = *args;
-	struct stage stage = {0};
-	enum err e = OK;
-
-	*outline = (struct outline){.scheds = scheds, .slot_chunks = 1};
-	if (!args->depth)
-		return err_set(ERR_INTERNAL, "lowering at depth 0");
-	outline->lengths = calloc(
-		(size_t)args->rank_count * SCHED_LANES_MAX, sizeof(*outline->lengths));
-	if (!outline->lengths)
-		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
-	for (uint32_t rank = 0; rank < args->rank_count && !e; rank++)
-		e = sched_fits(&scheds[rank]);
-	for (each.rank = 0; each.rank < args->rank_count && !e; each.rank++) {
-		e = stage_fill(&stage, scheds, &each);
-		if (stage.slot_count > outline->slot_count_max)
-			outline->slot_count_max = stage.slot_count;
-		for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++) {
-			if (stage.lanes[lane].chunks > outline->slot_chunks)
-				outline->slot_chunks = stage.lanes[lane].chunks;
-			outline->lengths[each.rank * SCHED_LANES_MAX + lane] =
-				lane_length(&scheds[each.rank].lanes[lane]);
-		}
-	}
-	stage_fini(&stage);
-	return e;
-}
-
 enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
 	struct program **programs)
 {
 	struct lower_args each = *args;
-	struct outline outline;
-	enum err e = outline_init(&outline, scheds, args);
+	struct family *family = NULL;
+	enum err e = family_of(scheds, args, &family);
 
 	each.rank = 0;
 	while (!e && each.rank < args->rank_count) {
-		e = program_create(&outline, &each, &programs[each.rank]);
+		e = program_create(family, &each, &programs[each.rank]);
 		each.rank += !e;
 	}
-	free(outline.lengths);
+	family_put(family);
 	while (e && each.rank > 0) {
 		program_destroy(programs[--each.rank]);
 		programs[each.rank] = NULL;
@@ -405,27 +355,12 @@ enum err program_lower_all(const struct sched *scheds, const struct lower_args *
 
 enum err program_lower(const struct lower_args *args, struct program **program)
 {
-	struct sched *scheds = calloc(args->rank_count, sizeof(*scheds));
-	struct outline outline = {.lengths = NULL};
-	uint32_t written = 0;
-	enum err e = OK;
+	struct family *family = NULL;
+	enum err e = family_get(args, &family);
 
-	if (!scheds)
-		return err_set(
-			ERR_SYSTEM, "no memory for %u schedules", args->rank_count);
-	while (written < args->rank_count && !e) {
-		e = catalog_write(args->kind, args->rank_count, written, args->root,
-			&scheds[written]);
-		written += !e;
-	}
 	if (!e)
-		e = outline_init(&outline, scheds, args);
-	if (!e)
-		e = program_create(&outline, args, program);
-	free(outline.lengths);
-	for (uint32_t i = 0; i < written; i++)
-		sched_fini(&scheds[i]);
-	free(scheds);
+		e = program_create(family, args, program);
+	family_put(family);
 	return e;
 }
 
@@ -438,6 +373,6 @@ void program_destroy(struct program *program)
 	free(program->waits);
 	free(program->places);
 	free(program->sends);
-	free(program->lengths);
+	family_put(program->family);
 	free(program);
 }
