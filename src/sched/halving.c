@@ -9,10 +9,13 @@
  * sends them to r - d and gets the next ones from r + d. Reduce-scatter runs the same
  * rounds backwards, largest d first, folding where the other one copies. Blocks are kept
  * under their own number, so no final rotation is needed; a run of blocks that passes
- * rank n - 1 is two messages.
+ * rank n - 1 is two messages. A long run goes in parts, a part out and a part in: slots
+ * are as large as the largest message, and those of 1024 ranks still fit in a stage.
  */
 #include "sched/write.h"
 #include "sched/writers.h"
+
+enum { BLOCKS_MAX = 128 }; /* of a message */
 
 static uint32_t largest_power_below(uint32_t n)
 {
@@ -194,6 +197,11 @@ enum err doubling_all_reduce(struct sched *sched)
 	return w.error;
 }
 
+static uint32_t part_end(uint32_t begin, uint32_t count)
+{
+	return count - begin < BLOCKS_MAX ? count : begin + BLOCKS_MAX;
+}
+
 /* One side of a Bruck round: blocks first .. first + count - 1, in one or two lines. */
 static void write_blocks(
 	struct writer *w, const struct line *line, uint32_t first, uint32_t count)
@@ -232,17 +240,21 @@ enum err bruck_all_gather(struct sched *sched)
 					.to = SPACE_OUT,
 					.dst = r,
 					.tx = send.tx});
-		else
-			write_blocks(&w, &send, r, count);
-		write_blocks(&w, &recv, (r + d) % n, count);
+		for (uint32_t at = 0, end; at < count; at = end) {
+			end = part_end(at, count);
+			if (d > 1)
+				write_blocks(&w, &send, r + at, end - at);
+			write_blocks(&w, &recv, r + d + at, end - at);
+		}
 	}
 	return w.error;
 }
 
-/* A reversed round: `count` blocks move by `distance`. Offsets count from the receiving
- * rank; the first `summed` of every rank stand in its TMP, the others still in IN. */
+/* A reversed round, or a part of it: blocks `begin` to `end` move by `distance`. Offsets
+ * count from the receiving rank; the first `summed` of every rank stand in its TMP, the
+ * others still in IN. */
 struct fold {
-	uint32_t distance, count, summed;
+	uint32_t distance, begin, end, summed;
 };
 
 /* Where the message that starts at offset `at` ends: both sides cut where either changes
@@ -250,7 +262,7 @@ struct fold {
 static uint32_t fold_cut(const struct fold *fold, uint32_t at, uint32_t wrap)
 {
 	uint32_t cuts[3] = {fold->summed, wrap, 0};
-	uint32_t end = fold->count;
+	uint32_t end = fold->end;
 
 	if (fold->summed > fold->distance)
 		cuts[2] = fold->summed - fold->distance;
@@ -265,7 +277,7 @@ static void fold_send(struct writer *w, const struct fold *fold)
 	uint32_t n = w->sched->rank_count, to = (w->sched->rank + fold->distance) % n;
 	uint8_t tx = prog_tx(&w->sched->lanes[0], to);
 
-	for (uint32_t at = 0, end; at < fold->count; at = end) {
+	for (uint32_t at = fold->begin, end; at < fold->end; at = end) {
 		uint32_t own = fold->distance + at; /* the offset seen from this rank */
 		bool summed = own < fold->summed;
 
@@ -285,7 +297,7 @@ static void fold_recv(struct writer *w, const struct fold *fold)
 	bool last = fold->distance == 1;
 	uint8_t rx = prog_rx(&w->sched->lanes[0], (r + n - fold->distance) % n);
 
-	for (uint32_t at = 0, end; at < fold->count; at = end) {
+	for (uint32_t at = fold->begin, end; at < fold->end; at = end) {
 		bool summed = at < fold->summed;
 
 		end = fold_cut(fold, at, n - r);
@@ -309,12 +321,15 @@ enum err halving_reduce_scatter(struct sched *sched)
 
 	for (; fold.distance; fold.distance /= 2) {
 		uint32_t rest = n - fold.distance;
+		uint32_t count = fold.distance < rest ? fold.distance : rest;
 
-		fold.count = fold.distance < rest ? fold.distance : rest;
-		fold_send(&w, &fold);
-		fold_recv(&w, &fold);
-		if (fold.distance > 1 && fold.count > fold.summed)
-			fold.summed = fold.count;
+		for (fold.begin = 0; fold.begin < count; fold.begin = fold.end) {
+			fold.end = part_end(fold.begin, count);
+			fold_send(&w, &fold);
+			fold_recv(&w, &fold);
+		}
+		if (fold.distance > 1 && count > fold.summed)
+			fold.summed = count;
 	}
 	sched->tmp_count = fold.summed;
 	return w.error;

@@ -15,9 +15,9 @@
 
 #include <stdlib.h>
 
+#include "sched/family.h"
 #include "sched/match.h"
 
-/* Where program_lower_scheds() is while it fills the arrays. */
 const char *lower_mode_name(enum lower_mode mode)
 {
 	static const char *const names[LOWER_MODES] = {"staged", "direct", "pull"};
@@ -25,16 +25,28 @@ const char *lower_mode_name(enum lower_mode mode)
 	return names[mode];
 }
 
+/* Where program_fill() is while it fills the arrays. */
 struct lowering {
 	const struct match *match;
 	const struct sched *sched; /* this rank's */
 	struct program *program;
-	uint32_t rank, lane;
+	/* owned: [rank * SCHED_LANES_MAX + lane] furthest position awaited in a tile */
+	uint32_t *awaited;
+	uint32_t lane;
 };
+
+static uint32_t *awaited_at(const struct lowering *lo, const struct wait *wait)
+{
+	return &lo->awaited[wait->rank * SCHED_LANES_MAX + wait->lane];
+}
 
 static void add_wait(struct lowering *lo, const struct wait *wait)
 {
+	uint32_t *awaited = awaited_at(lo, wait);
+
 	lo->program->waits[lo->program->wait_count++] = *wait;
+	if (!wait->back && wait->position > *awaited)
+		*awaited = wait->position;
 }
 
 static void add_place(struct lowering *lo, const struct place *place)
@@ -42,51 +54,24 @@ static void add_place(struct lowering *lo, const struct place *place)
 	lo->program->places[lo->program->place_count++] = *place;
 }
 
-static struct place buffer_place(const struct match *match, uint32_t rank,
-	const struct insn *insn, bool source, uint32_t turn)
-{
-	enum space space = source ? insn_src_space(insn) : insn_dst_space(insn);
-	uint16_t base = source ? insn->src : insn->dst;
-
-	return (struct place){.rank = (uint16_t)rank,
-		.space = (uint8_t)space,
-		.chunk = match_chunk(&match->scheds[rank], insn, space, base, turn)};
-}
-
-static struct place stage_place(const struct match *match, uint32_t rank, uint32_t lane,
-	const struct event *event)
-{
-	const struct group *group = &match_lane(match, rank, lane)->groups[event->group];
-
-	return (struct place){.rank = (uint16_t)rank,
-		.space = PLACE_STAGE,
-		.lane = (uint8_t)lane,
-		.chunk = (uint16_t)(event->staged - 1),
-		.group = event->group,
-		.period = group->period,
-		.slot = group->slot};
-}
-
 /* Before slot m is filled again, everyone who read what was in it must have done so:
  * that is the message `depth` earlier in this group, maybe some tiles back. */
 static void wait_for_slot(struct lowering *lo, const struct event *event)
 {
-	const struct lane_match *lm = match_lane(lo->match, lo->rank, lo->lane);
-	const struct group *group = &lm->groups[event->group];
-	uint32_t depth = lo->match->depth, m = event->staged - 1u, period = group->period;
+	uint32_t depth = lo->match->depth, m = event->slot.chunk,
+		 period = event->slot.period;
 	uint32_t back = m >= depth ? 0 : (depth - m + period - 1) / period;
-	const struct event *earlier =
-		&lm->events[group->events[m + back * period - depth]];
+	const struct event *earlier = match_staged(
+		&lo->match->lanes[lo->lane], event, m + back * period - depth);
 
 	for (uint32_t i = 0; i < earlier->send_count; i++) {
-		const struct message *message =
-			&lo->match->messages[earlier->send_first + i];
+		const struct message *message = &lo->match->sent[earlier->send_first + i];
 
 		if (message->how == HOW_STAGED)
-			add_wait(lo, &(struct wait){.rank = message->to,
+			add_wait(lo, &(struct wait){.rank = message->peer,
 					     .lane = (uint8_t)lo->lane,
 					     .kind = WAIT_ACK,
-					     .position = message->received + 1,
+					     .position = message->event + 1,
 					     .back = back});
 	}
 }
@@ -100,7 +85,7 @@ static void wait_for_lane(
 		return;
 	for (uint32_t i = 0; i < insn->wait_pc; i++)
 		position += insn_turns(&lo->sched->lanes[insn->wait_lane].insns[i]);
-	add_wait(lo, &(struct wait){.rank = (uint16_t)lo->rank,
+	add_wait(lo, &(struct wait){.rank = (uint16_t)lo->match->rank,
 			     .lane = insn->wait_lane,
 			     .kind = WAIT_LOCAL,
 			     .position = position});
@@ -112,38 +97,21 @@ static void lower_waits(
 	wait_for_lane(lo, event, insn);
 	for (uint32_t i = 0; i < event->recv_count; i++) {
 		const struct message *message =
-			&lo->match->messages[lo->match->received[event->recv_first + i]];
+			&lo->match->received[event->recv_first + i];
 
-		add_wait(lo, &(struct wait){.rank = message->from,
+		add_wait(lo, &(struct wait){.rank = message->peer,
 				     .lane = (uint8_t)lo->lane,
 				     .kind = WAIT_DATA,
-				     .position = message->sent + 1});
+				     .position = message->event + 1});
 	}
 	if (event->staged)
 		wait_for_slot(lo, event);
 }
 
-/* Where a received message can be read. */
-static struct place received_place(
-	const struct lowering *lo, const struct message *message)
-{
-	const struct match *match = lo->match;
-	const struct event *sent =
-		&match_lane(match, message->from, lo->lane)->events[message->sent];
-	const struct insn *insn = match_insn(
-		match, message->from, lo->lane, message->sent);
-
-	if (message->how == HOW_STAGED)
-		return stage_place(match, message->from, lo->lane, sent);
-	return buffer_place(
-		match, message->from, insn, !(insn->op & OUT_DST), sent->turn);
-}
-
 static bool is_landed(const struct lowering *lo, const struct event *event)
 {
 	return event->recv_count == 1 &&
-	       lo->match->messages[lo->match->received[event->recv_first]].how ==
-		       HOW_LANDED;
+	       lo->match->received[event->recv_first].how == HOW_LANDED;
 }
 
 /* In fold order: ACC, then what was received, with SRC in its place among it. */
@@ -154,58 +122,41 @@ static void lower_inputs(
 	struct place place;
 
 	if (insn->op & IN_ACC) {
-		place = buffer_place(lo->match, lo->rank, insn, false, event->turn);
+		place = match_place(lo->sched, insn, false, event->turn);
 		add_place(lo, &place);
 	}
 	for (uint32_t i = 0; i <= event->recv_count; i++) {
 		if (i == own && insn->op & IN_SRC) {
-			place = buffer_place(
-				lo->match, lo->rank, insn, true, event->turn);
+			place = match_place(lo->sched, insn, true, event->turn);
 			add_place(lo, &place);
 		}
-		if (i == event->recv_count)
-			break;
-		place = received_place(lo,
-			&lo->match->messages[lo->match->received[event->recv_first + i]]);
-		add_place(lo, &place);
+		if (i < event->recv_count)
+			add_place(lo, &lo->match->received[event->recv_first + i].place);
 	}
 }
 
 static void lower_outputs(struct lowering *lo, const struct event *event,
 	const struct insn *insn, bool landed)
 {
+	const struct match *match = lo->match;
 	struct place place;
 
 	if (insn->op & OUT_DST && !landed) {
-		place = buffer_place(lo->match, lo->rank, insn, false, event->turn);
+		place = match_place(lo->sched, insn, false, event->turn);
 		add_place(lo, &place);
 	}
-	if (event->staged) {
-		place = stage_place(lo->match, lo->rank, lo->lane, event);
-		add_place(lo, &place);
-	}
-	for (uint32_t i = 0; i < event->send_count; i++) {
-		const struct message *message =
-			&lo->match->messages[event->send_first + i];
-
-		if (message->how != HOW_LANDED)
-			continue;
-		place = buffer_place(lo->match, message->to,
-			match_insn(lo->match, message->to, lo->lane, message->received),
-			false,
-			match_lane(lo->match, message->to, lo->lane)
-				->events[message->received]
-				.turn);
-		add_place(lo, &place);
-	}
+	if (event->staged)
+		add_place(lo, &event->slot);
+	for (uint32_t i = 0; i < event->send_count; i++)
+		if (match->sent[event->send_first + i].how == HOW_LANDED)
+			add_place(lo, &match->sent[event->send_first + i].place);
 }
 
 static void lower_event(struct lowering *lo, uint32_t index)
 {
 	struct program *program = lo->program;
-	const struct event *event =
-		&match_lane(lo->match, lo->rank, lo->lane)->events[index];
-	const struct insn *insn = match_insn(lo->match, lo->rank, lo->lane, index);
+	const struct event *event = &lo->match->lanes[lo->lane].events[index];
+	const struct insn *insn = match_insn(lo->match, lo->lane, event);
 	bool landed = is_landed(lo, event);
 	struct move *move = &program->lanes[lo->lane].moves[index];
 
@@ -218,7 +169,7 @@ static void lower_event(struct lowering *lo, uint32_t index)
 		.send_count = event->send_count};
 	for (uint32_t i = 0; i < event->send_count; i++)
 		program->sends[program->send_count++] =
-			lo->match->messages[event->send_first + i].to;
+			lo->match->sent[event->send_first + i].peer;
 	lower_waits(lo, event, insn);
 	move->wait_count = program->wait_count - move->wait_first;
 	move->output_first = program->place_count;
@@ -228,8 +179,7 @@ static void lower_event(struct lowering *lo, uint32_t index)
 	if (landed) {
 		/* it is there already; what is left is to pass it on from where it landed
 		 */
-		struct place place = buffer_place(
-			lo->match, lo->rank, insn, false, event->turn);
+		struct place place = match_place(lo->sched, insn, false, event->turn);
 
 		move->op &= (uint8_t) ~(IN_RECV | OUT_DST);
 		if (move->output_count)
@@ -248,124 +198,116 @@ static void mark_publish(struct lane_moves *lane)
 					 lane->moves[i + 1].wait_count;
 }
 
-static bool is_awaited(const struct program *program, const struct wait *wanted)
-{
-	for (uint32_t i = 0; i < program->wait_count; i++) {
-		const struct wait *wait = &program->waits[i];
-
-		if (wait->rank == wanted->rank && wait->lane == wanted->lane &&
-			!wait->back && wait->position >= wanted->position)
-			return true;
-	}
-	return false;
-}
-
 /* Buffers lent to peers are ours again only when the last of them has read. Usually a
  * message coming back has said so already. */
 static void lower_drain(struct lowering *lo)
 {
 	struct program *program = lo->program;
-	uint32_t first = program->wait_count, count = 0;
 
+	program->drain_first = program->wait_count;
 	for (uint32_t lane = 0; lane < program->lane_count; lane++) {
-		const struct lane_match *lm = match_lane(lo->match, lo->rank, lane);
+		const struct lane_match *lm = &lo->match->lanes[lane];
 
 		for (uint32_t e = lm->event_count; e-- > 0;)
 			for (uint32_t i = 0; i < lm->events[e].send_count; i++) {
 				const struct message *message =
-					&lo->match
-						 ->messages[lm->events[e].send_first + i];
-				struct wait wait = {.rank = message->to,
+					&lo->match->sent[lm->events[e].send_first + i];
+				struct wait wait = {.rank = message->peer,
 					.lane = (uint8_t)lane,
 					.kind = WAIT_ACK,
-					.position = message->received + 1};
+					.position = message->event + 1};
 
-				if (message->how != HOW_LENT ||
-					is_awaited(program, &wait))
-					continue;
-				add_wait(lo, &wait);
-				count++;
+				if (message->how == HOW_LENT &&
+					*awaited_at(lo, &wait) < wait.position)
+					add_wait(lo, &wait);
 			}
 	}
-	program->drain_first = first;
-	program->drain_count = count;
+	program->drain_count = program->wait_count - program->drain_first;
 }
 
-static enum err program_room(
-	struct program *program, const struct match *match, uint32_t rank)
+/* No more than that many waits and places come of an event. */
+static void count_ends(const struct match *match, const struct event *event,
+	size_t *waits, size_t *places)
 {
-	size_t waits = 1, places = 1, sends = 1;
+	size_t slot_waits = event->staged ? event->send_count : 0;
+
+	*waits += 1 + event->recv_count + slot_waits;
+	*places += 4 + event->recv_count; /* ACC, SRC, DST, the slot */
+	for (uint32_t i = 0; i < event->send_count; i++) {
+		enum how how = (enum how)match->sent[event->send_first + i].how;
+
+		*waits += how == HOW_LENT; /* in the drain */
+		*places += how == HOW_LANDED;
+	}
+}
+
+static enum err program_room(struct program *program, const struct match *match)
+{
+	size_t waits = 1, places = 1;
 
 	for (uint32_t lane = 0; lane < program->lane_count; lane++) {
-		const struct lane_match *lm = match_lane(match, rank, lane);
+		const struct lane_match *lm = &match->lanes[lane];
 
 		program->lanes[lane].count = lm->event_count;
 		program->lanes[lane].moves = calloc(
 			lm->event_count + 1u, sizeof(*program->lanes[lane].moves));
 		if (!program->lanes[lane].moves)
 			return err_set(ERR_SYSTEM, "no memory for a program");
-		for (uint32_t e = 0; e < lm->event_count; e++) {
-			size_t ends = lm->events[e].send_count + lm->events[e].recv_count;
-
-			/* a slot is waited for by as many as it is sent to: a group has
-			 * one fan */
-			sends += lm->events[e].send_count;
-			waits += 1 + 2 * ends;
-			places += 4 + 2 * ends;
-		}
+		for (uint32_t e = 0; e < lm->event_count; e++)
+			count_ends(match, &lm->events[e], &waits, &places);
 	}
 	program->waits = calloc(waits, sizeof(*program->waits));
 	program->places = calloc(places, sizeof(*program->places));
-	program->sends = calloc(sends, sizeof(*program->sends));
-	program->lengths = calloc(
-		(size_t)match->rank_count * SCHED_LANES_MAX, sizeof(*program->lengths));
-	if (!program->waits || !program->places || !program->sends || !program->lengths)
+	program->sends = calloc(match->sent_count + 1u, sizeof(*program->sends));
+	if (!program->waits || !program->places || !program->sends)
 		return err_set(ERR_SYSTEM, "no memory for a program");
 	return OK;
 }
 
+/* A program is kept for long: give back what was too much. */
+static void program_trim(struct program *program)
+{
+	void *waits = realloc(
+		program->waits, (program->wait_count + 1u) * sizeof(*program->waits));
+	void *places = realloc(
+		program->places, (program->place_count + 1u) * sizeof(*program->places));
+
+	if (waits)
+		program->waits = waits;
+	if (places)
+		program->places = places;
+}
+
 static enum err program_fill(struct program *program, const struct match *match)
 {
-	struct lowering lo = {.match = match,
-		.sched = &match->scheds[program->rank],
-		.program = program,
-		.rank = program->rank};
-	enum err e = program_room(program, match, program->rank);
+	struct lowering lo = {
+		.match = match, .sched = &match->scheds[match->rank], .program = program};
+	size_t lanes = (size_t)program->rank_count * SCHED_LANES_MAX;
+	enum err e = program_room(program, match);
 
 	if (e)
 		return e;
-	for (uint32_t rank = 0; rank < match->rank_count; rank++)
-		for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
-			program->lengths[rank * SCHED_LANES_MAX + lane] =
-				match_lane(match, rank, lane)->event_count;
+	lo.awaited = calloc(lanes, sizeof(*lo.awaited));
+	if (!lo.awaited)
+		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
 	for (lo.lane = 0; lo.lane < program->lane_count; lo.lane++) {
 		for (uint32_t i = 0; i < program->lanes[lo.lane].count; i++)
 			lower_event(&lo, i);
 		mark_publish(&program->lanes[lo.lane]);
 	}
 	lower_drain(&lo);
+	free(lo.awaited);
+	program_trim(program);
 	return OK;
 }
 
-/* Slots the neediest rank's stage needs: what decides a tile size all can run. */
-static uint32_t slots_max(const struct match *match)
+/* The program of args->rank. */
+static enum err program_create(
+	struct family *family, const struct lower_args *args, struct program **program)
 {
-	uint32_t most = 0;
-
-	for (uint32_t rank = 0; rank < match->rank_count; rank++) {
-		uint32_t slots = match_slots(match, rank);
-
-		most = slots > most ? slots : most;
-	}
-	return most;
-}
-
-/* One rank's program out of the matched whole. */
-static enum err program_create(const struct match *match, const struct lower_args *args,
-	uint32_t rank, struct program **program)
-{
-	const struct sched *mine = &match->scheds[rank];
+	const struct sched *mine = &family->scheds[args->rank];
 	struct program *p = calloc(1, sizeof(*p));
+	struct match *match = NULL;
 	enum err e;
 
 	if (!p)
@@ -373,19 +315,23 @@ static enum err program_create(const struct match *match, const struct lower_arg
 	*p = (struct program){.coll = mine->coll,
 		.mode = args->mode,
 		.rank_count = args->rank_count,
-		.rank = rank,
+		.rank = args->rank,
 		.root = args->root,
 		.chunk_count = mine->chunk_count,
 		.tmp_count = mine->tmp_count,
 		.depth = args->depth,
-		.slot_count = match_slots(match, rank),
-		.slot_count_max = slots_max(match),
-		.slot_chunks = match->slot_chunks,
-		.lane_count = mine->lane_count};
-	for (uint32_t i = 0; i < args->rank_count; i++)
-		if (match_slots(match, i) > p->slot_count_max)
-			p->slot_count_max = match_slots(match, i);
-	e = program_fill(p, match);
+		.slot_count_max = family->slot_count_max,
+		.slot_chunks = family->slot_chunks,
+		.lane_count = mine->lane_count,
+		.family = family,
+		.lengths = family->lengths};
+	family_share(family);
+	e = match_create(family->scheds, args, &match);
+	if (!e) {
+		p->slot_count = match->stage.slot_count;
+		e = program_fill(p, match);
+	}
+	match_destroy(match);
 	if (e) {
 		program_destroy(p);
 		return e;
@@ -394,67 +340,34 @@ static enum err program_create(const struct match *match, const struct lower_arg
 	return OK;
 }
 
-enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
-	const struct lower_args *args, struct program **program)
-{
-	struct match *match = NULL;
-	enum err e;
-
-	if (rank_count != args->rank_count || !args->depth)
-		return err_set(ERR_INTERNAL,
-			"lowering %u schedules for %u ranks at depth %u", rank_count,
-			args->rank_count, args->depth);
-	e = match_create(scheds, args, &match);
-	if (e)
-		return e;
-	e = program_create(match, args, args->rank, program);
-	match_destroy(match);
-	return e;
-}
-
 enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
 	struct program **programs)
 {
-	struct match *match = NULL;
-	uint32_t made = 0;
-	enum err e;
+	struct lower_args each = *args;
+	struct family *family = NULL;
+	enum err e = family_of(scheds, args, &family);
 
-	if (!args->depth)
-		return err_set(ERR_INTERNAL, "lowering at depth 0");
-	e = match_create(scheds, args, &match);
-	if (e)
-		return e;
-	while (!e && made < args->rank_count) {
-		e = program_create(match, args, made, &programs[made]);
-		made += !e;
+	each.rank = 0;
+	while (!e && each.rank < args->rank_count) {
+		e = program_create(family, &each, &programs[each.rank]);
+		each.rank += !e;
 	}
-	match_destroy(match);
-	while (e && made > 0) {
-		program_destroy(programs[--made]);
-		programs[made] = NULL;
+	family_put(family);
+	while (e && each.rank > 0) {
+		program_destroy(programs[--each.rank]);
+		programs[each.rank] = NULL;
 	}
 	return e;
 }
 
 enum err program_lower(const struct lower_args *args, struct program **program)
 {
-	struct sched *scheds = calloc(args->rank_count, sizeof(*scheds));
-	uint32_t written = 0;
-	enum err e = OK;
+	struct family *family = NULL;
+	enum err e = family_get(args, &family);
 
-	if (!scheds)
-		return err_set(
-			ERR_SYSTEM, "no memory for %u schedules", args->rank_count);
-	while (written < args->rank_count && !e) {
-		e = catalog_write(args->kind, args->rank_count, written, args->root,
-			&scheds[written]);
-		written += !e;
-	}
 	if (!e)
-		e = program_lower_scheds(scheds, args->rank_count, args, program);
-	for (uint32_t i = 0; i < written; i++)
-		sched_fini(&scheds[i]);
-	free(scheds);
+		e = program_create(family, args, program);
+	family_put(family);
 	return e;
 }
 
@@ -467,6 +380,6 @@ void program_destroy(struct program *program)
 	free(program->waits);
 	free(program->places);
 	free(program->sends);
-	free(program->lengths);
+	family_put(program->family);
 	free(program);
 }

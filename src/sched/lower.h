@@ -74,6 +74,8 @@ struct lane_moves {
 	uint32_t count;
 };
 
+struct family;
+
 struct program {
 	enum coll coll;
 	enum lower_mode mode;
@@ -92,8 +94,10 @@ struct program {
 	/* After the last tile: readers that must be done before the buffers are ours
 	 * again. */
 	uint32_t drain_first, drain_count; /* into waits */
-	/* Every rank's length, so a position can be computed for anyone. */
-	uint32_t *lengths; /* owned: [rank * SCHED_LANES_MAX + lane] moves per tile */
+	/* Every rank's length, so a position can be computed for anyone: moves per tile,
+	 * [rank * SCHED_LANES_MAX + lane]. Borrowed from the family. */
+	const uint32_t *lengths;
+	struct family *family; /* a share of it: see family.h */
 };
 
 struct lower_args {
@@ -103,16 +107,14 @@ struct lower_args {
 	uint32_t depth; /* >= 1 */
 };
 
-/* Lower one rank's program. On failure nothing is left to free. */
+/* Lower one rank's program: in the time and memory of what it exchanges with its peers.
+ * The schedules of all are written once in a process and shared (family.h). On failure
+ * nothing is left to free. */
 enum err program_lower(const struct lower_args *args, struct program **program);
 
-/* As program_lower() for schedules already written, one per rank: for tests and the
- * checker's mutants. `scheds` is borrowed. */
-enum err program_lower_scheds(const struct sched *scheds, uint32_t rank_count,
-	const struct lower_args *args, struct program **program);
-
-/* The programs of all ranks, matched once: programs[rank], for the checker and the
- * simulation. args->rank is not looked at. On failure nothing is left to free. */
+/* The programs of all ranks, of schedules already written, one per rank: programs[rank],
+ * for the checker and the simulation. args->rank and args->kind are not looked at,
+ * `scheds` is borrowed. On failure nothing is left to free. */
 enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
 	struct program **programs);
 

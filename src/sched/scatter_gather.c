@@ -27,20 +27,18 @@ enum err scatter_gather_broadcast(struct sched *sched)
 	uint32_t n = sched->rank_count, share_count = n - 1;
 	struct writer w = write_begin(sched, share_count, 1);
 	uint32_t share = (sched->rank + n - sched->root - 1) % n;
-	struct prog *lane = &sched->lanes[0];
+	uint32_t above = share_count - 1 - share; /* shares after this rank's own */
 	struct line line = {.op = IN_RECV | OUT_DST, .to = SPACE_OUT, .dst = share};
 
 	if (sched->rank == sched->root) {
 		broadcast_root(&w);
 		return w.error;
 	}
-	prog_rx(lane, sched->root);
-	for (uint32_t i = 1; i < share_count; i++) {
-		uint32_t peer = (sched->root + 1 + (share + i) % share_count) % n;
-
-		prog_rx(lane, peer);
-		prog_tx(lane, peer);
-	}
+	prog_rx(&sched->lanes[0], sched->root);
+	write_rx_peers(&w, 0, sched->rank + 1, 1, above);
+	write_rx_peers(&w, 0, sched->root + 1, 1, share);
+	write_tx_peers(&w, 0, sched->rank + 1, 1, above);
+	write_tx_peers(&w, 0, sched->root + 1, 1, share);
 	if (share_count > 1) {
 		line.op |= OUT_SEND | FAN_OUT;
 		line.reps = share_count - 1;

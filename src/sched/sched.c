@@ -70,6 +70,17 @@ uint32_t sched_chunks(const struct sched *sched, enum space space)
 	return sched->chunk_count;
 }
 
+uint16_t sched_chunk(
+	const struct sched *sched, const struct insn *insn, bool source, uint32_t turn)
+{
+	enum space space = source ? insn_src_space(insn) : insn_dst_space(insn);
+	int32_t chunks = (int32_t)sched_chunks(sched, space);
+	int32_t base = source ? insn->src : insn->dst;
+	int32_t at = (base + (int32_t)turn * insn->stride) % chunks;
+
+	return (uint16_t)(at < 0 ? at + chunks : at);
+}
+
 void sched_fini(struct sched *sched)
 {
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)

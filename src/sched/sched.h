@@ -55,6 +55,11 @@ bool coll_reduces(enum coll coll);
 /* Chunks of a space for this rank; 0 where the rank has no such buffer. */
 uint32_t sched_chunks(const struct sched *sched, enum space space);
 
+/* First chunk that repetition `turn` of an instruction reads as its source, or else has
+ * as its destination: it wraps at the end of the space, which the rank must have. */
+uint16_t sched_chunk(
+	const struct sched *sched, const struct insn *insn, bool source, uint32_t turn);
+
 void sched_fini(struct sched *sched);
 
 #endif

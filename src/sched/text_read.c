@@ -263,6 +263,8 @@ static enum err read_peers(struct cursor *cur, struct prog *prog, bool rx)
 			prog_rx(prog, peer);
 		else
 			prog_tx(prog, peer);
+		if (prog->failed)
+			return err_set(ERR_SYSTEM, "no memory for a peer");
 		if (*count == before)
 			return bad(cur, "the same peer twice");
 		skip_blanks(cur);

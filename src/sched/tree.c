@@ -57,6 +57,21 @@ uint32_t tree_parent(uint32_t tree, uint32_t rank_count, uint32_t rank)
 	return from_base(tree, rank_count, base_parent(rank_count, place));
 }
 
+/* The places below one in tree 0, lowest first. A child differs from its parent below
+ * the parent's lowest set bit, and only the child half of that bit away lies before it.
+ */
+static uint32_t base_children(uint32_t n, uint32_t place, uint32_t *children)
+{
+	uint32_t low = place ? place & (0u - place) : 2 * n, count = 0;
+
+	if (place && low > 1 && base_parent(n, place - low / 2) == place)
+		children[count++] = place - low / 2;
+	for (uint32_t bit = 1; bit < low && (place | bit) < n; bit *= 2)
+		if (base_parent(n, place | bit) == place)
+			children[count++] = place | bit;
+	return count;
+}
+
 /* The tree around one rank when ranks are counted from `first`. */
 static struct node node_find(uint32_t tree, uint32_t n, uint32_t first, uint32_t rank)
 {
@@ -64,10 +79,9 @@ static struct node node_find(uint32_t tree, uint32_t n, uint32_t first, uint32_t
 	struct node node = {0};
 
 	node.parent = (from_base(tree, n, base_parent(n, place)) + first) % n;
-	for (uint32_t i = 1; i < n; i++)
-		if (base_parent(n, i) == place && i != place)
-			node.children[node.child_count++] =
-				(from_base(tree, n, i) + first) % n;
+	node.child_count = base_children(n, place, node.children);
+	for (uint32_t i = 0; i < node.child_count; i++)
+		node.children[i] = (from_base(tree, n, node.children[i]) + first) % n;
 	return node;
 }
 

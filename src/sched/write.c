@@ -64,7 +64,7 @@ void write_rx_peers(
 		uint32_t peer = write_mod(
 			first + (int64_t)step * (int64_t)i, sched->rank_count);
 		if (peer != sched->rank)
-			prog_rx(&sched->lanes[lane], peer);
+			prog_rx_new(&sched->lanes[lane], peer);
 	}
 }
 
@@ -77,7 +77,7 @@ void write_tx_peers(
 		uint32_t peer = write_mod(
 			first + (int64_t)step * (int64_t)i, sched->rank_count);
 		if (peer != sched->rank)
-			prog_tx(&sched->lanes[lane], peer);
+			prog_tx_new(&sched->lanes[lane], peer);
 	}
 }
 

@@ -35,7 +35,7 @@ struct writer write_begin(struct sched *sched, uint32_t chunk_count, uint32_t la
 void write_line(struct writer *writer, uint32_t lane, const struct line *line);
 
 /* Connect `lane` to `count` peers, first, first + step, .. modulo the rank count, leaving
- * out the rank itself. */
+ * out the rank itself. All are different, and none has a connection of that kind yet. */
 void write_rx_peers(
 	struct writer *writer, uint32_t lane, uint32_t first, int step, uint32_t count);
 void write_tx_peers(

@@ -14,23 +14,36 @@ struct eager_limit {
 	size_t few, many; /* two ranks; more */
 };
 
+/* For more ranks than reach each other directly: a ring, and for small calls a schedule
+ * of few hops. A ring of a thousand ranks is a thousand hops and as many moves to keep.
+ */
+struct many {
+	const char *large;
+	const char *eager;  /* NULL: its slots do not fit on a card */
+	const char *small;  /* not eager; NULL: none .. */
+	size_t small_bytes; /* .. up to here, where bytes count more than hops */
+};
+
 struct row {
 	struct eager_limit limit;
 	const char *eager, *direct, *staged;
-	const char
-		*many; /* for more ranks than one of those is written for; may be NULL */
+	struct many many; /* all NULL: there is none */
 };
 
 static const struct row rows[COLL_COUNT] = {
-	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct", "ring"},
-	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct", "ring"},
+	[COLL_ALL_REDUCE] = {{512, 1 << 10}, "oneshot", "direct", "direct",
+		{.large = "ring", .eager = "doubling"}},
+	[COLL_BROADCAST] = {{4 << 10, 8 << 10}, "direct", "direct", "direct",
+		{.large = "ring", .eager = "tree"}},
 	[COLL_REDUCE] = {{512, 1 << 10}, "direct", "scatter_gather", "scatter_gather",
-		"ring"},
-	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct", "ring"},
-	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct", "ring"},
-	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct", NULL},
-	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", NULL},
-	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", NULL},
+		{.large = "ring", .eager = "tree"}},
+	[COLL_ALL_GATHER] = {{512, 512}, "direct", "direct", "direct",
+		{.large = "ring", .small = "bruck", .small_bytes = 64 << 10}},
+	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct",
+		{.large = "ring", .small = "halving", .small_bytes = 1 << 10}},
+	[COLL_ALL_TO_ALL] = {{64, 64}, "direct", "direct", "direct", {0}},
+	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", {0}},
+	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", {0}},
 };
 
 enum { FEW_RANKS = 2, EAGER_DEPTH = 1 };
@@ -102,31 +115,38 @@ static enum err forced_find(const struct choose_args *args, const char **forced)
 	return *forced ? OK : limits_schedule(args->limits, &call, forced);
 }
 
+/* What many ranks use when they are not eager. */
+static const char *many_name(const struct choose_args *args, const struct many *many)
+{
+	return many->small && args->bytes <= many->small_bytes ? many->small
+							       : many->large;
+}
+
 enum err choose(const struct choose_args *args, struct choice *choice)
 {
 	const struct row *row = &rows[args->coll];
+	const char *many = many_name(args, &row->many);
 	int64_t tile = param_int(PARAM_TILE);
+	const struct sched_kind *eager;
 	const char *forced;
 	enum err e = forced_find(args, &forced);
-	bool force = forced != NULL;
 
 	if (e)
 		return e;
+	eager = find(args, forced ? forced : row->eager, row->many.eager);
 	*choice = (struct choice){
-		.eager = is_eager(args, row) &&
-			 (force || find(args, row->eager, NULL)->rank_max >=
-					   args->rank_count)};
+		.eager = is_eager(args, row) && eager->rank_max >= args->rank_count};
 	if (choice->eager) {
-		choice->staged = find(args, force ? forced : row->eager, NULL);
-		choice->depth = force ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
+		choice->staged = eager;
+		choice->depth = forced ? CHOOSE_STAGED_DEPTH : EAGER_DEPTH;
 		return OK;
 	}
-	choice->direct = find(args, force ? forced : row->direct, row->many);
-	choice->staged = find(args, force ? forced : row->staged, row->many);
+	choice->direct = find(args, forced ? forced : row->direct, many);
+	choice->staged = find(args, forced ? forced : row->staged, many);
 	choice->depth = CHOOSE_STAGED_DEPTH;
 	choice->staged_tile = tile > 0 ? (size_t)tile : CHOOSE_STAGED_TILE;
-	/* the schedules of the table need no pipeline: the whole chunk is one tile */
-	if (force || strcmp(choice->direct->name, row->direct))
+	/* only a ring needs a pipeline: else the whole chunk is one tile */
+	if (forced || !strcmp(choice->direct->name, "ring"))
 		choice->direct_tile = tile > 0 ? (size_t)tile : PIPELINE_TILE;
 	return OK;
 }

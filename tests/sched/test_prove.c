@@ -2,7 +2,7 @@
  * Every shipped schedule is right: for every rank count up to 64, staged at several
  * depths from the smallest that works, and direct, in place and out of place, for all
  * roots (a choice of them in larger groups). An argument raises or lowers the largest
- * rank count.
+ * rank count. Those that small calls of many ranks take are proved for as many.
  */
 #include "sched/check.h"
 #include "test.h"
@@ -57,6 +57,21 @@ static bool is_chosen_root(uint32_t root, uint32_t n)
 	return n <= ALL_ROOTS || root < 2 || root == n - 1 || root == n / 2;
 }
 
+static void prove_many(enum coll coll, const char *name)
+{
+	static const uint32_t counts[] = {257, 512, 1000};
+	const struct sched_kind *kind = catalog_find(coll, name);
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		for (int mode = MODE_STAGED; mode <= MODE_DIRECT; mode++)
+			prove(&(struct check_args){.kind = kind,
+				.rank_count = counts[i],
+				.root = coll_has_root(coll) ? counts[i] / 3 : 0,
+				.mode = (enum lower_mode)mode,
+				.depth = 2,
+				.in_place = i % 2});
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t ranks = argc > 1 ? (uint32_t)atoi(argv[1]) : RANKS, kinds = 0;
@@ -68,6 +83,11 @@ int main(int argc, char **argv)
 				if (!root || (coll_has_root(kind->coll) &&
 						     is_chosen_root(root, n)))
 					prove_modes(kind, n, root);
+	prove_many(COLL_ALL_REDUCE, "doubling");
+	prove_many(COLL_BROADCAST, "tree");
+	prove_many(COLL_REDUCE, "tree");
+	prove_many(COLL_ALL_GATHER, "bruck");
+	prove_many(COLL_REDUCE_SCATTER, "halving");
 	printf("%u schedules, up to %u ranks: %u proofs\n", kinds, ranks, proofs);
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* A program keeps its order, grows, refuses to grow for ever; peers keep their number. */
+/* A program keeps its order, grows, refuses to grow for ever; peers keep their number,
+ * however many they are. */
 #include "sched/prog.h"
 #include "test.h"
 
@@ -23,6 +24,11 @@ int main(void)
 	EQ(prog.rx_count, 2);
 	EQ(prog.tx_count, 1);
 	EQ(prog.rx_peers[1], 3);
+	for (uint32_t i = 1; i < PROG_PEERS_MAX; i++)
+		EQ(prog_tx_new(&prog, 3 + i), i);
+	for (uint32_t i = 0; i < PROG_PEERS_MAX; i++)
+		EQ(prog_tx(&prog, 3 + i), i);
+	EQ(prog.tx_count, PROG_PEERS_MAX);
 
 	prog_fini(&prog);
 	EQ(prog.count, 0);

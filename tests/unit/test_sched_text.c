@@ -39,8 +39,10 @@ static void same_lane(const struct prog *a, const struct prog *b)
 	EQ(a->count, b->count);
 	EQ(a->rx_count, b->rx_count);
 	EQ(a->tx_count, b->tx_count);
-	EQ(memcmp(a->rx_peers, b->rx_peers, sizeof(a->rx_peers)), 0);
-	EQ(memcmp(a->tx_peers, b->tx_peers, sizeof(a->tx_peers)), 0);
+	for (uint32_t i = 0; i < a->rx_count; i++)
+		EQ(a->rx_peers[i], b->rx_peers[i]);
+	for (uint32_t i = 0; i < a->tx_count; i++)
+		EQ(a->tx_peers[i], b->tx_peers[i]);
 	for (uint32_t i = 0; i < a->count; i++)
 		EQ(memcmp(&a->insns[i], &b->insns[i], sizeof(a->insns[i])), 0);
 }

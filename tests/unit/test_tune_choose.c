@@ -39,7 +39,7 @@ static void check_kind(const struct sched_kind *kind, const struct choose_args *
 		return;
 	}
 	EQ(catalog_write(kind, args->rank_count, 0, 0, &sched), ERR_ARGUMENT);
-	TRUE(strstr(err_last(), "is for 1 to 256 ranks, not 300"));
+	TRUE(strstr(err_last(), "is for 1 to 256 ranks, not "));
 }
 
 /* The slots of the staged schedule fit; an eager call goes in one tile where its own
@@ -56,6 +56,23 @@ static void check_fits(const struct choose_args *args, const struct choice *choi
 	TRUE(program->slot_count_max * shape.slot_bytes <= stage);
 	if (choice->eager && choice->depth == 1)
 		EQ(shape.tile_count, 1);
+}
+
+/* .. and so do those that the direct one has to stage. */
+static void check_direct_fits(const struct choose_args *args, const struct choice *choice)
+{
+	struct lower_args lower = {.kind = choice->direct,
+		.rank_count = args->rank_count,
+		.mode = MODE_DIRECT,
+		.depth = choice->depth};
+	struct plan_key key = {
+		.coll = args->coll, .type = DTYPE_UINT8, .count = args->bytes};
+	struct program *program;
+	struct shape shape;
+
+	EQ(program_lower(&lower, &program), OK);
+	EQ(shape_make(program, &key, choice->direct_tile, bulk_bytes, &shape), OK);
+	program_destroy(program);
 }
 
 static void check_choice(const struct choose_args *args, const struct choice *choice)
@@ -98,6 +115,8 @@ static void test_all(enum coll coll, uint32_t n)
 			EQ(program_lower(&lower, &program), OK);
 		}
 		check_fits(&args, &choice, program);
+		if (!choice.eager && args.bytes <= 128 << 10)
+			check_direct_fits(&args, &choice);
 	}
 	TRUE(!choice.eager);
 	program_destroy(program);
@@ -135,6 +154,9 @@ static void test_forced(void)
 	args = args_of(COLL_ALL_REDUCE, 300, 1 << 20);
 	EQ(choose(&args, &choice), OK); /* not written for so many */
 	TRUE(choice.direct->rank_max >= 300);
+	args.bytes = 8;
+	EQ(choose(&args, &choice), OK);
+	TRUE(choice.staged->rank_max >= 300);
 
 	set(PARAM_SCHEDULE, "zigzag");
 	for (args.bytes = 8; args.bytes <= 1 << 20; args.bytes <<= 17) {
@@ -176,6 +198,38 @@ static void test_eager_bytes(void)
 	set(PARAM_EAGER_BYTES, NULL);
 }
 
+static const char *small_name(enum coll coll, uint32_t n)
+{
+	struct choose_args args = args_of(coll, n, 8);
+	struct choice choice;
+
+	EQ(choose(&args, &choice), OK);
+	return (choice.eager ? choice.staged : choice.direct)->name;
+}
+
+/* Where not all can reach all, a small call takes few hops and not n; where they can, it
+ * is as ever. */
+static void test_many(void)
+{
+	static const struct {
+		enum coll coll;
+		const char *name, *many;
+	} calls[] = {
+		{COLL_ALL_REDUCE, "oneshot", "doubling"},
+		{COLL_BROADCAST, "direct", "tree"},
+		{COLL_REDUCE, "direct", "tree"},
+		{COLL_ALL_GATHER, "direct", "bruck"},
+		{COLL_REDUCE_SCATTER, "direct", "halving"},
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		EQ_STR(small_name(calls[i].coll, 2), calls[i].name);
+		EQ_STR(small_name(calls[i].coll, PROG_PEERS_MAX), calls[i].name);
+		EQ_STR(small_name(calls[i].coll, PROG_PEERS_MAX + 1), calls[i].many);
+		EQ_STR(small_name(calls[i].coll, 1024), calls[i].many);
+	}
+}
+
 static void test_tile(void)
 {
 	struct choose_args args = args_of(COLL_ALL_REDUCE, 4, 1 << 20);
@@ -194,7 +248,7 @@ static void test_tile(void)
 
 int main(void)
 {
-	static const uint32_t counts[] = {1, 2, 3, 16, 64, 128, 200, 256, 300};
+	static const uint32_t counts[] = {1, 2, 3, 16, 64, 128, 200, 256, 300, 1024};
 
 	set(PARAM_SCHEDULE, NULL);
 	set(PARAM_EAGER_BYTES, NULL);
@@ -204,6 +258,7 @@ int main(void)
 			test_all(coll, counts[i]);
 	test_forced();
 	test_eager_bytes();
+	test_many();
 	test_tile();
 	return 0;
 }

@@ -1,0 +1,159 @@
+#include "sched/family.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "sched/fit.h"
+#include "sched/stage.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct family *shared; /* guarded by lock, as are the users of all families */
+
+static uint32_t lane_length(const struct prog *prog)
+{
+	uint32_t length = 0;
+
+	for (uint32_t i = 0; i < prog->count; i++)
+		length += insn_turns(&prog->insns[i]);
+	return length;
+}
+
+/* What decides a tile size that all ranks can run, and how long their programs are. */
+static enum err family_measure(struct family *family)
+{
+	struct lower_args each = family->key;
+	struct stage stage = {0};
+	enum err e = OK;
+
+	for (uint32_t rank = 0; rank < each.rank_count && !e; rank++)
+		e = sched_fits(&family->scheds[rank]);
+	for (each.rank = 0; each.rank < each.rank_count && !e; each.rank++) {
+		e = stage_fill(&stage, family->scheds, &each);
+		if (stage.slot_count > family->slot_count_max)
+			family->slot_count_max = stage.slot_count;
+		for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++) {
+			if (stage.lanes[lane].chunks > family->slot_chunks)
+				family->slot_chunks = stage.lanes[lane].chunks;
+			family->lengths[each.rank * SCHED_LANES_MAX + lane] = lane_length(
+				&family->scheds[each.rank].lanes[lane]);
+		}
+	}
+	stage_fini(&stage);
+	return e;
+}
+
+static void family_destroy(struct family *family)
+{
+	for (uint32_t i = 0; family->written && i < family->key.rank_count; i++)
+		sched_fini(&family->written[i]);
+	free(family->written);
+	free(family->lengths);
+	free(family);
+}
+
+static enum err family_write(struct family *family)
+{
+	const struct lower_args *key = &family->key;
+	enum err e = OK;
+
+	family->written = calloc(key->rank_count, sizeof(*family->written));
+	if (!family->written)
+		return err_set(ERR_SYSTEM, "no memory for %u schedules", key->rank_count);
+	family->scheds = family->written;
+	for (uint32_t rank = 0; rank < key->rank_count && !e; rank++)
+		e = catalog_write(key->kind, key->rank_count, rank, key->root,
+			&family->written[rank]);
+	return e;
+}
+
+/* Written here unless `scheds` are given. */
+static enum err family_create(
+	const struct sched *scheds, const struct lower_args *args, struct family **family)
+{
+	struct family *made;
+	enum err e = OK;
+
+	if (!args->depth || !args->rank_count)
+		return err_set(ERR_INTERNAL, "lowering for %u ranks at depth %u",
+			args->rank_count, args->depth);
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
+	*made = (struct family){
+		.scheds = scheds, .key = *args, .users = 1, .slot_chunks = 1};
+	made->lengths = calloc(
+		(size_t)args->rank_count * SCHED_LANES_MAX, sizeof(*made->lengths));
+	if (!made->lengths)
+		e = err_set(ERR_SYSTEM, "no memory to lower a schedule");
+	if (!e && !scheds)
+		e = family_write(made);
+	if (!e)
+		e = family_measure(made);
+	if (e) {
+		family_destroy(made);
+		return e;
+	}
+	*family = made;
+	return OK;
+}
+
+static bool is_same(const struct lower_args *a, const struct lower_args *b)
+{
+	return a->kind == b->kind && a->rank_count == b->rank_count &&
+	       a->root == b->root && a->mode == b->mode && a->depth == b->depth;
+}
+
+enum err family_get(const struct lower_args *args, struct family **family)
+{
+	struct family *found;
+	enum err e = OK;
+
+	pthread_mutex_lock(&lock);
+	for (found = shared; found && !is_same(&found->key, args);)
+		found = found->next;
+	if (found) {
+		found->users++;
+	} else {
+		e = family_create(NULL, args, &found);
+		if (!e) {
+			found->next = shared;
+			shared = found;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	if (!e)
+		*family = found;
+	return e;
+}
+
+enum err family_of(
+	const struct sched *scheds, const struct lower_args *args, struct family **family)
+{
+	return family_create(scheds, args, family);
+}
+
+void family_share(struct family *family)
+{
+	pthread_mutex_lock(&lock);
+	family->users++;
+	pthread_mutex_unlock(&lock);
+}
+
+void family_put(struct family *family)
+{
+	struct family **link;
+
+	if (!family)
+		return;
+	pthread_mutex_lock(&lock);
+	if (--family->users) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	for (link = &shared; *link && *link != family;)
+		link = &(*link)->next;
+	if (*link)
+		*link = family->next;
+	pthread_mutex_unlock(&lock);
+	family_destroy(family);
+}

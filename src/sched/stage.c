@@ -1,0 +1,225 @@
+#include "sched/stage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/pair.h"
+
+enum { FANS_MIN = 4 };
+
+static bool is_same_group(const struct stage_fan *a, const struct stage_fan *b)
+{
+	return a->tx == b->tx && a->fan == b->fan;
+}
+
+/* A fan is one event, though each of its connections may tell of it; they need not do so
+ * in the order of events. */
+static enum err fan_add(struct stage_lane *lane, const struct insn *insn, uint32_t event)
+{
+	struct stage_fan fan = {
+		.event = event, .fan = (uint16_t)insn_send_fan(insn), .tx = insn->tx};
+	uint32_t at = lane->fan_count;
+
+	while (at > 0 && lane->fans[at - 1].event >= event)
+		at--;
+	if (at < lane->fan_count && lane->fans[at].event == event)
+		return OK;
+	if (lane->fan_count == lane->fan_room) {
+		uint32_t room = lane->fan_room ? 2 * lane->fan_room : FANS_MIN;
+		struct stage_fan *fans = realloc(lane->fans, room * sizeof(*fans));
+
+		if (!fans)
+			return err_set(ERR_SYSTEM, "no memory for %u staged fans", room);
+		lane->fans = fans;
+		lane->fan_room = room;
+	}
+	memmove(&lane->fans[at + 1], &lane->fans[at],
+		(lane->fan_count++ - at) * sizeof(fan));
+	lane->fans[at] = fan;
+	return OK;
+}
+
+/* `count` staged messages over one connection alone. */
+static void plain_add(
+	struct stage_lane *lane, uint32_t conn, uint32_t event, uint32_t count)
+{
+	if (lane->first[conn] == STAGE_NEVER)
+		lane->first[conn] = event;
+	lane->period[conn] += count;
+}
+
+static void chunks_note(struct stage_lane *lane, const struct insn *insn)
+{
+	if (insn->count > lane->chunks)
+		lane->chunks = insn->count;
+}
+
+/* Everything is staged: no need to know who receives it. */
+static enum err lane_all(struct stage_lane *lane, const struct prog *prog)
+{
+	uint32_t event = 0;
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < prog->count && !e; i++) {
+		const struct insn *insn = &prog->insns[i];
+		uint32_t turns = insn_turns(insn), conn = insn->tx;
+
+		if (insn->op & OUT_SEND)
+			chunks_note(lane, insn);
+		if (insn_send_fan(insn) > 1)
+			e = fan_add(lane, insn, event);
+		else if (insn->op & OUT_SEND && (turns == 1 || !insn->conn_step))
+			plain_add(lane, conn, event, turns);
+		else if (insn->op & OUT_SEND)
+			for (uint32_t turn = 0; turn < turns; turn++)
+				plain_add(lane,
+					(uint32_t)((int32_t)conn +
+						   (int32_t)turn * insn->conn_step),
+					event + turn, 1);
+		event += turns;
+	}
+	return e;
+}
+
+/* What cannot be lent, nor land with its receiver. */
+static enum err lane_some(struct stage_lane *lane, struct pair *pair,
+	const struct sched *scheds, const struct lower_args *args)
+{
+	const struct prog *prog = &scheds[args->rank].lanes[pair->lane];
+	struct meeting meeting;
+	uint32_t conn_count = lane_may_stage(prog, args->mode) ? prog->tx_count : 0;
+	enum err e = OK;
+
+	for (uint32_t tx = 0; tx < conn_count && !e; tx++) {
+		if (!lane_may_be_staged_to(
+			    &scheds[prog->tx_peers[tx]].lanes[pair->lane], args->mode))
+			continue;
+		pair_from(pair, scheds, args->rank, tx);
+		while (!(e = pair_next(pair, &meeting)) && meeting.count) {
+			if (meeting_how(&meeting, args->mode) != HOW_STAGED)
+				continue;
+			chunks_note(lane, meeting.send);
+			if (insn_send_fan(meeting.send) > 1)
+				e = fan_add(lane, meeting.send, meeting.sent);
+			else
+				plain_add(lane, tx, meeting.sent, meeting.count);
+			if (e)
+				return e;
+		}
+	}
+	return e;
+}
+
+/* Now that all fans are known, in order: which message of its group each is, and how many
+ * groups there are. Places count messages in 16 bits. */
+static enum err lane_count(struct stage_lane *lane)
+{
+	uint32_t longest = lane->fan_count;
+
+	for (uint32_t i = 0; i < lane->fan_count; i++) {
+		lane->fans[i].index = 0;
+		for (uint32_t j = 0; j < i; j++)
+			lane->fans[i].index += is_same_group(
+				&lane->fans[i], &lane->fans[j]);
+		lane->group_count += !lane->fans[i].index;
+	}
+	for (uint32_t conn = 0; conn < lane->conn_count; conn++) {
+		lane->group_count += lane->first[conn] != STAGE_NEVER;
+		longest = lane->period[conn] > longest ? lane->period[conn] : longest;
+	}
+	return longest <= UINT16_MAX ? OK
+				     : err_set(ERR_USAGE,
+					       "a rank stages %u messages to another; "
+					       "65535 can be numbered",
+					       longest);
+}
+
+static enum err lane_fill(struct stage_lane *lane, struct pair *pair,
+	const struct sched *scheds, const struct lower_args *args)
+{
+	const struct prog *prog = &scheds[args->rank].lanes[pair->lane];
+	enum err e;
+
+	lane->conn_count = prog->tx_count;
+	lane->fan_count = lane->group_count = lane->chunks = 0;
+	for (uint32_t conn = 0; conn < lane->conn_count; conn++) {
+		lane->first[conn] = STAGE_NEVER;
+		lane->period[conn] = 0;
+	}
+	e = args->mode == MODE_STAGED ? lane_all(lane, prog)
+				      : lane_some(lane, pair, scheds, args);
+	return e ? e : lane_count(lane);
+}
+
+enum err stage_fill(
+	struct stage *stage, const struct sched *scheds, const struct lower_args *args)
+{
+	struct pair pair = {0};
+	enum err e = OK;
+
+	stage->depth = args->depth;
+	stage->slot_count = 0;
+	for (; pair.lane < SCHED_LANES_MAX && !e; pair.lane++) {
+		struct stage_lane *lane = &stage->lanes[pair.lane];
+
+		e = lane_fill(lane, &pair, scheds, args);
+		lane->slot = stage->slot_count;
+		stage->slot_count += lane->group_count * args->depth;
+	}
+	if (!e && stage->slot_count > UINT16_MAX)
+		e = err_set(ERR_USAGE, "a stage of %u slots; 65535 can be numbered",
+			stage->slot_count);
+	return e;
+}
+
+void stage_fini(struct stage *stage)
+{
+	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
+		free(stage->lanes[lane].fans);
+	*stage = (struct stage){0};
+}
+
+/* Groups whose first message comes before this event. */
+static uint32_t groups_before(const struct stage_lane *lane, uint32_t event)
+{
+	uint32_t count = 0;
+
+	for (uint32_t conn = 0; conn < lane->conn_count; conn++)
+		count += lane->first[conn] < event;
+	for (uint32_t i = 0; i < lane->fan_count; i++)
+		count += !lane->fans[i].index && lane->fans[i].event < event;
+	return count;
+}
+
+/* The group and the message of a fan. */
+static void fan_find(const struct stage_lane *lane, uint32_t event, struct place *place)
+{
+	const struct stage_fan *mine = lane->fans;
+
+	while (mine->event != event)
+		mine++;
+	place->chunk = (uint16_t)mine->index;
+	for (uint32_t i = 0; i < lane->fan_count; i++)
+		if (is_same_group(&lane->fans[i], mine)) {
+			if (!place->period++)
+				place->group = (uint16_t)groups_before(
+					lane, lane->fans[i].event);
+		}
+}
+
+struct place stage_place(
+	const struct stage *stage, uint32_t lane, const struct stage_message *message)
+{
+	const struct stage_lane *in = &stage->lanes[lane];
+	struct place place = {.space = PLACE_STAGE, .lane = (uint8_t)lane};
+
+	if (insn_send_fan(message->insn) > 1) {
+		fan_find(in, message->event, &place);
+	} else {
+		place.chunk = (uint16_t)message->earlier;
+		place.period = (uint16_t)in->period[message->conn];
+		place.group = (uint16_t)groups_before(in, in->first[message->conn]);
+	}
+	place.slot = (uint16_t)(in->slot + place.group * stage->depth);
+	return place;
+}
