@@ -139,10 +139,9 @@ static bool is_landable(const struct insn *insn)
 	       insn_dst_space(insn) == SPACE_OUT;
 }
 
-/* A schedule may ask that a message is pushed; where nobody pushes it is lent. */
-static bool is_lent(const struct insn *send, enum lower_mode mode)
+static bool is_lent(const struct insn *send)
 {
-	return (mode == MODE_PULL || !(send->spaces & SPACES_PUSH)) && is_lendable(send);
+	return !(send->spaces & SPACES_PUSH) && is_lendable(send);
 }
 
 static bool may_land(const struct insn *recv, enum lower_mode mode)
@@ -154,15 +153,15 @@ enum how meeting_how(const struct meeting *meeting, enum lower_mode mode)
 {
 	if (mode == MODE_STAGED)
 		return HOW_STAGED;
-	if (is_lent(meeting->send, mode))
+	if (is_lent(meeting->send))
 		return HOW_LENT;
 	return may_land(meeting->recv, mode) ? HOW_LANDED : HOW_STAGED;
 }
 
-bool lane_may_stage(const struct prog *prog, enum lower_mode mode)
+bool lane_may_stage(const struct prog *prog)
 {
 	for (uint32_t i = 0; i < prog->count; i++)
-		if (prog->insns[i].op & OUT_SEND && !is_lent(&prog->insns[i], mode))
+		if (prog->insns[i].op & OUT_SEND && !is_lent(&prog->insns[i]))
 			return true;
 	return false;
 }

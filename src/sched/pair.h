@@ -61,7 +61,7 @@ enum how meeting_how(const struct meeting *meeting, enum lower_mode mode);
 
 /* May a send of this lane be staged in direct mode, and may one to this lane? If not,
  * none has to be looked at. */
-bool lane_may_stage(const struct prog *prog, enum lower_mode mode);
+bool lane_may_stage(const struct prog *prog);
 bool lane_may_be_staged_to(const struct prog *prog, enum lower_mode mode);
 
 #endif

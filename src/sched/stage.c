@@ -87,7 +87,7 @@ static enum err lane_some(struct stage_lane *lane, struct pair *pair,
 {
 	const struct prog *prog = &scheds[args->rank].lanes[pair->lane];
 	struct meeting meeting;
-	uint32_t conn_count = lane_may_stage(prog, args->mode) ? prog->tx_count : 0;
+	uint32_t conn_count = lane_may_stage(prog) ? prog->tx_count : 0;
 	enum err e = OK;
 
 	for (uint32_t tx = 0; tx < conn_count && !e; tx++) {

@@ -631,8 +631,11 @@ static enum err table_begin(struct cuda_engine *engine, const struct cuda_call *
 /* The ledger has the words for it. */
 static enum err mismatch_say(struct cuda_engine *engine, uint32_t culprit)
 {
-	enum err e = engine_judge(engine);
+	enum err e;
 
+	/* as a kernel does that sees it: then the ledger is searched for both calls */
+	__atomic_store_n(&engine->words->trouble, culprit + 1, __ATOMIC_RELEASE);
+	e = engine_judge(engine);
 	return e ? e
 		 : err_set(ERR_USAGE,
 			   "rank %u called another collective, type, operator, root or "
