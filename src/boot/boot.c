@@ -24,6 +24,7 @@ enum {
 	SLICE_MS = 10,	 /* how often a waiting rank looks at the abort word */
 	GRACE_MS = 1000, /* we outwait the root, which knows who is missing */
 	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
+	HEAR_MS = 50,	 /* for what was said to us before we could not speak any more */
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
 };
@@ -317,12 +318,13 @@ static enum err connect_judge(struct visit *visit, int status)
 	case 0:
 		return OK;
 	case ECONNREFUSED:
-		if (visit->id.addr.family == ADDR_UNIX || visit->is_root_known)
-			return fail(visit, ERR_REMOTE,
-				"nobody listens any more: the meeting is over or the "
-				"process "
-				"that made the id has gone");
-		return ERR_AGAIN;
+		if (visit->id.addr.family != ADDR_UNIX && !visit->is_root_known)
+			return ERR_AGAIN;
+		if (visit->args.is_root_lost)
+			*visit->args.is_root_lost = true;
+		return fail(visit, ERR_REMOTE,
+			"nobody listens any more: the meeting is over or the process "
+			"that made the id has gone");
 	case EAGAIN:
 	case EINTR:
 	case ECONNRESET:
@@ -620,9 +622,13 @@ static enum err visit_begin(struct visit *visit, void *records)
 	if (e && visit->why[0])
 		err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
 			args->rank, args->rank_count, visit->why);
-	/* It could not be reached, perhaps for want of a descriptor. */
-	if (e && !visit->is_root_known)
-		refuse_here(visit, e);
+	/* It could not be reached, perhaps for want of a descriptor: a last try. */
+	if (e && !visit->is_root_known && visit->id.addr.family == ADDR_UNIX) {
+		struct boot_args refusal = *args;
+
+		refusal.failed = e;
+		boot_refuse(&refusal);
+	}
 	return e;
 }
 
@@ -676,9 +682,19 @@ void boot_refuse(const struct boot_args *args)
 	err_adopt(sentence);
 }
 
+/* Was it this rank that the root names as the one that failed? */
+static bool is_about_us(const struct visit *visit)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "rank %u: ", visit->args.rank);
+	return !strncmp(visit->why, name, strlen(name));
+}
+
 enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 {
 	struct visit *visit = &meeting->visit;
+	bool is_mute;
 	enum err e;
 
 	deadline_set(visit);
@@ -686,19 +702,27 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 	e = say_send(visit, mine, is_last);
 	/* the root may have told everybody of a failure, and closed, before it heard us
 	 */
-	if (!e || e == ERR_AGAIN)
+	is_mute = e == ERR_AGAIN;
+	if (is_mute)
+		visit->deadline_ns = clock_ns() + HEAR_MS * MS;
+	if (!e || is_mute)
 		e = verdict_recv(visit, NULL);
-	if (mine) { /* its sentence stands */
-		visit->is_over = true;
-		return mine;
-	}
-	if (e == ERR_AGAIN)
+	if (is_mute && e == ERR_TIMEOUT)
+		e = fail(visit, ERR_SYSTEM,
+			"cannot send to the process in which the ranks meet");
+	if (e == ERR_AGAIN) {
 		e = fail(visit, ERR_REMOTE,
 			"the process in which the ranks meet has gone while the "
 			"communicator was made");
+		if (visit->args.is_root_lost)
+			*visit->args.is_root_lost = true;
+	}
 	if (e && !visit->is_over)
 		visit_give_up(visit, e);
-	visit->is_over = visit->is_over || e || is_last;
+	visit->is_over = visit->is_over || mine || e || is_last;
+	/* whoever failed first is the cause: what failed here may only follow from it */
+	if (mine && (!e || !visit->why[0] || is_about_us(visit)))
+		return mine;
 	return e ? err_set(e, "%s", visit->why) : OK;
 }
 

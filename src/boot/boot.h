@@ -58,7 +58,8 @@ struct boot_args {
 	void *hope_arg;
 	/* This rank cannot take part, for the reason in err_last(): tell the others. */
 	enum err failed;
-	const char *root; /* who runs the root, for sentences; may be NULL */
+	const char *root;   /* who runs the root, for sentences; may be NULL */
+	bool *is_root_lost; /* set when the root itself has gone; may be NULL */
 };
 
 /* Ranks that have met and go on saying how it goes. */

@@ -261,7 +261,7 @@ static void claim_check(struct root *root, const struct guest *guest)
 		decide_failure(root, ERR_USAGE,
 			"rank %u says there are %u ranks, rank %u says %u", guest->rank,
 			guest->rank_count, root->first_rank, root->rank_count);
-	else if (guest->kind == WIRE_MEET && guest->record_bytes != root->record_bytes)
+	else if (guest->record_bytes != root->record_bytes)
 		decide_failure(root, ERR_USAGE,
 			"rank %u sends a record of %u bytes, rank %u one of %u: they run "
 			"different versions of this library",
@@ -290,7 +290,7 @@ static void guest_speak(struct root *root, struct guest *guest)
 {
 	if (root->is_decided)
 		return;
-	if (guest->said.code) {
+	if (guest->said.code || guest->kind == WIRE_CANNOT) {
 		decide_failure(root, code_elsewhere(guest->said.code), "rank %u: %s",
 			guest->rank, guest->said.sentence);
 		return;
@@ -305,6 +305,14 @@ static void guest_arrive(struct root *root, uint32_t index)
 {
 	struct guest *guest = &root->guests[index];
 
+	if (guest->kind == WIRE_CANNOT) { /* it is about to say why */
+		if (guest->rank_count > root->expected)
+			root->expected = guest->rank_count;
+		guest->is_member = true;
+		if (root->is_decided)
+			guest_told(root, guest);
+		return;
+	}
 	if (!root->rank_count && !root->is_decided) {
 		meeting_open(root, index);
 		guest = &root->guests[index];
@@ -319,8 +327,6 @@ static void guest_arrive(struct root *root, uint32_t index)
 		return;
 	}
 	guest->is_member = true;
-	if (guest->kind == WIRE_CANNOT)
-		return; /* it is about to say why */
 	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->in,
 		root->record_bytes);
 	root->came[guest->rank] = 1;

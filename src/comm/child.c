@@ -73,12 +73,15 @@ struct birth_place {
 	uint64_t start_ns;
 };
 
+/* Who has given up and ended then is not the cause of anything. */
 static enum err dead_check(const struct comm *parent, uint32_t rank)
 {
-	if (rank == parent->rank || !host_peer_is_dead(parent->engine, rank))
+	const struct rank_status *status = board_status(parent->board, rank);
+
+	if (rank == parent->rank || atomic_load(&status->is_gone) ||
+		!host_peer_is_dead(parent->engine, rank))
 		return OK;
-	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
-		board_status(parent->board, rank)->pid);
+	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
 }
 
 static enum err gone_check(const struct comm *parent, uint32_t rank)
@@ -124,6 +127,7 @@ static enum err members_check(void *arg)
 static enum err hope_check(struct birth_place *place, uint32_t from)
 {
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+	enum err e;
 
 	if (atomic_load(&place->parent->abort) || atomic_load(&place->child->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
@@ -131,7 +135,10 @@ static enum err hope_check(struct birth_place *place, uint32_t from)
 		return err_set(ERR_TIMEOUT,
 			"waited %ld s for rank %u to begin the new communicator",
 			(long)limit_s, from < place->parent->rank_count ? from : 0);
-	return members_check(place);
+	e = members_check(place);
+	if (e && from < place->parent->rank_count)
+		err_set(e, "%s, while rank %u had not answered yet", err_last(), from);
+	return e;
 }
 
 static enum err mail_read(
@@ -198,7 +205,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	char root[32];
 	struct boot_id id;
 	uint64_t number = 0;
-	bool is_made = false;
+	bool is_made = false, is_root_lost = false;
 	enum err e = birth_number(parent, wish->kind, members, count, &number);
 
 	if (e)
@@ -208,6 +215,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	args.ids = &id;
 	snprintf(root, sizeof(root), "rank %u of the parent", members[0]);
 	args.root = root;
+	args.is_root_lost = &is_root_lost;
 	if (args.rank == 0) {
 		e = boot_id_create(&id);
 		is_made = !e;
@@ -218,7 +226,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	if (!e)
 		e = comm_init(child, &args);
 	/* where the root was lost the parent knows why, a moment later perhaps */
-	for (int i = 0; e == ERR_REMOTE && i < CAUSE_MS && !members_check(&place); i++)
+	for (int i = 0; e && is_root_lost && i < CAUSE_MS && !members_check(&place); i++)
 		usleep(1000);
 	if (e && is_made)
 		boot_id_drop(&id);

@@ -61,6 +61,9 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	comm->id_hash = boot_id_hash(&args->ids[0]);
 	comm_log_init(comm, args, false);
 	e = comm_meet(comm, args, &times);
+	/* some may be through already and begin to use it */
+	if (e && comm->board)
+		comm_show_failure(comm, e, comm->rank, err_last());
 	if (!e) {
 		comm_log_done(comm, args, &times);
 		atomic_store(&comm->ready, true);
@@ -213,10 +216,12 @@ static void tell_peers(
 }
 
 /* After a failure was shown: the buffers of the call are the user's again. */
-static void comm_take_back(const struct comm *comm)
+static void comm_take_back(struct comm *comm)
 {
-	if (atomic_load(&comm->ready))
-		host_peers_leave(comm->engine);
+	if (!atomic_load(&comm->ready) || atomic_exchange(&comm->has_taken_back, true))
+		return;
+	if (host_peers_leave(comm->engine))
+		comm_windows_withdraw(comm);
 }
 
 static uint32_t culprit_of(const struct comm *comm)

@@ -51,7 +51,8 @@ struct comm_init_args {
 	/* a child: what its parent knows of the members' end, see boot_args; else NULL */
 	enum err (*hope)(void *hope_arg);
 	void *hope_arg;
-	const char *root; /* .. and who gathers them */
+	const char *root;   /* .. and who gathers them */
+	bool *is_root_lost; /* .. and whether that one has gone */
 };
 
 /* Meet the others and connect. Blocks, bounded by WEFT_BOOT_TIMEOUT_SEC and comm_abort().

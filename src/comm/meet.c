@@ -311,7 +311,8 @@ enum err comm_meet(
 		.abort = &comm->abort,
 		.hope = args->hope,
 		.hope_arg = args->hope_arg,
-		.root = args->root};
+		.root = args->root,
+		.is_root_lost = args->is_root_lost};
 	struct meeting *meeting = NULL;
 	uint64_t start = clock_ns();
 	enum err e;

@@ -210,6 +210,15 @@ static void window_keep(struct comm *comm, struct window *window)
 	pthread_mutex_unlock(&comm->lock);
 }
 
+void comm_windows_withdraw(struct comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	for (const struct window *w = comm->windows; w; w = w->next)
+		if (!w->there)
+			region_detach(w->base, w->bytes);
+	pthread_mutex_unlock(&comm->lock);
+}
+
 /* The link that points at the window, or at NULL when there is none. Lock held. */
 static struct window **window_find(struct comm *comm, const struct window *window)
 {

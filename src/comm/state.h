@@ -42,6 +42,7 @@ struct comm {
 	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
 	atomic_bool is_shown;	     /* this rank's failure is on the board */
 	bool has_pulse;		     /* held on the board for this rank */
+	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
 	struct board *board;	     /* counted */
 	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
 	struct limits *limits;	     /* owned; NULL none; needs the wiring */
@@ -121,6 +122,9 @@ uint64_t window_address(const struct comm_call *call);
 
 /* Are these bytes in this rank's own part? */
 bool window_holds(const struct window *window, const void *ptr, size_t bytes);
+
+/* A process that is stuck may still write into windows: they become this one's alone. */
+void comm_windows_withdraw(struct comm *comm);
 
 /* Forget registrations and windows when a comm goes. */
 void comm_registrations_drop(struct comm *comm);

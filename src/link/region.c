@@ -184,14 +184,32 @@ static bool pages_renew(char *ptr, size_t bytes)
 			       -1, 0) == whole);
 }
 
-void region_withdraw(void *ptr, size_t bytes)
+/* The same bytes on pages of our own. */
+static bool pages_copy(char *ptr, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	char *first = (char *)((uintptr_t)ptr & ~(page - 1));
+	size_t all = (size_t)(ptr - first) + bytes;
+	char *fresh;
+
+	all = (all + page - 1) / page * page;
+	fresh = mmap(
+		NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (fresh == MAP_FAILED)
+		return false;
+	memcpy(fresh, first, all);
+	return mremap(fresh, all, all, MREMAP_MAYMOVE | MREMAP_FIXED, first) == first;
+}
+
+/* Have `renew` put pages of our own under a part of a region, which is none any more. */
+static void region_part(void *ptr, size_t bytes, bool (*renew)(char *ptr, size_t bytes))
 {
 	ptrdiff_t at;
 
 	pthread_rwlock_wrlock(&lock);
 	at = region_below(ptr);
 	if (bytes && at >= 0 && region_holds(&regions[at], ptr, bytes)) {
-		if (!pages_renew(ptr, bytes))
+		if (!renew(ptr, bytes))
 			log_warn("no fresh pages for %zu bytes at %p that another "
 				 "process may still write: %m",
 				bytes, ptr);
@@ -201,6 +219,16 @@ void region_withdraw(void *ptr, size_t bytes)
 		atomic_fetch_add(&generation, 1);
 	}
 	pthread_rwlock_unlock(&lock);
+}
+
+void region_withdraw(void *ptr, size_t bytes)
+{
+	region_part(ptr, bytes, pages_renew);
+}
+
+void region_detach(void *ptr, size_t bytes)
+{
+	region_part(ptr, bytes, pages_copy);
 }
 
 bool region_find(const void *ptr, size_t bytes, struct region *region)
@@ -261,7 +289,14 @@ enum err region_map_peer(int pid, int fd, size_t bytes, void **base)
 			"one "
 			"communicator must see each other in /proc",
 			pid, path);
-	if (fstat(mine, &status) || !S_ISREG(status.st_mode) || status.st_size < 0 ||
+	if (fstat(mine, &status)) {
+		enum err e = err_set(ERR_SYSTEM,
+			"cannot look at the shared memory of process %d: %m", pid);
+
+		close(mine);
+		return e;
+	}
+	if (!S_ISREG(status.st_mode) || status.st_size < 0 ||
 		(size_t)status.st_size < bytes) {
 		close(mine);
 		return err_set(ERR_REMOTE,

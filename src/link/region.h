@@ -33,6 +33,10 @@ enum err region_free(void *ptr);
  * Nothing happens outside regions: nobody can write there. */
 void region_withdraw(void *ptr, size_t bytes);
 
+/* The same, but the bytes stay what they are; whoever writes them meanwhile may lose what
+ * it wrote. */
+void region_detach(void *ptr, size_t bytes);
+
 /* Is [ptr, ptr + bytes) inside one region? Fills a copy of it. */
 bool region_find(const void *ptr, size_t bytes, struct region *region);
 

@@ -202,6 +202,7 @@ enum err doing_circle_check(struct host_engine *engine)
 
 uint32_t doing_cause(const struct board *board, const struct doing *doing)
 {
+	const struct rank_status *status;
 	struct doing next = *doing;
 	uint32_t rank = doing->rank;
 
@@ -212,6 +213,11 @@ uint32_t doing_cause(const struct board *board, const struct doing *doing)
 			break;
 		rank = next.rank;
 	}
+	/* one that has given up already says whom it had waited for */
+	status = board_status(board, rank);
+	if (atomic_load(&status->state) == RANK_FAILED &&
+		atomic_load(&status->culprit) < board->rank_count)
+		rank = atomic_load(&status->culprit);
 	return rank;
 }
 

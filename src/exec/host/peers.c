@@ -50,9 +50,10 @@ static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t st
 		code = ERR_REMOTE;
 	if (culprit < engine->rank_count && culprit != rank)
 		engine->culprit = culprit;
-	else if (code == ERR_REMOTE && atomic_load(&status->code) != ERR_REMOTE)
-		return err_set(code, "rank %u failed: %s", rank, why);
-	return err_set(code, "%s", why);
+	if (!strncmp(why, "rank", 4)) /* it names whom it means */
+		return err_set(code, "%s", why);
+	return err_set(code, "rank %u failed: %s", rank,
+		why[0] ? why : err_name((enum err)atomic_load(&status->code)));
 }
 
 enum err host_failed_check(struct host_engine *engine, uint64_t number)

@@ -12,7 +12,8 @@ enum {
 	REMOTE = 1 << ncclRemoteError,
 	TIMEOUT = 1 << ncclTimeout,
 	SYSTEM = 1 << ncclSystemError,
-	USAGE = 1 << ncclInvalidUsage, /* it called what it had revoked */
+	USAGE = 1 << ncclInvalidUsage,	 /* it called what it had revoked */
+	GONE = 1 << ncclInvalidArgument, /* it called what it had aborted */
 	ANY = REMOTE | TIMEOUT | SYSTEM,
 	TOLD_US = 3000000, /* well before the 5 s in which ranks wait to meet */
 	MET_US = 1700000,  /* and before the 2 s of a job that kills */
@@ -38,7 +39,7 @@ static const struct expectation expectations[FAULT_COUNT] = {
 	[FAULT_STOP] =        {REMOTE | TIMEOUT, 0,                 true,  false, SIGKILL, 0},
 	[FAULT_RESUME] =      {REMOTE | TIMEOUT, ANY,               true,  false, 0,       0},
 	[FAULT_SLOW] =        {0,                0,                 false, false, 0,       0},
-	[FAULT_ABORT] =       {REMOTE,           REMOTE,            true,  false, 0,       0},
+	[FAULT_ABORT] =       {REMOTE,           REMOTE | GONE,     true,  false, 0,       0},
 	[FAULT_REVOKE] =      {REMOTE,           REMOTE | USAGE,    true,  false, 0,       0},
 	[FAULT_REFUSED] =     {ANY,              ANY,               false, true,  0,       0},
 	[FAULT_ALLOCATION] =  {REMOTE | SYSTEM,  REMOTE | SYSTEM,   true,  true,  0,       0},
@@ -140,12 +141,26 @@ static bool names_victim(const struct view *view, const char *sentence)
 static bool must_name(const struct view *view, enum step step)
 {
 	const struct job *job = view->job;
-	bool makes_id = job_is_victim(job, 0) && step == STEP_INIT;
+	/* ranks meet in the process of rank 0: when they lose it they do not know whose
+	 * it was, and where one call of it fails they may lose it one by one */
+	bool makes_id = job_is_victim(job, 0) &&
+			(step == STEP_INIT || job->fault == FAULT_SYSCALL);
 
 	return view->expected.is_named && !makes_id && !job->aborts_aside;
 }
 
 /* ---- one rank ---- */
+
+/* A rank without a socket cannot tell anybody: then the others wait for their patience.
+ */
+static bool is_mute(const struct view *view)
+{
+	const struct job *job = view->job;
+
+	if (job->fault == FAULT_DESCRIPTORS)
+		return job->moment == AT_INIT && job->number < 2;
+	return job->fault == FAULT_REFUSED && !atomic_load(&view->page->victim_sends);
+}
 
 /* Ranks that meet learn of a death from the meeting, or only by its end when the dead
  * one had not come yet. */
@@ -154,7 +169,7 @@ static unsigned codes_of(const struct view *view, bool is_victim, enum step step
 	const struct job *job = view->job;
 	unsigned codes = is_victim ? view->expected.victims : view->expected.others;
 
-	if (job->fault <= FAULT_EXIT && step == STEP_INIT)
+	if ((job->fault <= FAULT_EXIT || is_mute(view)) && step == STEP_INIT)
 		codes |= TIMEOUT;
 	return codes;
 }
@@ -285,7 +300,8 @@ static void check_shared(struct view *view)
 			needs_all(job->collective))
 			bad(view, "rank %d got through while others failed: %s", i,
 				first->sentence);
-		else if (failure && failure->ended_us > first->ended_us + TOLD_US)
+		else if (failure && failure->ended_us > first->ended_us + TOLD_US &&
+			 !is_mute(view))
 			bad(view, "rank %d was told %.1f s late: %s", i,
 				(double)(failure->ended_us - first->ended_us) * 1e-6,
 				failure->sentence);
@@ -336,13 +352,16 @@ static void figures(struct view *view)
 		const struct outcome *call = outcome_of(view, i, STEP_CALL),
 				     *end = outcome_of(view, i, STEP_ABORT),
 				     *renewal = outcome_of(view, i, STEP_RENEW);
+		/* a thread of a process that is stopped takes as long as that lasts */
+		bool is_held = job->fault >= FAULT_STOP && job->fault <= FAULT_SLOW &&
+			       job->process_of[i] == job->process_of[job->victim];
 
 		if (dies && job->moment == AT_CALLS && !job_is_victim(job, i) && call &&
 			call->code)
 			result->named_ms = max_ms(result->named_ms,
 				call->began_us > struck ? call->began_us : struck,
 				call->ended_us);
-		if (end)
+		if (end && !is_held)
 			result->abort_ms = max_ms(
 				result->abort_ms, end->began_us, end->ended_us);
 		if (renewal && renewal->began_us > came)
