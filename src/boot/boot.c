@@ -223,17 +223,22 @@ static enum err root_silent(struct visit *visit)
 	return fail(visit, ERR_TIMEOUT, why);
 }
 
+static bool is_aborted(const struct visit *visit)
+{
+	return visit->args.abort &&
+	       atomic_load_explicit(visit->args.abort, memory_order_relaxed);
+}
+
 /* May we go on waiting? */
 static enum err wait_check(struct visit *visit)
 {
-	const atomic_int *abort_word = visit->args.abort;
 	/* once all have met, the root sees who is lost */
 	bool is_hoping = visit->args.hope && !visit->round;
 	enum err e = is_hoping ? visit->args.hope(visit->args.hope_arg) : OK;
 
 	if (e)
 		return fail(visit, e, err_last());
-	if (abort_word && atomic_load_explicit(abort_word, memory_order_relaxed))
+	if (is_aborted(visit))
 		return fail(visit, ERR_REMOTE,
 			"the communicator was aborted while it was made");
 	if (clock_ns() >= visit->deadline_ns)
@@ -259,6 +264,9 @@ static enum err socket_wait(struct visit *visit, short events)
 		if (n > 0)
 			return OK;
 		e = wait_check(visit);
+		/* what the root says of a failure is better than what we make of it */
+		if (e && !is_aborted(visit) && poll(&wait, 1, HEAR_MS) > 0)
+			return OK;
 		if (e)
 			return e;
 	}
@@ -620,7 +628,8 @@ static enum err visit_begin(struct visit *visit, void *records)
 	addr_print(&visit->id.addr, where);
 	/* Without a reason here, whoever failed has said it already. */
 	if (e && visit->why[0])
-		err_set(e, "ranks could not meet at %s (rank %u of %u): %s", where,
+		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
+			args->root ? " of " : "", args->root ? args->root : "",
 			args->rank, args->rank_count, visit->why);
 	/* It could not be reached, perhaps for want of a descriptor: a last try. */
 	if (e && !visit->is_root_known && visit->id.addr.family == ADDR_UNIX) {

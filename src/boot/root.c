@@ -249,8 +249,9 @@ static void meeting_open(struct root *root, uint32_t index)
 	root->records = malloc(bytes ? bytes : 1);
 	if (!root->came || !root->records ||
 		!guests_grow(root, STRANGERS_MAX + first.rank_count))
-		decide_failure(root, ERR_SYSTEM, "the root has no memory for %u ranks",
-			first.rank_count);
+		decide_failure(root, ERR_SYSTEM,
+			"process %d, where the ranks meet, has no memory for %u ranks",
+			getpid(), first.rank_count);
 	fd_limit_raise(first.rank_count);
 }
 

@@ -78,20 +78,10 @@ static enum err dead_check(const struct comm *parent, uint32_t rank)
 {
 	const struct rank_status *status = board_status(parent->board, rank);
 
-	if (rank == parent->rank || atomic_load(&status->is_gone) ||
+	if (rank == parent->rank || atomic_load(&status->gone_ns) ||
 		!host_peer_is_dead(parent->engine, rank))
 		return OK;
 	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
-}
-
-static enum err gone_check(const struct comm *parent, uint32_t rank)
-{
-	const struct rank_status *status = board_status(parent->board, rank);
-
-	if (rank == parent->rank || !atomic_load(&status->is_gone))
-		return OK;
-	return err_set(ERR_REMOTE, "rank %u has %s its communicator", rank,
-		atomic_load(&status->state) == RANK_LEFT ? "destroyed" : "aborted");
 }
 
 static bool is_member(const struct birth_place *place, uint32_t rank)
@@ -100,6 +90,29 @@ static bool is_member(const struct birth_place *place, uint32_t rank)
 		if (place->members[i] == rank)
 			return true;
 	return !place->members;
+}
+
+/* The member that was the first to give up. */
+static enum err gone_check(const struct birth_place *place)
+{
+	const struct board *board = place->parent->board;
+	uint64_t earliest = UINT64_MAX;
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < place->count; i++) {
+		uint32_t rank = place->members ? place->members[i] : i;
+		uint64_t gone = atomic_load(&board_status(board, rank)->gone_ns);
+
+		if (gone && gone < earliest) {
+			earliest = gone;
+			first = rank;
+		}
+	}
+	if (earliest == UINT64_MAX)
+		return OK;
+	return err_set(ERR_REMOTE, "rank %u has %s its communicator", first,
+		atomic_load(&board_status(board, first)->state) == RANK_LEFT ? "destroyed"
+									     : "aborted");
 }
 
 /* Can every member still take part? Asked again and again while waiting. Causes first:
@@ -116,11 +129,7 @@ static enum err members_check(void *arg)
 		e = dead_check(parent, culprit);
 	for (uint32_t i = 0; i < place->count && !e; i++)
 		e = dead_check(parent, place->members ? place->members[i] : i);
-	if (!e && is_member(place, culprit))
-		e = gone_check(parent, culprit);
-	for (uint32_t i = 0; i < place->count && !e; i++)
-		e = gone_check(parent, place->members ? place->members[i] : i);
-	return e;
+	return e ? e : gone_check(place);
 }
 
 /* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */

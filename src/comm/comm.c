@@ -315,7 +315,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		atomic_compare_exchange_strong(
 			&board_status(comm->board, comm->rank)->state, &live,
 			(uint32_t)last);
-		atomic_store(&board_status(comm->board, comm->rank)->is_gone, 1);
+		atomic_store(&board_status(comm->board, comm->rank)->gone_ns, clock_ns());
 	}
 	comm_registrations_drop(comm);
 	gpu_free(comm);

@@ -108,7 +108,7 @@ struct rank_status {
 	/* RANK_FAILED: the code, the rank it blames (itself when it aborted), the first
 	 * call that fails with it, and why, written before the state */
 	_Atomic uint32_t code, culprit;
-	_Atomic uint32_t is_gone; /* .. and it has freed the communicator */
+	_Atomic uint64_t gone_ns; /* when it freed the communicator; 0: it has not */
 	_Atomic uint64_t failed_at;
 	char sentence[BOARD_SENTENCE_BYTES];
 	struct pulse pulse; /* stops with its process, see pulse.h */

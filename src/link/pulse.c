@@ -170,10 +170,14 @@ void pulse_drop(struct pulse *pulse)
 	pthread_mutex_unlock(&lock);
 }
 
-/* No thread may outlive the library's code. */
+/* No thread may outlive the library's code. Another thread may be in here while the
+ * process exits: then there is nothing to unload. */
 __attribute__((destructor)) static void keepers_stop(void)
 {
+	if (pthread_mutex_trylock(&lock))
+		return;
 	for (uint32_t i = 0; i < KEEPERS_MAX && process == getpid(); i++)
 		if (keepers[i].page)
 			keeper_stop(&keepers[i]);
+	pthread_mutex_unlock(&lock);
 }

@@ -123,10 +123,12 @@ static void writes_do(struct cuda_engine *engine, const struct writes *writes)
 	if (stream_is_through(engine, engine->watcher))
 		return;
 	writes_copy(engine, writes);
-	if (!stream_is_through(engine, engine->rescue))
-		log_warn("rank %u cannot free its streams: none of its own gets through "
-			 "to the GPU (more channels help: CUDA_DEVICE_MAX_CONNECTIONS)",
-			engine->rank);
+	if (stream_is_through(engine, engine->rescue) || engine->fate.has_warned)
+		return;
+	engine->fate.has_warned = true;
+	log_warn("rank %u cannot free its streams: none of its own gets through to the "
+		 "GPU (fewer streams help, or more CUDA_DEVICE_MAX_CONNECTIONS)",
+		engine->rank);
 }
 
 /* Leader's way: no launch for this call, or a later one, finds what it waits for, also

@@ -50,6 +50,7 @@ struct fate {
 	uint64_t late_since[MOVES_RANKS_MAX], late_at[MOVES_RANKS_MAX];
 	pthread_mutex_t freeing; /* of memops_free() */
 	bool is_freed;		 /* .. it has run once */
+	bool has_warned;	 /* .. and did not get through */
 };
 
 /* So that calls on several streams run one after the other, where they must. */

@@ -376,8 +376,9 @@ static bool call_needs(const void *what, uint32_t rank)
 	struct card *card = board_card(call->engine->board, rank, call->number);
 	const struct program *program;
 
+	/* not settled yet: it is to arrive; whoever has may even have left again */
 	if (!call->shape)
-		return true;
+		return !position_reached(atomic_load(&card->position[0]), call->base);
 	program = call->shape->program;
 	for (uint32_t i = 0; i < program->wait_count; i++) {
 		const struct wait *wait = &program->waits[i];

@@ -193,6 +193,16 @@ static void pick_after(uint64_t *state, struct job *job)
 	job->color_count = job->after >= AFTER_SHRINK ? 1 : pick(state, 1, 2);
 }
 
+static int survivors_of_shrink(const struct job *job)
+{
+	int count = 0;
+
+	for (int i = 0; i < job->rank_count; i++)
+		count += i != job->excluded &&
+			 job->process_of[i] != job->process_of[job->victim];
+	return count;
+}
+
 static void pick_details(uint64_t *state, struct job *job)
 {
 	bool stops = job->fault == FAULT_STOP || job->fault == FAULT_RESUME;
@@ -202,6 +212,9 @@ static void pick_details(uint64_t *state, struct job *job)
 	job->victim = pick(state, 0, job->rank_count - 1);
 	job->excluded = (job->victim + pick(state, 1, job->rank_count - 1)) %
 			job->rank_count;
+	/* somebody else must be there to miss the victim */
+	if (stops && job->moment == AT_SHRINK && !survivors_of_shrink(job))
+		job->moment = AT_CALLS;
 	job->call = pick(state, 0, 8);
 	job->call_count = pick(state, 2, 8) + job->call / 2;
 	if (fails_call)

@@ -144,7 +144,8 @@ static bool must_name(const struct view *view, enum step step)
 	/* ranks meet in the process of rank 0: when they lose it they do not know whose
 	 * it was, and where one call of it fails they may lose it one by one */
 	bool makes_id = job_is_victim(job, 0) &&
-			(step == STEP_INIT || job->fault == FAULT_SYSCALL);
+			(step == STEP_INIT || job->fault == FAULT_SYSCALL ||
+				job->fault == FAULT_ALLOCATION);
 
 	return view->expected.is_named && !makes_id && !job->aborts_aside;
 }
