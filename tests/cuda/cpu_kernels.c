@@ -135,8 +135,6 @@ static enum meeting_end ranks_meet(
 {
 	enum meeting_end end = MEETING_EQUAL;
 
-	if (word_get(args->abort))
-		return MEETING_STOPPED;
 	for (uint32_t r = 0; r < args->rank_count; r++)
 		line_post(args, r, call);
 	for (uint32_t r = 0; r < args->rank_count; r++) {
@@ -262,7 +260,7 @@ static int pairs_do(const struct pairs_args *args)
 			return NOT_SUPPORTED;
 		if (!pair->from)
 			slot = args->hall->boxes[pair->peer][pair->ordinal];
-		if (slot.posted != 1 || (pair->from && word_get(args->abort)))
+		if (slot.posted != 1 || (pair->is_put && word_get(args->abort)))
 			return DONE; /* let go by an abort */
 		if (slot.bytes != pair->bytes)
 			*args->trouble = 1u + pair->peer;

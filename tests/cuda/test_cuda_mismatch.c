@@ -324,12 +324,26 @@ static void absent(struct rank *rank)
 
 /* ---- aborts that nobody helps with ---- */
 
-enum { STREAMS = 40 };
+enum { STREAMS_MAX = 64, STREAMS_CPU = 40, STREAMS_GPU = 4 };
+
+static bool is_cpu(void)
+{
+	return getenv("CPU_CUDA_ASYNC") != NULL;
+}
+
+/* As many as wait at a time. A GPU has few channels, and a stream that waits keeps back
+ * the others on its own: with many, nothing of ours gets through to free them. */
+static int stream_count(void)
+{
+	const char *asked = getenv("WEFT_TEST_STREAMS");
+
+	return asked ? atoi(asked) % STREAMS_MAX : is_cpu() ? STREAMS_CPU : STREAMS_GPU;
+}
 
 /* One call on each stream, for the two communicators in turn. */
 static void calls_enqueue(const struct side sides[2], const cu_stream *streams)
 {
-	for (int s = 0; s < STREAMS; s++) {
+	for (int s = 0; s < stream_count(); s++) {
 		struct side side = sides[s % 2];
 
 		side.stream = streams[s];
@@ -348,19 +362,19 @@ static void abort_both(struct side sides[2], const cu_stream *streams)
 	for (int i = 0; i < 2; i++)
 		OK(ncclCommAbort(sides[i].comm));
 	latest_raise(rank, now_us() - start);
-	for (int s = 0; s < STREAMS; s++)
+	for (int s = 0; s < stream_count(); s++)
 		gpu_wait(streams[s]);
 	if (atomic_fetch_add(&rank->page->words[CALLED], 1) + 2 ==
 		(uint64_t)rank->rank_count)
 		kill((pid_t)atomic_load(&rank->page->words[PID]), SIGCONT);
 }
 
-/* The last rank is stopped. The others have two communicators and more streams than the
- * GPU has channels, and calls that wait on all of them. */
+/* The last rank is stopped. The others have two communicators and several streams, with
+ * calls that wait on all of them. */
 static void abort_alone(struct rank *rank)
 {
 	bool is_stopped = rank->rank == rank->rank_count - 1;
-	cu_stream streams[STREAMS];
+	cu_stream streams[STREAMS_MAX];
 	struct side sides[2];
 
 	for (int i = 0; i < 2; i++) {
@@ -368,7 +382,7 @@ static void abort_alone(struct rank *rank)
 		OK(call(&sides[i], &sum));
 		gpu_wait(sides[i].stream);
 	}
-	for (int s = 0; s < STREAMS; s++)
+	for (int s = 0; s < stream_count(); s++)
 		streams[s] = gpu_stream();
 	if (is_stopped)
 		atomic_store(&rank->page->words[PID], (uint64_t)getpid());
@@ -388,16 +402,11 @@ static void abort_alone(struct rank *rank)
 			side_abort(&sides[i]);
 		side_close(&sides[i]);
 	}
-	for (int s = 0; s < STREAMS; s++)
+	for (int s = 0; s < stream_count(); s++)
 		gpu_stream_end(streams[s]);
 }
 
 /* ---- a stopped peer ---- */
-
-static bool is_cpu(void)
-{
-	return getenv("CPU_CUDA_ASYNC") != NULL;
-}
 
 static bool is_stopped(pid_t pid)
 {

@@ -142,10 +142,6 @@ DEVICE meeting_end lines_read(const struct moves_args &args, const struct dev_ha
 {
 	bool is_stopped = false, is_other = false;
 
-	/* Lines of ranks that have aborted since stay where they are, and a process that
-	 * was stopped may launch long after that. On its way while the lines are. */
-	if (threadIdx.x == blockDim.x - 1)
-		is_stopped = word_read(args.abort) != 0;
 	for (uint32_t i = threadIdx.x; i < args.rank_count * LINE_WORDS;
 		i += blockDim.x) {
 		uint32_t from = i / LINE_WORDS, word = i % LINE_WORDS, half;

@@ -165,6 +165,22 @@ static void sends_withdraw(struct cuda_engine *engine, struct writes *writes)
 					FREE_WAIT);
 }
 
+/* Resident way: who waits for what this rank says of its call, or will, waits on. A
+ * process that was stopped may launch long after this rank has its memory back. The
+ * kernels that this rank has enqueued say it once more before they see that they are to
+ * stop: so it is taken back again when they have. */
+static void lines_withdraw(struct cuda_engine *engine, struct writes *writes)
+{
+	for (uint32_t r = 0; r < engine->rank_count; r++)
+		for (uint32_t word = 0; word < LINE_WORDS && engine->halls[r]; word++)
+			writes_add(writes,
+				engine->halls[r] + offsetof(struct dev_hall, lines) +
+					(engine->rank * LINE_WORDS + word) *
+						sizeof(uint64_t) +
+					sizeof(uint32_t),
+				engine->call - FREE_WAIT);
+}
+
 /* Has the launch before ended that was under way, perhaps, when its words went? Whoever
  * launched it says so on the device. */
 static void launch_await(struct cuda_engine *engine)
@@ -232,6 +248,8 @@ void memops_free(struct cuda_engine *engine)
 		mails_withdraw(engine, writes);
 	if (engine->way == CUDA_WAY_LEADER)
 		sends_withdraw(engine, writes);
+	if (engine->way == CUDA_WAY_RESIDENT)
+		lines_withdraw(engine, writes);
 	if (writes->count)
 		writes_do(engine, writes);
 	if (!engine->fate.is_freed && engine->way != CUDA_WAY_THREADS)
@@ -239,6 +257,8 @@ void memops_free(struct cuda_engine *engine)
 	engine->fate.is_freed = true;
 	writes->count = 0;
 	waits_free(engine, writes);
+	if (engine->way == CUDA_WAY_RESIDENT)
+		lines_withdraw(engine, writes);
 	writes_do(engine, writes);
 	pthread_mutex_unlock(&engine->fate.freeing);
 	free(writes);

@@ -147,7 +147,8 @@ struct dev_pair {
 	uint64_t bytes; /* ours */
 	uint16_t peer;
 	uint8_t is_send, is_last; /* is_last: of those with this peer and direction */
-	uint32_t ordinal;	  /* among those, from 0 */
+	uint32_t ordinal : 31;	  /* among those, from 0 */
+	uint32_t is_put : 1;	  /* into memory of a rank that is not asked */
 };
 
 /*

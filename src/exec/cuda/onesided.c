@@ -40,7 +40,8 @@ static enum err copy_by_kernel(
 	struct dev_pair receive = {.data = put->to,
 		.from = (uint64_t)(uintptr_t)put->data,
 		.bytes = put->bytes,
-		.peer = (uint16_t)put->peer};
+		.peer = (uint16_t)put->peer,
+		.is_put = true};
 	bool is_bounced = false;
 	enum err e = OK;
 	void *here;
