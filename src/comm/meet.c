@@ -332,7 +332,7 @@ enum err comm_meet(
 	boot.failed = e;
 	e = boot_meet(&boot, records, &meeting);
 	times->bootstrap = clock_ns() - start;
-	if (!e)
+	if (!e && records) /* without them this rank has refused to come */
 		e = comm_join(comm, records, meeting, times);
 	boot_leave(meeting);
 	free(records);

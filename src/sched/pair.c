@@ -48,7 +48,8 @@ static uint32_t insn_uses(
 	uint8_t op = walk->sends ? OUT_SEND : IN_RECV;
 	uint8_t fan = walk->sends ? FAN_OUT : FAN_IN;
 	int32_t offset = (int32_t)walk->conn - (walk->sends ? insn->tx : insn->rx);
-	int32_t step = insn->conn_step, turns = (int32_t)insn_turns(insn);
+	int32_t turns = (int32_t)insn_turns(insn);
+	int8_t step = insn->conn_step;
 
 	*turn = 0;
 	if (!(insn->op & op))

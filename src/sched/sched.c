@@ -1,5 +1,6 @@
 #include "sched/sched.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char *const names[COLL_COUNT] = {"all_reduce", "broadcast", "reduce",
@@ -76,8 +77,10 @@ uint16_t sched_chunk(
 	enum space space = source ? insn_src_space(insn) : insn_dst_space(insn);
 	int32_t chunks = (int32_t)sched_chunks(sched, space);
 	int32_t base = source ? insn->src : insn->dst;
-	int32_t at = (base + (int32_t)turn * insn->stride) % chunks;
+	int32_t at;
 
+	assert(chunks > 0);
+	at = (base + (int32_t)turn * insn->stride) % chunks;
 	return (uint16_t)(at < 0 ? at + chunks : at);
 }
 

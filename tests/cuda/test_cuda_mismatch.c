@@ -324,7 +324,7 @@ static void absent(struct rank *rank)
 
 /* ---- aborts that nobody helps with ---- */
 
-enum { STREAMS_MAX = 64, STREAMS_CPU = 40, STREAMS_GPU = 4 };
+enum { STREAMS_MAX = 64, STREAMS_CPU = 40, STREAMS_GPU = 4, STREAMS_MPS = 1 };
 
 static bool is_cpu(void)
 {
@@ -337,7 +337,11 @@ static int stream_count(void)
 {
 	const char *asked = getenv("WEFT_TEST_STREAMS");
 
-	return asked ? atoi(asked) % STREAMS_MAX : is_cpu() ? STREAMS_CPU : STREAMS_GPU;
+	if (asked)
+		return atoi(asked) % STREAMS_MAX;
+	if (is_cpu())
+		return STREAMS_CPU;
+	return getenv("CUDA_MPS_PIPE_DIRECTORY") ? STREAMS_MPS : STREAMS_GPU;
 }
 
 /* One call on each stream, for the two communicators in turn. */

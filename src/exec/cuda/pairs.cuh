@@ -67,8 +67,8 @@ DEVICE bool receive_meet(const struct pairs_args &args, struct shared *shared,
 								      : pair.ordinal];
 		uint64_t from = pair.from, bytes = pair.bytes;
 
-		/* a put goes to memory that is another's again after an abort; the word is
-		 * in the host's memory, too far for whoever need not look */
+		/* a put goes to memory that is another's again after an abort; the word
+		 * is in the host's memory, too far for whoever need not look */
 		if (pair.is_put && !args.is_resident)
 			is_well = word_read(args.abort) == 0;
 		if (args.is_resident && !from)

@@ -84,7 +84,8 @@ enum err host_engine_create(
 		return err_set(ERR_SYSTEM, "no memory for an engine");
 	en->board = args->board;
 	en->abort = args->abort;
-	en->rank = en->culprit = args->rank;
+	en->rank = args->rank;
+	en->culprit = args->rank;
 	en->rank_count = args->board->rank_count;
 	en->cache_bytes = kernel_copy_threshold();
 	en->spin_turns = spin_turns(args->board);
