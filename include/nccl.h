@@ -1,8 +1,7 @@
 /*
  * nccl.h - collective communication among ranks, with NCCL's names, values and layouts.
  *
- * The interface is NCCL 2.28's in full, with the additions of 2.29 and 2.30 that are not
- * tied to a GPU. On host memory a buffer is any address of the process, and a stream is
+ * The interface is that of NCCL 2.32. On host memory a buffer is any address of the process, and a stream is
  * NULL or one of weft.h's host streams; with the NULL stream a call has finished when it,
  * or the outermost ncclGroupEnd(), returns. Ranks that share a GPU may also pass its
  * memory, with CUDA's streams.
@@ -39,14 +38,15 @@
 #endif
 #else
 typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
 #endif
 
 #define NCCL_MAJOR	  2
-#define NCCL_MINOR	  28
-#define NCCL_PATCH	  9
+#define NCCL_MINOR	  32
+#define NCCL_PATCH	  3
 #define NCCL_SUFFIX	  ""
 
-#define NCCL_VERSION_CODE 22809
+#define NCCL_VERSION_CODE 23203
 #define NCCL_VERSION(X, Y, Z)                                                            \
 	(((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
@@ -141,9 +141,11 @@ typedef enum {
 #define NCCL_WIN_DEFAULT	    0x00
 #define NCCL_WIN_COLL_SYMMETRIC	    0x01
 #define NCCL_WIN_STRICT_ORDERING    0x02
+#define NCCL_WIN_GIN_ONLY	    0x04 /* not with COLL_SYMMETRIC */
+#define NCCL_WIN_CFT_COUNTED	    0x08 /* not with COLL_SYMMETRIC; no GPU here has it */
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
-/* ncclConfig_t.CTAPolicy: bits; ZERO wins over EFFICIENCY. */
+/* CTAPolicy of both configurations: bits; ZERO wins over EFFICIENCY. */
 #define NCCL_CTA_POLICY_DEFAULT	   0x00
 #define NCCL_CTA_POLICY_EFFICIENCY 0x01
 #define NCCL_CTA_POLICY_ZERO	   0x02
@@ -155,11 +157,28 @@ typedef enum {
 #define NCCL_REVOKE_DEFAULT 0x00
 #define NCCL_SUSPEND_MEM    0x01
 
+/* ncclConfig_t.hostCftMode: logical endpoints, which Blackwell's fabric has. */
+typedef enum {
+	ncclHostCftDefault = INT_MIN,
+	ncclHostCftEnable = 1,
+	ncclHostCftDisable = 2,
+	ncclHostCftFallback = 3
+} ncclHostCftMode_t;
+
+/* ncclConfig_t.nvlsHostMode: what of NVLink SHARP the library must not use. */
+typedef enum {
+	ncclNvlsHostModeDefault = INT_MIN,
+	ncclNvlsHostModeEnable = 0,
+	ncclNvlsHostModeDisableTransport = 1,
+	ncclNvlsHostModeDisableSymmetricMultimem = 2,
+	ncclNvlsHostModeDisable = INT_MAX
+} ncclNvlsHostMode_t;
+
 /* Wishes for one communicator. Start from NCCL_CONFIG_INITIALIZER, then set what matters.
  * The first three members say which header the caller was compiled with, so that a
  * newer library never reads past an older caller's structure. Members that describe
  * GPU hardware are checked and otherwise ignored on host memory. */
-typedef struct ncclConfig_v22800 {
+typedef struct ncclConfig_v23100 {
 	size_t size;
 	unsigned int magic;
 	unsigned int version;
@@ -178,9 +197,14 @@ typedef struct ncclConfig_v22800 {
 	int nChannelsPerNetPeer; /* > 0 */
 	int nvlinkCentricSched;	 /* 0 or 1 */
 	int graphUsageMode;	 /* 0 no CUDA graphs, 1 only graphs, 2 both */
-	int numRmaCtx;		 /* >= 0 */
+	int numRmaCtx;		 /* contexts of ncclPutSignal(): 1 unless set */
 	int maxP2pPeers;	 /* > 0 */
 	int graphStreamOrdering; /* 0 or 1 */
+	int launchOrderImplicit; /* 0 or 1; calls are always in program order here */
+	int numRmaSig;		 /* signals of each context: 1 unless set */
+	int rmaEagerInit;	 /* 1: signals work before a window is registered */
+	int hostCftMode;	 /* ncclHostCftMode_t, the same on all ranks */
+	int nvlsHostMode;	 /* ncclNvlsHostMode_t */
 } ncclConfig_t;
 
 #define NCCL_API_MAGIC 0xcafebeefu
@@ -207,7 +231,89 @@ typedef struct ncclConfig_v22800 {
 			NCCL_CONFIG_UNDEF_INT, /* graphUsageMode */                      \
 			NCCL_CONFIG_UNDEF_INT, /* numRmaCtx */                           \
 			NCCL_CONFIG_UNDEF_INT, /* maxP2pPeers */                         \
-			NCCL_CONFIG_UNDEF_INT  /* graphStreamOrdering */                 \
+			NCCL_CONFIG_UNDEF_INT, /* graphStreamOrdering */                 \
+			NCCL_CONFIG_UNDEF_INT, /* launchOrderImplicit */                 \
+			NCCL_CONFIG_UNDEF_INT, /* numRmaSig */                           \
+			NCCL_CONFIG_UNDEF_INT, /* rmaEagerInit */                        \
+			NCCL_CONFIG_UNDEF_INT, /* hostCftMode */                         \
+			NCCL_CONFIG_UNDEF_INT  /* nvlsHostMode */                        \
+	}
+
+/* An option of somebody else's, in a list; never looked at here. */
+typedef struct ncclConfigExt {
+	struct ncclConfigExt *next;
+	struct {
+		int vendorId; /* 1 .. 2^24 - 1 */
+		int optionId;
+	} key;
+	union {
+		int i;
+		const char *s;
+		void *raw;
+	} val;
+} ncclConfigExt_t;
+
+/* Wishes for one call of ncclXConfig(), the same on every rank. Start from
+ * NCCL_COLLCONFIG_INITIALIZER.
+ *
+ * algSelection names what may be used: `,` is or, `+` and, `^` not; a word is the
+ * beginning of a name, in any case. The names are NCCL's: RING_SIMPLE, TREE_LL,
+ * SYMK_LD, .. (docs/selection.md says what each is here). What cannot be met is
+ * ncclInvalidArgument, or with forceAlgSelection 0 as if nothing were selected. */
+typedef struct ncclCollConfig_v23200 {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	ncclConfigExt_t *ext;
+	int minCTAs;	    /* 1..64, else ignored; */
+	int maxCTAs;	    /* there is one channel on host memory */
+	int nvlsCTAs;	    /* > 0, else ignored */
+	int cgaClusterSize; /* 0..8, else ignored */
+	const char *algSelection;
+	int forceAlgSelection;	  /* 0 or 1 */
+	int CTAPolicy;		  /* NCCL_CTA_POLICY_* */
+	uint64_t userProfilerTag; /* for a profiler; the highest bit is reserved */
+	/* On a GPU: recorded on the call's stream when its turn has come. One per
+	 * communicator and group. */
+	cudaEvent_t launchCompletionEvent;
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER                                                      \
+	{                                                                                \
+		sizeof(ncclCollConfig_t),      /* size */                                \
+			NCCL_API_MAGIC,	       /* magic */                               \
+			NCCL_VERSION_CODE,     /* version */                             \
+			NULL,		       /* ext */                                 \
+			NCCL_CONFIG_UNDEF_INT, /* minCTAs */                             \
+			NCCL_CONFIG_UNDEF_INT, /* maxCTAs */                             \
+			NCCL_CONFIG_UNDEF_INT, /* nvlsCTAs */                            \
+			NCCL_CONFIG_UNDEF_INT, /* cgaClusterSize */                      \
+			NULL,		       /* algSelection */                        \
+			1,		       /* forceAlgSelection */                   \
+			NCCL_CONFIG_UNDEF_INT, /* CTAPolicy */                           \
+			0,		       /* userProfilerTag */                     \
+			NULL		       /* launchCompletionEvent */               \
+	}
+
+typedef enum {
+	NCCL_ENCRYPTION_MODE_NONE = 0,
+	NCCL_ENCRYPTION_MODE_PSK = 1
+} ncclEncryptionMode_t;
+
+/* How processes hide what they say over sockets. Start from
+ * NCCL_ENCRYPTION_CONFIG_INITIALIZER. */
+typedef struct ncclEncryptionConfig_v23200 {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	int mode;	 /* ncclEncryptionMode_t */
+	const char *psk; /* text of at least 32 bytes that all processes know */
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER                                               \
+	{                                                                                \
+		sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE,       \
+			NCCL_ENCRYPTION_MODE_NONE, NULL                                  \
 	}
 
 /* The answer of ncclGroupSimulateEnd(). Start from NCCL_SIM_INFO_INITIALIZER. */
@@ -227,8 +333,8 @@ typedef struct ncclSimInfo_v22200 {
 typedef struct {
 	int opCnt;
 	int peer;
-	int sigIdx; /* must be 0 */
-	int ctx;    /* must be 0 */
+	int sigIdx; /* below numRmaSig */
+	int ctx;    /* below numRmaCtx */
 } ncclWaitSignalDesc_t;
 
 /* A variable bound by ncclParamBind(); lives as long as the library. */
@@ -236,7 +342,8 @@ typedef struct ncclParamHandle *ncclParamHandle_t;
 
 /* ---- version and errors ---- */
 
-/* The version this library stands in for, as NCCL_VERSION_CODE. */
+/* The version this library stands in for: NCCL_VERSION_CODE, or what
+ * WEFT_REPORT_VERSION says. */
 ncclResult_t ncclGetVersion(int *version);
 
 /* A fixed text for a code; never NULL. */
@@ -251,10 +358,19 @@ const char *ncclGetLastError(ncclComm_t comm);
  * the first failure. Any thread may ask at any time. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 
-/* Kept for old programs; NCCL_DEBUG is read once. */
+/* Kept for old programs; does nothing. */
 void ncclResetDebugInit(void);
 
+/* NCCL_DEBUG and its family are read again at the next line. NCCL exports it without
+ * declaring it, and without a twin. */
+void ncclResetDebugInitInternal(void);
+
 /* ---- making communicators ---- */
+
+/* From now on what this process says to others over sockets is encrypted and
+ * authenticated by a key that all processes share, and whoever does not have it is not
+ * heard. NULL or mode NONE: no longer. Call it before anything else, in every process. */
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
 
 /* Make a meeting point. Call it in one process, and give the id to all ranks by whatever
  * way there is (a file, MPI, a store). Each id serves one communicator. */
@@ -313,8 +429,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm);
  * or destroyed. `revokeFlags` is NCCL_REVOKE_DEFAULT. */
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
 
-/* Give back GPU memory and take it again. There is none on host memory: both fail with
- * ncclInvalidUsage, and the statistics are 0. */
+/* Give back GPU memory that is not needed for a while, and take it again; in between the
+ * communicator takes no calls. There is none yet that could be given back. */
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
 ncclResult_t ncclCommResume(ncclComm_t comm);
 ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
@@ -408,6 +524,33 @@ ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count,
 ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
+/* The same with wishes for this call; `config` NULL: none. It is checked before
+ * everything else. */
+ncclResult_t ncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+	cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t ncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t ncclReduceScatterConfig(const void *sendbuff, void *recvbuff,
+	size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+	cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t ncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t ncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t ncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+
 /* ---- point to point ----
  *
  * The nth send from a to b goes with the nth receive of b from a, of the same count and
@@ -423,7 +566,8 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
 /* ---- one-sided ----
  *
  * Write into a window of another rank and raise its signal; raise a signal only; wait for
- * signals. Declared for programs that link them; they fail with ncclInvalidUsage.
+ * signals. Each (peer, ctx, sigIdx) counts for itself. A signal before any window was
+ * registered is ncclInvalidUsage unless the communicator has rmaEagerInit.
  */
 
 ncclResult_t ncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype,
@@ -490,6 +634,7 @@ const char *pncclGetErrorString(ncclResult_t result);
 const char *pncclGetLastError(ncclComm_t comm);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 void pncclResetDebugInit(void);
+ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config);
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId);
 ncclResult_t pncclCommInitRank(
 	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank);
@@ -547,6 +692,30 @@ ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+	cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t pncclReduceScatterConfig(const void *sendbuff, void *recvbuff,
+	size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+	cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t pncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t pncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
+ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config);
 ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype,
 	int peer, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,

@@ -52,6 +52,8 @@ typedef struct ncclGinBarrierHandle {
 	ncclGinSignal_t signal0;
 } ncclGinBarrierHandle_t;
 typedef struct ncclLLA2AHandle ncclLLA2AHandle_t;
+typedef struct ncclGinOutboxHandle ncclGinOutboxHandle_t;
+typedef struct ncclGinInboxA2AHandle ncclGinInboxA2AHandle_t;
 
 /* What a program wants besides, as lists: memory and signals, and multicast teams. */
 typedef struct ncclDevResourceRequirements ncclDevResourceRequirements_t;
@@ -73,8 +75,37 @@ struct ncclTeamRequirements {
 	ncclMultimemHandle_t *outMultimemHandle;
 };
 
-/* What a program's kernels will use. All zero, or the macro, asks for nothing. */
+/* Kinds of networks that kernels can drive, and which ranks they would reach. */
+typedef enum {
+	NCCL_GIN_TYPE_NONE = 0,
+	NCCL_GIN_TYPE_PROXY = 2,
+	NCCL_GIN_TYPE_GDAKI = 3,
+	NCCL_GIN_TYPE_GPI = 4,
+	NCCL_GIN_TYPE_EFA_GDA = 5,
+	NCCL_GIN_MAX_TYPES = 6
+} ncclGinType_t;
+typedef enum {
+	NCCL_GIN_CONNECTION_NONE = 0,
+	NCCL_GIN_CONNECTION_FULL = 1,
+	NCCL_GIN_CONNECTION_RAIL = 2,
+	NCCL_GIN_CONNECTION_CUSTOM_STRIDE = 3
+} ncclGinConnectionType_t;
+
+/* Compute fabric transport: memory by endpoint and offset instead of an address. */
+typedef enum {
+	NCCL_CFT_TEAM_FLAT = 0,
+	NCCL_CFT_TEAM_HIER_MULTIMEM = 1,
+	NCCL_CFT_TEAM_HIER_LSA = 2
+} ncclCftTeamMode_t;
+typedef enum { NCCL_CFT_NONE = 0, NCCL_CFT = 1, NCCL_CFT_MULTIMEM = 2 } ncclCftCap_t;
+typedef uint32_t ncclCftLeId; /* all ones: none */
+
+/* What a program's kernels will use. The macro asks for nothing. The first three members
+ * say which header the caller was compiled with. */
 typedef struct ncclDevCommRequirements {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
 	ncclDevResourceRequirements_t *resourceRequirementsList;
 	ncclTeamRequirements_t *teamRequirementsList;
 	bool lsaMultimem;
@@ -87,11 +118,26 @@ typedef struct ncclDevCommRequirements {
 	int ginContextCount;
 	int ginSignalCount;
 	int ginCounterCount;
+	ncclGinConnectionType_t ginConnectionType;
+	bool ginExclusiveContexts;
+	int ginQueueDepth;
+	int ginTrafficClass;
+	int worldGinBarrierCount;
+	bool ginStrongSignalsRequired;
+	bool ginVaSignalsRequired;
+	int ginCustomStride;
+	ncclGinType_t ginType;
+	bool useRuntimeVersion;
+	int cftCaps; /* ncclCftCap_t, joined */
+	int cftBarrierCount;
 } ncclDevCommRequirements_t;
 
 #define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                           \
 	{                                                                                \
-		NULL, NULL, false, 0, 0, 0, 0, 0, false, 0, 0, 0                         \
+		sizeof(ncclDevCommRequirements_t), NCCL_API_MAGIC, NCCL_VERSION_CODE,    \
+			NULL, NULL, false, 0, 0, 0, 0, 0, false, 4, 0, 0,                \
+			NCCL_GIN_CONNECTION_NONE, false, 0, NCCL_CONFIG_UNDEF_INT, 0,    \
+			true, true, 1, NCCL_GIN_TYPE_NONE, false, 0, 0                   \
 	}
 
 /* A communicator as a kernel sees it, passed by value. */
@@ -106,13 +152,6 @@ typedef struct ncclDevComm {
 	ncclGinBarrierHandle_t railGinBarrier;
 } ncclDevComm_t;
 
-typedef enum {
-	NCCL_GIN_TYPE_NONE = 0,
-	NCCL_GIN_TYPE_PROXY = 2,
-	NCCL_GIN_TYPE_GDAKI = 3,
-	NCCL_GIN_TYPE_GPI = 4
-} ncclGinType_t;
-
 /* The caller fills size, magic and version; the library fills what fits in `size`. */
 typedef struct ncclCommProperties {
 	size_t size;
@@ -126,15 +165,24 @@ typedef struct ncclCommProperties {
 	bool multimemSupport;
 	ncclGinType_t ginType;
 	int nLsaTeams;
-	bool hostRmaSupport;
+	bool hostRmaSupport; /* ncclPutSignal() works */
 	ncclGinType_t railedGinType;
+	uint64_t commHash; /* the same on all ranks, another for each communicator */
+	int ginMinStride;
+	ncclGinConnectionType_t ginConnectionType;
+	bool ginSupport[64]; /* by ncclGinType_t */
+	size_t devCommRuntimeVersionSize;
+	bool cftSupport;
+	bool cftMulticastSupport;
+	bool cftCountedSupport;
 } ncclCommProperties_t;
 
 #define NCCL_COMM_PROPERTIES_INITIALIZER                                                 \
 	{                                                                                \
 		sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, 0, 0,   \
 			0, 0, false, false, NCCL_GIN_TYPE_NONE, 0, false,                \
-			NCCL_GIN_TYPE_NONE                                               \
+			NCCL_GIN_TYPE_NONE, 0, 0, NCCL_GIN_CONNECTION_NONE, {false}, 0,  \
+			false, false, false                                              \
 	}
 
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *props);
@@ -150,6 +198,10 @@ ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm);
 ncclTeam_t ncclTeamWorld(ncclComm_t comm);
 ncclTeam_t ncclTeamLsa(ncclComm_t comm);
 ncclTeam_t ncclTeamRail(ncclComm_t comm);
+
+/* No fabric here has logical endpoints: always a team of no ranks. */
+ncclTeam_t ncclTeamCft(ncclComm_t comm, ncclCftTeamMode_t mode);
+ncclTeam_t ncclTeamCftMultimem(ncclComm_t comm);
 
 /* The number that `rank` of `team` has among all ranks, or in the caller's LSA team; -1
  * for an invalid communicator. */
@@ -172,6 +224,17 @@ ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team,
 	ncclDevResourceRequirements_t *outReq);
 ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots,
 	ncclLLA2AHandle_t *outHandle, ncclDevResourceRequirements_t *outReq);
+ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2,
+	ncclGinOutboxHandle_t *outHandle, ncclDevResourceRequirements_t *outReq);
+ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks,
+	int size_log2, ncclGinInboxA2AHandle_t *outHandle,
+	ncclDevResourceRequirements_t *outReq);
+ncclResult_t ncclGetMultimemDeviceLeInfo(
+	ncclWindow_t window, size_t offset, ncclCftLeId *outLeId, size_t *outLeOffset);
+ncclResult_t ncclGetPeerDeviceLeInfo(ncclWindow_t window, size_t offset, int peerWorld,
+	ncclCftLeId *outLeId, size_t *outLeOffset);
+ncclResult_t ncclGetCftDeviceLeInfo(ncclWindow_t window, size_t offset, int peerCft,
+	ncclTeam_t team, ncclCftLeId *outLeId, size_t *outLeOffset);
 /* Always 0 here: there are no slots to count. */
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 
@@ -184,6 +247,8 @@ ncclResult_t pncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm);
 ncclTeam_t pncclTeamWorld(ncclComm_t comm);
 ncclTeam_t pncclTeamLsa(ncclComm_t comm);
 ncclTeam_t pncclTeamRail(ncclComm_t comm);
+ncclTeam_t pncclTeamCft(ncclComm_t comm, ncclCftTeamMode_t mode);
+ncclTeam_t pncclTeamCftMultimem(ncclComm_t comm);
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
 int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 ncclResult_t pncclGetLsaDevicePointer(
@@ -201,6 +266,17 @@ ncclResult_t pncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team,
 	ncclDevResourceRequirements_t *outReq);
 ncclResult_t pncclLLA2ACreateRequirement(int nBlocks, int nSlots,
 	ncclLLA2AHandle_t *outHandle, ncclDevResourceRequirements_t *outReq);
+ncclResult_t pncclGinOutboxCreateRequirement(int nBlocks, int size_log2,
+	ncclGinOutboxHandle_t *outHandle, ncclDevResourceRequirements_t *outReq);
+ncclResult_t pncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks,
+	int size_log2, ncclGinInboxA2AHandle_t *outHandle,
+	ncclDevResourceRequirements_t *outReq);
+ncclResult_t pncclGetMultimemDeviceLeInfo(
+	ncclWindow_t window, size_t offset, ncclCftLeId *outLeId, size_t *outLeOffset);
+ncclResult_t pncclGetPeerDeviceLeInfo(ncclWindow_t window, size_t offset, int peerWorld,
+	ncclCftLeId *outLeId, size_t *outLeOffset);
+ncclResult_t pncclGetCftDeviceLeInfo(ncclWindow_t window, size_t offset, int peerCft,
+	ncclTeam_t team, ncclCftLeId *outLeId, size_t *outLeOffset);
 int pncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 
 #ifdef __cplusplus

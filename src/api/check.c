@@ -76,6 +76,10 @@ enum err check_comm(struct comm *comm, const char *function)
 		return e;
 	if (comm_is_revoked(comm))
 		return err_set(ERR_USAGE, "%s: communicator was revoked", function);
+	if (comm_is_suspended(comm))
+		return err_set(ERR_USAGE,
+			"%s: the communicator is suspended: call ncclCommResume first",
+			function);
 	e = check_stored(comm, function);
 	return e || !comm_is_finalized(comm) ? e : check_not_finalized(comm, function);
 }
@@ -268,5 +272,8 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	call->count = args->count;
 	call->type = (enum dtype)args->type;
 	call->root = (uint32_t)args->root;
+	call->schedule = NULL;
+	call->protos = 0;
+	call->launched = NULL;
 	return OK;
 }

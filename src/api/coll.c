@@ -3,6 +3,7 @@
  * next.
  */
 #include "api/check.h"
+#include "api/coll_config.h"
 #include "api/group.h"
 #include "api/live.h"
 #include "base/log.h"
@@ -18,10 +19,25 @@ static void log_call(const struct call_args *args)
 		(void *)args->comm, comm_rank_count(args->comm), (void *)args->stream);
 }
 
-static ncclResult_t issue(const struct call_args *args)
+/* NCCL looks at the wishes before it looks at anything else. */
+static enum err prepare(const struct call_args *args, const ncclCollConfig_t *config,
+	struct comm_call *call)
+{
+	struct coll_wishes wishes;
+	enum err e;
+
+	if (!config)
+		return check_call(args, call);
+	e = coll_config_read(config, args->function, &wishes);
+	if (!e)
+		e = check_call(args, call);
+	return e ? e : coll_config_apply(&wishes, args->function, call);
+}
+
+static ncclResult_t issue(const struct call_args *args, const ncclCollConfig_t *config)
 {
 	struct comm_call call;
-	enum err e = check_call(args, &call);
+	enum err e = prepare(args, config, &call);
 
 	if (e)
 		return result_of(group_note(e));
@@ -34,9 +50,9 @@ static ncclResult_t issue(const struct call_args *args)
 	return result_of(group_call(&call));
 }
 
-ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
+ncclResult_t pncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
-	cudaStream_t stream)
+	cudaStream_t stream, const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "Reduce",
@@ -52,7 +68,16 @@ ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclReduceConfig);
+
+ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+	cudaStream_t stream)
+{
+	return pncclReduceConfig(
+		sendbuff, recvbuff, count, datatype, op, root, comm, stream, NULL);
 }
 WEAK_TWIN(ncclReduce);
 
@@ -72,12 +97,13 @@ ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int r
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, NULL);
 }
 WEAK_TWIN(ncclBcast);
 
-ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
-	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "Broadcast",
@@ -92,12 +118,21 @@ ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclBroadcastConfig);
+
+ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclBroadcastConfig(
+		sendbuff, recvbuff, count, datatype, root, comm, stream, NULL);
 }
 WEAK_TWIN(ncclBroadcast);
 
-ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
-	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "AllReduce",
@@ -112,12 +147,21 @@ ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclAllReduceConfig);
+
+ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclAllReduceConfig(
+		sendbuff, recvbuff, count, datatype, op, comm, stream, NULL);
 }
 WEAK_TWIN(ncclAllReduce);
 
-ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
-	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclReduceScatterConfig(const void *sendbuff, void *recvbuff,
+	size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+	cudaStream_t stream, const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "ReduceScatter",
@@ -132,12 +176,21 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclReduceScatterConfig);
+
+ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
+	ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclReduceScatterConfig(
+		sendbuff, recvbuff, recvcount, datatype, op, comm, stream, NULL);
 }
 WEAK_TWIN(ncclReduceScatter);
 
-ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
-	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "AllGather",
@@ -151,12 +204,21 @@ ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcou
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclAllGatherConfig);
+
+ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclAllGatherConfig(
+		sendbuff, recvbuff, sendcount, datatype, comm, stream, NULL);
 }
 WEAK_TWIN(ncclAllGather);
 
-ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
-	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "AlltoAll",
@@ -170,12 +232,21 @@ ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclAlltoAllConfig);
+
+ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclAlltoAllConfig(
+		sendbuff, recvbuff, count, datatype, comm, stream, NULL);
 }
 WEAK_TWIN(ncclAlltoAll);
 
-ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
-	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "Gather",
@@ -190,12 +261,21 @@ ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclGatherConfig);
+
+ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclGatherConfig(
+		sendbuff, recvbuff, count, datatype, root, comm, stream, NULL);
 }
 WEAK_TWIN(ncclGather);
 
-ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
-	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream,
+	const ncclCollConfig_t *config)
 {
 	const struct call_args args = {
 		.function = "Scatter",
@@ -210,7 +290,15 @@ ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, config);
+}
+WEAK_TWIN(ncclScatterConfig);
+
+ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
+	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclScatterConfig(
+		sendbuff, recvbuff, count, datatype, root, comm, stream, NULL);
 }
 WEAK_TWIN(ncclScatter);
 
@@ -228,7 +316,7 @@ ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t dataty
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, NULL);
 }
 WEAK_TWIN(ncclSend);
 
@@ -246,6 +334,6 @@ ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, in
 		.stream = stream,
 	};
 
-	return issue(&args);
+	return issue(&args, NULL);
 }
 WEAK_TWIN(ncclRecv);

@@ -36,6 +36,8 @@ ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *pro
 	mine.nRanks = (int)comm_rank_count(comm_of(comm));
 	mine.cudaDev = mine.nvmlDev = comm_device(comm_of(comm));
 	mine.nLsaTeams = mine.nRanks;
+	mine.hostRmaSupport = comm_can_put(comm_of(comm));
+	mine.commHash = comm_hash(comm_of(comm));
 	memcpy(props, &mine, props->size < sizeof(mine) ? props->size : sizeof(mine));
 	return ncclSuccess;
 }
@@ -85,6 +87,30 @@ ncclTeam_t pncclTeamRail(ncclComm_t comm)
 	return pncclTeamWorld(comm);
 }
 WEAK_TWIN(ncclTeamRail);
+
+static ncclTeam_t no_endpoints(ncclComm_t comm, const char *function)
+{
+	if (!check_ready(comm_of(comm), function))
+		err_set(ERR_USAGE,
+			"%s: no fabric here has logical endpoints; "
+			"ncclCommQueryProperties() "
+			"says so in cftSupport",
+			function);
+	return (ncclTeam_t){0};
+}
+
+ncclTeam_t pncclTeamCft(ncclComm_t comm, ncclCftTeamMode_t mode)
+{
+	(void)mode;
+	return no_endpoints(comm, "TeamCft");
+}
+WEAK_TWIN(ncclTeamCft);
+
+ncclTeam_t pncclTeamCftMultimem(ncclComm_t comm)
+{
+	return no_endpoints(comm, "TeamCftMultimem");
+}
+WEAK_TWIN(ncclTeamCftMultimem);
 
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
 {
@@ -179,6 +205,66 @@ ncclResult_t pncclLLA2ACreateRequirement(int nBlocks, int nSlots,
 	return no_kernels("LLA2ACreateRequirement");
 }
 WEAK_TWIN(ncclLLA2ACreateRequirement);
+
+ncclResult_t pncclGinOutboxCreateRequirement(int nBlocks, int size_log2,
+	ncclGinOutboxHandle_t *outHandle, ncclDevResourceRequirements_t *outReq)
+{
+	(void)nBlocks;
+	(void)size_log2;
+	(void)outHandle;
+	(void)outReq;
+	return no_kernels("GinOutboxCreateRequirement");
+}
+WEAK_TWIN(ncclGinOutboxCreateRequirement);
+
+ncclResult_t pncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks,
+	int size_log2, ncclGinInboxA2AHandle_t *outHandle,
+	ncclDevResourceRequirements_t *outReq)
+{
+	(void)peers;
+	(void)nBlocks;
+	(void)size_log2;
+	(void)outHandle;
+	(void)outReq;
+	return no_kernels("GinInboxA2ACreateRequirement");
+}
+WEAK_TWIN(ncclGinInboxA2ACreateRequirement);
+
+ncclResult_t pncclGetMultimemDeviceLeInfo(
+	ncclWindow_t window, size_t offset, ncclCftLeId *outLeId, size_t *outLeOffset)
+{
+	(void)window;
+	(void)offset;
+	(void)outLeId;
+	(void)outLeOffset;
+	return no_kernels("GetMultimemDeviceLeInfo");
+}
+WEAK_TWIN(ncclGetMultimemDeviceLeInfo);
+
+ncclResult_t pncclGetPeerDeviceLeInfo(ncclWindow_t window, size_t offset, int peerWorld,
+	ncclCftLeId *outLeId, size_t *outLeOffset)
+{
+	(void)window;
+	(void)offset;
+	(void)peerWorld;
+	(void)outLeId;
+	(void)outLeOffset;
+	return no_kernels("GetPeerDeviceLeInfo");
+}
+WEAK_TWIN(ncclGetPeerDeviceLeInfo);
+
+ncclResult_t pncclGetCftDeviceLeInfo(ncclWindow_t window, size_t offset, int peerCft,
+	ncclTeam_t team, ncclCftLeId *outLeId, size_t *outLeOffset)
+{
+	(void)window;
+	(void)offset;
+	(void)peerCft;
+	(void)team;
+	(void)outLeId;
+	(void)outLeOffset;
+	return no_kernels("GetCftDeviceLeInfo");
+}
+WEAK_TWIN(ncclGetCftDeviceLeInfo);
 
 int pncclLLA2ACalcSlots(int maxElts, int maxEltSize)
 {

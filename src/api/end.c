@@ -82,24 +82,31 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
 }
 WEAK_TWIN(ncclCommRevoke);
 
-static enum err nothing_to_suspend(ncclComm_t comm, const char *function)
+/* Not while something is pending, or after a failure. */
+static enum err check_rest(ncclComm_t comm, const char *function)
 {
-	enum err e = check_comm(comm_of(comm), function);
+	enum err e = check_ready(comm_of(comm), function);
 
-	return e ? e : err_set(ERR_USAGE, "%s: no GPU memory to suspend", function);
+	return e ? e : check_not_finalized(comm_of(comm), function);
 }
 
 ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags)
 {
+	enum err e = OK;
+
 	if (flags != NCCL_SUSPEND_MEM)
-		return result_of(err_set(
-			ERR_ARGUMENT, "CommSuspend: invalid flags %#x", (unsigned)flags));
-	return result_of(nothing_to_suspend(comm, "CommSuspend"));
+		e = err_set(
+			ERR_ARGUMENT, "CommSuspend: invalid flags %#x", (unsigned)flags);
+	if (!e)
+		e = check_rest(comm, "CommSuspend");
+	return result_of(e ? e : comm_suspend(comm_of(comm)));
 }
 WEAK_TWIN(ncclCommSuspend);
 
 ncclResult_t pncclCommResume(ncclComm_t comm)
 {
-	return result_of(nothing_to_suspend(comm, "CommResume"));
+	enum err e = check_rest(comm, "CommResume");
+
+	return result_of(e ? e : comm_resume(comm_of(comm)));
 }
 WEAK_TWIN(ncclCommResume);

@@ -80,6 +80,16 @@ static enum err reserve(void)
 	return OK;
 }
 
+static enum err check_launched(const struct comm *comm)
+{
+	for (uint32_t i = 0; i < group.call_count; i++)
+		if (group_calls()[i].comm == comm && group_calls()[i].launched)
+			return err_set(ERR_USAGE, "a group has one launchCompletionEvent "
+						  "for a communicator, "
+						  "and this is the second");
+	return OK;
+}
+
 static enum err record_call(const struct comm_call *call)
 {
 	enum err e = check_mode(comm_is_blocking(call->comm));
@@ -89,7 +99,9 @@ static enum err record_call(const struct comm_call *call)
 	if (group.has_life_job)
 		return err_set(ERR_USAGE,
 			"a group cannot both make or end communicators and use them");
-	e = reserve();
+	e = call->launched ? check_launched(call->comm) : OK;
+	if (!e)
+		e = reserve();
 	if (e)
 		return e;
 	group_calls()[group.call_count++] = *call;

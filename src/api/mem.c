@@ -54,6 +54,28 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
 }
 WEAK_TWIN(ncclCommDeregister);
 
+static enum err check_flags(const char *function, int flags)
+{
+	const int known = NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING |
+			  NCCL_WIN_GIN_ONLY | NCCL_WIN_CFT_COUNTED;
+	const int alone = NCCL_WIN_GIN_ONLY | NCCL_WIN_CFT_COUNTED;
+
+	if (flags & ~known)
+		return err_set(
+			ERR_ARGUMENT, "%s: invalid flags %#x", function, (unsigned)flags);
+	if (flags & alone && flags & NCCL_WIN_COLL_SYMMETRIC)
+		return err_set(ERR_ARGUMENT,
+			"%s: flags %#x: a symmetric window is neither for GIN only nor "
+			"counted",
+			function, (unsigned)flags);
+	if (flags & NCCL_WIN_CFT_COUNTED)
+		return err_set(ERR_USAGE,
+			"%s: no fabric here counts what it writes; "
+			"ncclCommQueryProperties() says so in cftCountedSupport",
+			function);
+	return OK;
+}
+
 static enum err check_window(struct comm *comm, const void *buff, size_t size,
 	const ncclWindow_t *win, int flags)
 {
@@ -64,9 +86,8 @@ static enum err check_window(struct comm *comm, const void *buff, size_t size,
 		e = check_range(function, buff, size);
 	if (!e)
 		e = check_pointer(win, function, "win");
-	if (!e && (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)))
-		e = err_set(
-			ERR_ARGUMENT, "%s: invalid flags %#x", function, (unsigned)flags);
+	if (!e)
+		e = check_flags(function, flags);
 	if (!e && (uintptr_t)buff % NCCL_WIN_REQUIRED_ALIGNMENT)
 		e = err_set(ERR_ARGUMENT, "%s: buff %p is not a multiple of %d", function,
 			buff, NCCL_WIN_REQUIRED_ALIGNMENT);

@@ -4,6 +4,21 @@
 #include "api/check.h"
 #include "api/group.h"
 
+/* Which of all contexts' signals. */
+static uint32_t signal_number(const struct comm *comm, int signal, int context)
+{
+	return (uint32_t)(context * comm_config(comm)->rma_signals + signal);
+}
+
+static enum err check_index(const char *function, const char *name, int value, int count)
+{
+	if (value >= 0 && value < count)
+		return OK;
+	return err_set(ERR_ARGUMENT,
+		"%s: invalid %s %d (the communicator has %d: set num%s in its config)",
+		function, name, value, count, name[0] == 'c' ? "RmaCtx" : "RmaSig");
+}
+
 static enum err check_signal(
 	struct comm *comm, const char *function, int peer, int signal, int context)
 {
@@ -15,10 +30,21 @@ static enum err check_signal(
 		return err_set(ERR_ARGUMENT,
 			"%s: invalid peer %d (peer should be in the 0..%u range)",
 			function, peer, comm_rank_count(comm) - 1);
-	if (signal || context)
-		return err_set(ERR_ARGUMENT, "%s: sigIdx %d and ctx %d should be 0",
-			function, signal, context);
-	return OK;
+	e = check_index(function, "ctx", context, comm_config(comm)->rma_contexts);
+	return e ? e
+		 : check_index(
+			   function, "sigIdx", signal, comm_config(comm)->rma_signals);
+}
+
+/* NCCL connects for signals when the first window is registered. */
+static enum err check_connected(const struct comm *comm, const char *function)
+{
+	if (comm_can_signal(comm))
+		return OK;
+	return err_set(ERR_USAGE,
+		"%s: no window of this communicator was registered yet: register one, or "
+		"set rmaEagerInit in its config",
+		function);
 }
 
 static enum err check_flags(const char *function, unsigned flags)
@@ -73,6 +99,7 @@ ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t 
 		.offset = peerWinOffset};
 	enum err e = check_signal(call.comm, "PutSignal", peer, sigIdx, ctx);
 
+	call.signal = e ? 0 : signal_number(call.comm, sigIdx, ctx);
 	if (!e)
 		e = check_put(&call, flags);
 	if (!e)
@@ -88,8 +115,11 @@ ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
 		.comm = comm_of(comm), .kind = CALL_PUT, .root = (uint32_t)peer};
 	enum err e = check_signal(call.comm, "Signal", peer, sigIdx, ctx);
 
+	call.signal = e ? 0 : signal_number(call.comm, sigIdx, ctx);
 	if (!e)
 		e = check_flags("Signal", flags);
+	if (!e)
+		e = check_connected(call.comm, "Signal");
 	if (!e)
 		e = check_where(stream, "Signal", &call);
 	return result_of(e ? group_note(e) : group_call(&call));
@@ -114,7 +144,7 @@ static enum err check_wait(
 				"WaitSignal: opCnt is %d and should be at least 1",
 				descs[i].opCnt);
 	}
-	return e;
+	return e ? e : check_connected(comm, "WaitSignal");
 }
 
 /* The lines are one group: they are waited for side by side. */
@@ -132,6 +162,8 @@ ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs,
 	for (int i = 0; i < nDesc && !e; i++) {
 		call.root = (uint32_t)signalDescs[i].peer;
 		call.signals = (uint32_t)signalDescs[i].opCnt;
+		call.signal = signal_number(
+			call.comm, signalDescs[i].sigIdx, signalDescs[i].ctx);
 		e = group_call(&call);
 	}
 	return pncclGroupEnd();

@@ -4,13 +4,15 @@
 #include "api/check.h"
 #include "api/live.h"
 #include "base/log.h"
+#include "base/param.h"
 
 ncclResult_t pncclGetVersion(int *version)
 {
+	int64_t reported = param_int(PARAM_REPORT_VERSION);
 	enum err e = check_pointer(version, "GetVersion", "version");
 
 	if (!e)
-		*version = NCCL_VERSION_CODE;
+		*version = reported ? (int)reported : NCCL_VERSION_CODE;
 	return result_of(e);
 }
 WEAK_TWIN(ncclGetVersion);
@@ -41,6 +43,12 @@ void pncclResetDebugInit(void)
 {
 }
 WEAK_TWIN(ncclResetDebugInit);
+
+/* NCCL exports it, without a twin; programs that change NCCL_DEBUG call it. */
+void ncclResetDebugInitInternal(void)
+{
+	log_reset();
+}
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
@@ -91,7 +99,20 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank)
 }
 WEAK_TWIN(ncclCommUserRank);
 
-/* All of them count GPU memory, of which there is none. */
+/* Nothing of what a communicator holds could be given back by suspending it. */
+static uint64_t statistic(const struct comm *comm, ncclCommMemStat_t stat)
+{
+	switch (stat) {
+	case ncclStatGpuMemSuspended:
+		return comm_is_suspended(comm);
+	case ncclStatGpuMemPersist:
+	case ncclStatGpuMemTotal:
+		return comm_gpu_bytes(comm);
+	default:
+		return 0;
+	}
+}
+
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value)
 {
 	enum err e = check_ready(comm_of(comm), "CommMemStats");
@@ -102,7 +123,7 @@ ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t
 		e = err_set(
 			ERR_ARGUMENT, "CommMemStats: invalid statistic %d", (int)stat);
 	if (!e)
-		*value = 0;
+		*value = statistic(comm_of(comm), stat);
 	return result_of(e);
 }
 WEAK_TWIN(ncclCommMemStats);

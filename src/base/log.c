@@ -25,7 +25,7 @@ enum { WRITE_PATIENCE_MS = 1000 };
  * What a level test needs, in one word, so that it is one load:
  *
  *   bit 63      set once the settings are read
- *   bits 32-39  the level
+ *   bits 32-39  the levels, a bit each
  *   bits 0-31   the subsystems
  */
 #define READY (1ull << 63)
@@ -48,8 +48,21 @@ struct word {
 	unsigned bit;
 };
 
-static const struct word levels[] = {{"VERSION", LOG_VERSION}, {"WARN", LOG_WARN},
-	{"INFO", LOG_INFO}, {"ABORT", LOG_ABORT}, {"TRACE", LOG_TRACE}, {NULL, 0}};
+#define BIT(level) (1u << (level))
+
+/* What NCCL_DEBUG's words stand for: each with those that are more severe. */
+static const struct word levels[] = {{"VERSION", BIT(LOG_VERSION)},
+	{"WARN", BIT(LOG_VERSION) | BIT(LOG_WARN)},
+	{"ATTN", BIT(LOG_VERSION) | BIT(LOG_WARN) | BIT(LOG_ATTN)},
+	{"INFO", BIT(LOG_VERSION) | BIT(LOG_WARN) | BIT(LOG_ATTN) | BIT(LOG_INFO)},
+	{"ABORT", BIT(LOG_VERSION) | BIT(LOG_WARN) | BIT(LOG_ATTN) | BIT(LOG_INFO) |
+			  BIT(LOG_ABORT)},
+	{"TRACE", 0xff}, {NULL, 0}};
+
+/* The levels one by one, as lists name them. */
+static const struct word single_levels[] = {{"VERSION", BIT(LOG_VERSION)},
+	{"WARN", BIT(LOG_WARN)}, {"ATTN", BIT(LOG_ATTN)}, {"INFO", BIT(LOG_INFO)},
+	{"ABORT", BIT(LOG_ABORT)}, {"TRACE", BIT(LOG_TRACE)}, {"ALL", 0xff}, {NULL, 0}};
 
 static const struct word subsystems[] = {{"INIT", LOG_INIT}, {"COLL", LOG_COLL},
 	{"P2P", LOG_P2P}, {"SHM", LOG_SHM}, {"NET", LOG_NET}, {"GRAPH", LOG_GRAPH},
@@ -58,10 +71,6 @@ static const struct word subsystems[] = {{"INIT", LOG_INIT}, {"COLL", LOG_COLL},
 	{"BOOTSTRAP", LOG_BOOTSTRAP}, {"REG", LOG_REG}, {"PROFILE", LOG_PROFILE},
 	{"RAS", LOG_RAS}, {"DESTROY", LOG_DESTROY}, {"ALLOC_HOST", LOG_ALLOC_HOST},
 	{"ALL", LOG_ALL}, {NULL, 0}};
-
-static const struct word stamp_words[] = {{"VERSION", 1u << LOG_VERSION},
-	{"WARN", 1u << LOG_WARN}, {"INFO", 1u << LOG_INFO}, {"ABORT", 1u << LOG_ABORT},
-	{"TRACE", 1u << LOG_TRACE}, {"ALL", ~0u}, {NULL, 0}};
 
 static unsigned word_find(const struct word *words, const char *name, size_t bytes)
 {
@@ -149,20 +158,23 @@ static void stamp_read(void)
 	for (char *c = stamp_format; *c; c++)
 		if (*c == '_')
 			*c = ' ';
-	stamp_levels = list_parse(stamp_words, list ? list : "");
+	stamp_levels = list_parse(single_levels, list ? list : "");
 }
 
 static uint64_t settings_read(void)
 {
 	const char *debug = param_text(PARAM_DEBUG);
+	const char *more = param_text(PARAM_DEBUG_LEVELS);
 	const char *list = param_text(PARAM_DEBUG_SUBSYS);
 	const char *file = param_text(PARAM_DEBUG_FILE);
-	uint64_t level = debug ? word_find(levels, debug, strlen(debug)) : LOG_NONE;
-	uint64_t fresh = READY | level << 32 | list_parse(subsystems, list ? list : "");
+	uint64_t on = debug ? word_find(levels, debug, strlen(debug)) : 0;
+	uint64_t fresh;
 
+	on |= list_parse(single_levels, more ? more : "") & 0xff;
+	fresh = READY | on << 32 | list_parse(subsystems, list ? list : "");
 	host_read();
 	stamp_read();
-	if (file && level > LOG_VERSION)
+	if (file && on & ~(uint64_t)BIT(LOG_VERSION))
 		output_open(file);
 	return fresh;
 }
@@ -189,9 +201,10 @@ bool log_is_on(enum log_level level, unsigned subsystem)
 {
 	uint64_t now = settings_get();
 
-	if ((now >> 32 & 0xff) < level)
+	if (!(now >> 32 & BIT(level)))
 		return false;
-	return level <= LOG_WARN || (now & subsystem & UINT32_MAX) != 0;
+	return level <= LOG_WARN || level == LOG_ATTN ||
+	       (now & subsystem & UINT32_MAX) != 0;
 }
 
 /* Digits of a `%1f` .. `%9f` at `from`, else 0. */
@@ -305,7 +318,7 @@ __attribute__((format(printf, 3, 0))) static void line_print(
 	if (device_plus_1 > 0)
 		snprintf(device, sizeof(device), "[%d] ", device_plus_1 - 1);
 	pthread_mutex_lock(&lock);
-	if (stamp_levels & 1u << level)
+	if (stamp_levels & BIT(level))
 		used = stamp_print(line, STAMP_BYTES + 64);
 	n = snprintf(line + used, sizeof(line) - used, "%s:%d:%d %sNCCL %s ", host,
 		(int)getpid(), (int)gettid(), device, name);
@@ -342,6 +355,17 @@ void log_warn(const char *format, ...)
 	va_end(args);
 }
 
+void log_attn(const char *format, ...)
+{
+	va_list args;
+
+	if (!log_is_on(LOG_ATTN, LOG_ALL))
+		return;
+	va_start(args, format);
+	line_print(LOG_ATTN, "ATTN", format, args);
+	va_end(args);
+}
+
 void log_set_device(int device)
 {
 	device_plus_1 = device < 0 ? 0 : device + 1;
@@ -354,6 +378,7 @@ void log_reset(void)
 		close(output);
 	output = STDOUT_FILENO;
 	param_forget(PARAM_DEBUG);
+	param_forget(PARAM_DEBUG_LEVELS);
 	param_forget(PARAM_DEBUG_SUBSYS);
 	param_forget(PARAM_DEBUG_FILE);
 	param_forget(PARAM_DEBUG_TIMESTAMP_FORMAT);

@@ -11,7 +11,17 @@
 
 #include <stdbool.h>
 
-enum log_level { LOG_NONE, LOG_VERSION, LOG_WARN, LOG_INFO, LOG_ABORT, LOG_TRACE };
+/* Not in the order of severity: ATTN, for what is worth attention and harms nobody, comes
+ * after WARN and was added last. */
+enum log_level {
+	LOG_NONE,
+	LOG_VERSION,
+	LOG_WARN,
+	LOG_INFO,
+	LOG_ABORT,
+	LOG_TRACE,
+	LOG_ATTN
+};
 
 enum log_subsystem {
 	LOG_INIT = 1 << 0,
@@ -42,12 +52,13 @@ bool log_is_on(enum log_level level, unsigned subsystem);
 void log_info(unsigned subsystem, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_attn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The `[dev]` of this thread's lines from now on; negative for none, as at first. */
 void log_set_device(int device);
 
 /* Forget the settings: the next line reads NCCL_DEBUG and its family anew
- * (ncclResetDebugInit). */
+ * (ncclResetDebugInitInternal). */
 void log_reset(void);
 
 /* Print `NCCL version ...` once per process when the level asks for it. */

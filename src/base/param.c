@@ -26,7 +26,9 @@ enum {
 /* clang-format off */
 static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_DEBUG] = {"NCCL_DEBUG", PARAM_TEXT, .meaning =
-		"what to log: VERSION, WARN, INFO or TRACE"},
+		"what to log: VERSION, WARN, ATTN, INFO or TRACE, each with those before it"},
+	[PARAM_DEBUG_LEVELS] = {"NCCL_DEBUG_LEVELS", PARAM_TEXT, .meaning =
+		"comma list of single levels to log besides: VERSION, WARN, ATTN, INFO, ABORT, TRACE, ALL"},
 	[PARAM_DEBUG_SUBSYS] = {"NCCL_DEBUG_SUBSYS", PARAM_TEXT,
 		.text_fallback = "INIT,BOOTSTRAP,ENV", .meaning =
 		"comma list of what INFO shows, e.g. INIT,COLL or ALL; ^ in front: all but these"},
@@ -36,7 +38,7 @@ static const struct param_info table[PARAM_COUNT] = {
 		.text_fallback = "[%F %T] ", .meaning =
 		"strftime format before a line; %1f to %9f are fractions of a second, _ a space"},
 	[PARAM_DEBUG_TIMESTAMP_LEVELS] = {"NCCL_DEBUG_TIMESTAMP_LEVELS", PARAM_TEXT,
-		.text_fallback = "WARN", .meaning =
+		.text_fallback = "WARN,ATTN", .meaning =
 		"comma list of levels that carry a timestamp, or ALL; ^ in front: all but these"},
 	[PARAM_CONF_FILE] = {"NCCL_CONF_FILE", PARAM_TEXT, .meaning =
 		"file of NAME=VALUE lines, at most 1 MiB, read instead of ~/.nccl.conf"},
@@ -47,6 +49,10 @@ static const struct param_info table[PARAM_COUNT] = {
 		"text that tells this host from others, instead of its name and boot id"},
 	[PARAM_COMM_BLOCKING] = {"NCCL_COMM_BLOCKING", PARAM_INT, INT_MIN, 0, 1, .meaning =
 		"0 or 1 overrides the blocking field of every communicator's config"},
+	[PARAM_RMA_EAGER_INIT] = {"NCCL_RMA_EAGER_INIT", PARAM_INT, INT_MIN, 0, 1, .meaning =
+		"0 or 1 overrides the rmaEagerInit field of every communicator's config"},
+	[PARAM_REPORT_VERSION] = {"WEFT_REPORT_VERSION", PARAM_INT, 0, 0, 99999, .meaning =
+		"what ncclGetVersion says instead of NCCL_VERSION_CODE, e.g. 22809; 0 that"},
 	[PARAM_ALGO] = {"NCCL_ALGO", PARAM_TEXT, .meaning =
 		"algorithms to use, [function:][^]a,b;function:..; host memory has Ring, Tree, PAT"},
 	[PARAM_CHECK_POINTERS] = {"NCCL_CHECK_POINTERS", PARAM_INT, 0, 0, 1, .meaning =

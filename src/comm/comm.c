@@ -31,7 +31,9 @@ void comm_config_default(struct comm_config *config)
 		.cga_cluster_size = 4,
 		.min_ctas = 1,
 		.max_ctas = 64,
-		.traffic_class = -1};
+		.traffic_class = -1,
+		.rma_contexts = 1,
+		.rma_signals = 1};
 }
 
 enum err comm_alloc(const struct comm_config *config, struct comm **comm)
@@ -88,7 +90,32 @@ void comm_refuse_child(struct comm *parent, enum err code)
 	comm_trouble(parent, code, parent->rank);
 }
 
+enum err comm_suspend(struct comm *comm)
+{
+	if (atomic_exchange(&comm->suspended, true))
+		return err_set(ERR_USAGE, "the communicator is suspended already");
+	comm_drain(comm);
+	return OK;
+}
+
+enum err comm_resume(struct comm *comm)
+{
+	if (!atomic_exchange(&comm->suspended, false))
+		return err_set(ERR_USAGE, "the communicator is not suspended");
+	return OK;
+}
+
 /* ---- asking ---- */
+
+bool comm_is_suspended(const struct comm *comm)
+{
+	return atomic_load_explicit(&comm->suspended, memory_order_relaxed);
+}
+
+uint64_t comm_gpu_bytes(const struct comm *comm)
+{
+	return comm->gpu ? cuda_engine_held(comm->gpu) : 0;
+}
 
 bool comm_is_revoked(const struct comm *comm)
 {
@@ -118,6 +145,21 @@ uint32_t comm_rank_count(const struct comm *comm)
 int comm_device(const struct comm *comm)
 {
 	return comm->device;
+}
+
+uint64_t comm_hash(const struct comm *comm)
+{
+	return comm->id_hash;
+}
+
+bool comm_can_put(const struct comm *comm)
+{
+	return comm->gpu ? !comm->gpu_apart : comm->zero_copy;
+}
+
+bool comm_can_signal(const struct comm *comm)
+{
+	return comm->config.rma_eager || atomic_load(&comm->had_window);
 }
 
 const struct comm_config *comm_config(const struct comm *comm)

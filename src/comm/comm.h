@@ -22,11 +22,17 @@ struct comm;
 struct stream;
 struct window;
 
+/* Signals from one rank to another, of all contexts together. */
+enum { COMM_SIGNALS_MAX = 64 };
+
 /* What the user asked for, resolved: defaults filled in, environment applied. */
 struct comm_config {
 	bool blocking;
 	bool split_share, shrink_share;
 	int cga_cluster_size, min_ctas, max_ctas, cta_policy, traffic_class;
+	int rma_contexts, rma_signals; /* every context has so many signals */
+	bool rma_eager;
+	int host_cft_mode;
 	char net_name[64];
 	char comm_name[64];
 };
@@ -85,7 +91,15 @@ void comm_interrupt(struct comm *comm);
 /* Stop what is in flight; afterwards only destroy, split, shrink. */
 enum err comm_revoke(struct comm *comm);
 
+/* Until it is resumed it takes no calls. ERR_USAGE when it is as asked for already. What
+ * could be given back in between is nothing yet. */
+enum err comm_suspend(struct comm *comm);
+enum err comm_resume(struct comm *comm);
+
 /* ---- asking ---- */
+
+bool comm_is_suspended(const struct comm *comm);
+uint64_t comm_gpu_bytes(const struct comm *comm); /* of device memory it holds */
 
 bool comm_is_revoked(const struct comm *comm);
 bool comm_is_finalized(const struct comm *comm); /* comm_finalize() was called */
@@ -93,6 +107,10 @@ bool comm_is_blocking(const struct comm *comm);
 uint32_t comm_rank(const struct comm *comm);
 uint32_t comm_rank_count(const struct comm *comm);
 int comm_device(const struct comm *comm);
+uint64_t comm_hash(const struct comm *comm); /* the same on all ranks */
+bool comm_can_put(const struct comm *comm);  /* windows of others can be reached */
+/* May signals be used: has it ever had a window, or was it told to be ready? */
+bool comm_can_signal(const struct comm *comm);
 const struct comm_config *comm_config(const struct comm *comm);
 
 /* The stored result: OK, ERR_PROGRESS while something non-blocking runs, or the first
@@ -139,10 +157,20 @@ struct comm_call {
 	const struct window *window;
 	size_t offset;
 	uint32_t signals;      /* CALL_WAIT: how many to wait for */
+	uint32_t signal;       /* CALL_PUT, CALL_WAIT: which, of all contexts' */
 	struct stream *stream; /* NULL: done when comm_submit() returns */
 	bool on_gpu;	       /* enqueue on gpu_stream, whatever memory it is */
 	void *gpu_stream;      /* a CUDA stream */
+	/* from comm_select(); NULL, 0: no wish */
+	const char *schedule;
+	unsigned protos; /* bit per protocol, for a GPU */
+	void *launched;	 /* on a GPU: an event to record when its turn comes; or NULL */
 };
+
+/* What the algorithms named for a collective mean for it: fills in schedule and protos.
+ * ERR_ARGUMENT when they cannot be met; but when not `is_forced`, the call has no wish
+ * then, and the log says so. */
+enum err comm_select(struct comm_call *call, const char *names, bool is_forced);
 
 /* Do this communicator's calls go through the GPU? ERR_USAGE when they do not and the
  * memory is the device's. */
@@ -170,7 +198,14 @@ enum err mem_free(void *ptr);
 enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle);
 enum err comm_deregister(struct comm *comm, void *handle);
 
-/* Windows: collective registration. What is not given back goes with the comm. */
+/* Windows: collective registration. What is not given back goes with the comm. *window
+ * is NULL, and that is no failure, where ranks cannot reach each other's memory. */
+enum {
+	WINDOW_SYMMETRIC = 1,
+	WINDOW_ORDERED = 2,
+	WINDOW_GIN_ONLY = 4,
+	WINDOW_COUNTED = 8
+};
 enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window);
 enum err comm_window_deregister(struct comm *comm, struct window *window);

@@ -68,7 +68,8 @@ static enum err call_estimate(const struct comm_call *call, double *us)
 	struct plan_key key = {.coll = call->coll,
 		.type = call->type,
 		.root = coll_has_root(call->coll) ? call->root : 0,
-		.count = call->count};
+		.count = call->count,
+		.schedule = call->schedule};
 	double bytes = (double)call->count * (double)dtype_size(call->type);
 	uint32_t meets = 1, ranks = 2;
 	const struct plan *plan;

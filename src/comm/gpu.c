@@ -4,11 +4,14 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comm/gpu_slots.h"
 #include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/steps.h"
 #include "exec/host/peers.h"
 #include "tune/limits.h"
+
+_Static_assert((int)COMM_SIGNALS_MAX <= (int)CUDA_SIGNALS_MAX, "the engine has as many");
 
 /* The engine asks whether everybody is well. Deaths first: they are the cause of whatever
  * the others report. */
@@ -100,53 +103,6 @@ static void give_up(struct comm *comm, const char *reason)
 	comm->gpu = NULL;
 }
 
-/* Does anybody want slots, or need them? Then everybody makes some. */
-static enum err slots_agree(struct comm *comm)
-{
-	const int32_t mine[2] = {comm->limits != NULL, cuda_engine_is_apart(comm->gpu)};
-	int32_t most[2] = {0, 0};
-	struct host_spec spec = {
-		.key = {.coll = COLL_ALL_REDUCE, .type = DTYPE_INT32, .count = 2},
-		.op = REDOP_MAX,
-		.in = mine,
-		.out = most};
-	enum err e = host_run_one(comm->engine, &spec);
-
-	comm->gpu_apart = most[1];
-	comm->gpu_staged = most[0] || most[1];
-	return e;
-}
-
-static enum err slots_connect(struct comm *comm)
-{
-	struct cuda_offer mine, *offers = NULL;
-	struct host_spec spec = {.key = {.coll = COLL_ALL_GATHER,
-					 .type = DTYPE_UINT8,
-					 .count = sizeof(mine)},
-		.in = &mine};
-	bool works = true;
-	enum err e = slots_agree(comm), own = OK;
-
-	if (e || !comm->gpu_staged)
-		return e;
-	offers = calloc(comm->rank_count, sizeof(*offers));
-	if (!offers)
-		return err_set(ERR_SYSTEM, "no memory for %u ranks", comm->rank_count);
-	spec.out = offers;
-	own = cuda_engine_offer(comm->gpu, comm->gpu_apart, &mine);
-	e = host_run_one(comm->engine, &spec);
-	if (!e && !own)
-		own = cuda_engine_accept(comm->gpu, offers);
-	free(offers);
-	works = !own;
-	if (!e)
-		e = vote(comm, &works);
-	if (!e && !works)
-		e = own ? own
-			: err_set(ERR_REMOTE, "another rank has no memory for slots");
-	return e;
-}
-
 enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 {
 	bool any = false, works, passes;
@@ -172,7 +128,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	e = vote(comm, &passes);
 	cuda_engine_pass_fds(comm->gpu, passes);
 	if (!e)
-		e = slots_connect(comm);
+		e = gpu_slots_connect(comm);
 	if (e)
 		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
@@ -216,9 +172,9 @@ static bool is_allowed(const struct comm *comm, enum coll coll, enum proto proto
 	       limits_rules(comm->limits)->proto[func][proto];
 }
 
-/* The codec for a call of that size among those that are allowed. */
-static enum steps_codec codec_choose(
-	const struct comm *comm, enum coll coll, size_t bytes)
+/* The codec for a call of that size among those that the environment and the call allow.
+ */
+static enum steps_codec codec_choose(const struct comm_call *call, size_t bytes)
 {
 	enum { SMALL = 64 << 10, MIDDLE = 4 << 20 };
 	static const enum proto protos[STEPS_CODECS] = {[STEPS_SIMPLE] = PROTO_SIMPLE,
@@ -232,9 +188,13 @@ static enum steps_codec codec_choose(
 					       : bytes <= MIDDLE ? 1
 								 : 2];
 
+	const struct comm *comm = call->comm;
+	unsigned wanted = call->protos ? call->protos : ~0u;
+
 	for (uint32_t i = 0; i < STEPS_CODECS; i++)
 		/* lines of 128 bytes do not arrive whole in host memory */
-		if (is_allowed(comm, coll, protos[order[i]]) &&
+		if (is_allowed(comm, call->coll, protos[order[i]]) &&
+			wanted & 1u << protos[order[i]] &&
 			(order[i] != STEPS_LL128 || !comm->gpu_apart))
 			return order[i];
 	return STEPS_SIMPLE;
@@ -258,12 +218,15 @@ static enum err coll_choose(const struct comm_call *call, struct cuda_call *to)
 	e = limits_schedule(comm->limits, &limited, &name);
 	if (e)
 		return e;
+	/* a selection of the direct schedule has no protocols */
+	if (!name && call->protos)
+		name = call->schedule;
 	if (!name && !comm->gpu_apart && is_allowed(comm, call->coll, PROTO_SIMPLE))
 		return OK;
 	to->kind = catalog_find(call->coll, name ? name : "ring");
 	if (!to->kind)
 		to->kind = catalog_find(call->coll, "direct");
-	to->codec = codec_choose(comm, call->coll, bytes);
+	to->codec = codec_choose(call, bytes);
 	return OK;
 }
 
@@ -274,13 +237,15 @@ static enum err coll_fill(const struct comm_call *call, struct gpu_work *work)
 		.key = {.coll = call->coll,
 			.type = call->type,
 			.root = coll_has_root(call->coll) ? call->root : 0,
-			.count = call->count},
+			.count = call->count,
+			.schedule = call->schedule},
 		.op = coll_reduces(call->coll) ? call->op.op : REDOP_SUM,
 		.scalar = {.bits = call->op.scalar_bits},
 		.scalar_at = coll_reduces(call->coll) ? call->op.scalar_pointer : NULL,
 		.in = call->in,
 		.out = call->out,
-		.stream = (cu_stream)call->gpu_stream};
+		.stream = (cu_stream)call->gpu_stream,
+		.launched = (cu_event)call->launched};
 	return coll_choose(call, &work->call);
 }
 
@@ -475,7 +440,10 @@ static enum err onesided_submit(
 	for (uint32_t i = 0; i < count && !e; i++) {
 		struct cuda_engine *engine = calls[i].comm->gpu;
 		cu_stream stream = (cu_stream)calls[i].gpu_stream;
+		const struct cuda_await await = {
+			calls[i].root, calls[i].signal, calls[i].signals};
 		struct cuda_put put = {.peer = calls[i].root,
+			.signal = calls[i].signal,
 			.data = calls[i].in,
 			.bytes = calls[i].count * dtype_size(calls[i].type)};
 
@@ -487,8 +455,7 @@ static enum err onesided_submit(
 				calls[i].window, put.data, put.bytes);
 		}
 		e = kind == CALL_PUT ? cuda_engine_put(engine, &put, stream)
-				     : cuda_engine_await(engine, calls[i].root,
-					       calls[i].signals, stream);
+				     : cuda_engine_await(engine, &await, stream);
 		if (e && e != ERR_USAGE)
 			comm_fail(calls[i].comm, e);
 	}
@@ -521,8 +488,10 @@ enum err gpu_submit(const struct comm_call *calls, uint32_t count)
 
 	if (!first)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	e = gpu_slots_provide(calls, count);
 	/* whoever aborts waits until nobody enqueues */
-	e = inside_enqueue(calls, count, first);
+	if (!e)
+		e = inside_enqueue(calls, count, first);
 	if (!e) {
 		e = count == 1 && calls->kind == CALL_COLL ? submit_one(calls)
 							   : submit_group(calls, count);

@@ -27,6 +27,10 @@ struct setting {
 	char text[SETTING_TEXT]; /* its beginning; empty: not set */
 };
 
+/* What must be the same in every rank's configuration. */
+enum { WISH_CONTEXTS, WISH_SIGNALS, WISH_CFT, WISHES };
+static const char *const wish_names[WISHES] = {"numRmaCtx", "numRmaSig", "hostCftMode"};
+
 /* What each rank tells the others when they meet. */
 struct peer_record {
 	uint32_t version, pid;
@@ -34,12 +38,13 @@ struct peer_record {
 	struct board_address board; /* rank 0's is the one that counts */
 	char host[64];
 	struct setting settings[SETTINGS];
+	int32_t wishes[WISHES];
 	struct cuda_hello gpu;
 };
 
 _Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
 
-enum { RECORD_VERSION = 2 };
+enum { RECORD_VERSION = 3 };
 
 static uint64_t hash_text(const char *text)
 {
@@ -115,6 +120,38 @@ static enum err settings_check(
 	return OK;
 }
 
+static void wishes_read(const struct comm_config *config, int32_t *mine)
+{
+	mine[WISH_CONTEXTS] = config->rma_contexts;
+	mine[WISH_SIGNALS] = config->rma_signals;
+	mine[WISH_CFT] = config->host_cft_mode;
+}
+
+static enum err wishes_check(
+	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank_count; i++)
+		for (uint32_t j = 0; j < WISHES; j++)
+			if (records[i].wishes[j] != records[rank].wishes[j])
+				return err_set(ERR_USAGE,
+					"config %s is %d on rank %u and %d on rank %u: "
+					"it "
+					"must be the same on all ranks",
+					wish_names[j], records[i].wishes[j], i,
+					records[rank].wishes[j], rank);
+	return OK;
+}
+
+/* Signals from each rank to each other; there is room for one even where none is to be
+ * used. */
+static struct board_size size_of(const struct comm *comm)
+{
+	uint32_t signals = (uint32_t)comm->config.rma_contexts *
+			   (uint32_t)comm->config.rma_signals;
+
+	return (struct board_size){comm->rank_count, signals ? signals : 1};
+}
+
 /* Two machines, or two containers of one, may have the same name. */
 static enum err hosts_differ(const struct peer_record *one, uint32_t i,
 	const struct peer_record *other, uint32_t j)
@@ -136,6 +173,8 @@ static enum err hosts_differ(const struct peer_record *one, uint32_t i,
 static enum err records_check(
 	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
 {
+	enum err e;
+
 	for (uint32_t i = 0; i < rank_count; i++) {
 		if (records[i].version != RECORD_VERSION)
 			return err_set(ERR_USAGE,
@@ -143,7 +182,8 @@ static enum err records_check(
 		if (records[i].host_hash != records[rank].host_hash)
 			return hosts_differ(&records[i], i, &records[rank], rank);
 	}
-	return settings_check(records, rank_count, rank);
+	e = settings_check(records, rank_count, rank);
+	return e ? e : wishes_check(records, rank_count, rank);
 }
 
 /* Can this rank have the kernel copy from every other's process? */
@@ -209,11 +249,12 @@ static bool is_alone(const struct peer_record *records, uint32_t rank_count)
  * need no pulse: they end together. */
 static enum err comm_attach(struct comm *comm, const struct peer_record *records)
 {
+	const struct board_size size = size_of(comm);
 	struct rank_status *status;
 	enum err e = records_check(records, comm->rank_count, comm->rank);
 
 	if (!e && !comm->board)
-		e = board_attach(&records[0].board, comm->rank_count, &comm->board);
+		e = board_attach(&records[0].board, &size, &comm->board);
 	if (e)
 		return e;
 	comm->probe = comm->board->token;
@@ -313,6 +354,7 @@ enum err comm_meet(
 		.hope_arg = args->hope_arg,
 		.root = args->root,
 		.is_root_lost = args->is_root_lost};
+	const struct board_size size = size_of(comm);
 	struct meeting *meeting = NULL;
 	uint64_t start = clock_ns();
 	enum err e;
@@ -320,8 +362,9 @@ enum err comm_meet(
 	e = records ? host_identity(mine.host, sizeof(mine.host), &mine.host_hash)
 		    : err_set(ERR_SYSTEM, "no memory to meet %u ranks", args->rank_count);
 	settings_read(mine.settings);
+	wishes_read(&comm->config, mine.wishes);
 	if (!e && args->rank == 0)
-		e = board_create(args->rank_count, comm->config.comm_name, &comm->board);
+		e = board_create(&size, comm->config.comm_name, &comm->board);
 	if (!e && args->rank == 0)
 		mine.board = board_address(comm->board);
 	if (!e)

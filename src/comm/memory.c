@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "comm/comm.h"
 #include "comm/gpu.h"
 #include "comm/inside.h"
@@ -28,12 +29,14 @@ struct window_part {
 	uint64_t ref, bytes;
 	uint32_t directory;
 	uint32_t wrong; /* its arguments were: nobody gets a window */
+	uint32_t flags, unused;
 };
 
 struct window {
 	struct window *next; /* of the comm's list */
 	void *base;
 	size_t bytes;
+	uint32_t flags;
 	uint64_t *there; /* owned; on a GPU: every rank's part, in this process */
 	struct window_part parts[]; /* by rank */
 };
@@ -141,6 +144,23 @@ static enum err window_arguments(void *ptr, size_t bytes)
 	return OK;
 }
 
+/* What another rank says of its part, against what this one has said of its own. */
+static enum err part_check(const struct comm *comm, const struct window_part *mine,
+	const struct window_part *other, uint32_t rank)
+{
+	if (other->wrong)
+		return err_set(ERR_ARGUMENT,
+			"rank %u cannot register its part of the window", rank);
+	if ((other->flags ^ mine->flags) & WINDOW_GIN_ONLY)
+		return err_set(ERR_ARGUMENT,
+			"NCCL_WIN_GIN_ONLY is %s on rank %u and %s on rank %u: it must "
+			"be "
+			"the same on all ranks",
+			other->flags & WINDOW_GIN_ONLY ? "set" : "not set", rank,
+			mine->flags & WINDOW_GIN_ONLY ? "set" : "not set", comm->rank);
+	return OK;
+}
+
 /* All ranks come here, also one whose arguments are wrong: it tells the others, and has
  * said why. */
 static enum err parts_gather(
@@ -160,9 +180,7 @@ static enum err parts_gather(
 		comm_fail(comm, e);
 	inside_leave(comm);
 	for (uint32_t i = 0; i < comm->rank_count && !e && !mine->wrong; i++)
-		if (window->parts[i].wrong)
-			e = err_set(ERR_ARGUMENT,
-				"rank %u cannot register its part of the window", i);
+		e = part_check(comm, mine, &window->parts[i], i);
 	return e;
 }
 
@@ -188,7 +206,7 @@ static enum err window_on_gpu(struct comm *comm, struct window *window)
 {
 	size_t bytes = comm->rank_count * sizeof(uint64_t);
 	uint64_t *mine = calloc(1, bytes);
-	struct window_part part = {.bytes = window->bytes};
+	struct window_part part = {.bytes = window->bytes, .flags = window->flags};
 	enum err wrong, e;
 
 	window->there = calloc(1, bytes);
@@ -239,7 +257,7 @@ static enum err no_window(const struct window *window)
 /* This rank's part is put up for the peers, who map it where they need it. */
 static enum err window_on_host(struct comm *comm, struct window *window)
 {
-	struct window_part part = {.bytes = window->bytes};
+	struct window_part part = {.bytes = window->bytes, .flags = window->flags};
 	enum err wrong = window_arguments(window->base, window->bytes), e;
 
 	part.wrong = wrong != OK;
@@ -253,20 +271,29 @@ static enum err window_on_host(struct comm *comm, struct window *window)
 enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
 {
-	struct window *w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
+	struct window *w;
 	enum err e;
 
-	(void)flags; /* symmetric or not, every part is reached where it is mapped */
+	*window = NULL;
+	if (comm->gpu_apart) { /* all ranks have agreed that it is so */
+		log_info(LOG_REG,
+			"no window: these GPUs cannot reach each other's memory");
+		return OK;
+	}
+	w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
 	if (!w)
 		return err_set(ERR_SYSTEM, "no memory for a window");
 	w->base = ptr;
 	w->bytes = bytes;
+	/* symmetric or not, every part is reached where it is mapped */
+	w->flags = (uint32_t)flags;
 	e = comm->gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
 	if (e) {
 		window_free(w);
 		return e;
 	}
 	window_keep(comm, w);
+	atomic_store(&comm->had_window, true);
 	*window = w;
 	return OK;
 }

@@ -38,6 +38,7 @@ struct comm {
 	atomic_bool finalized; /* begun, at least */
 	atomic_int abort;
 	atomic_int revoked;
+	atomic_bool suspended;
 	atomic_int async;	     /* enum err */
 	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
 	atomic_bool is_shown;	     /* this rank's failure is on the board */
@@ -63,6 +64,7 @@ struct comm {
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
 	struct window *windows;		    /* owned, a list */
+	atomic_bool had_window; /* one was registered, whatever became of it */
 	/* guards the two lists and busy; the condition tells when that is zero */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;

@@ -24,7 +24,8 @@ static void spec_fill(const struct comm_call *call, struct host_spec *spec)
 		.key = {.coll = call->coll,
 			.type = call->type,
 			.root = coll_has_root(call->coll) ? call->root : 0,
-			.count = call->count},
+			.count = call->count,
+			.schedule = call->schedule},
 		.op = coll_reduces(call->coll) ? call->op.op : REDOP_SUM,
 		.scalar = {.bits = call->op.scalar_bits},
 		.in = call->in,
@@ -36,6 +37,7 @@ static void onesided_fill(const struct comm_call *call, struct host_job *job)
 	job->kind = JOB_ONESIDED;
 	job->onesided = (struct onesided){.engine = call->comm->engine,
 		.peer = call->root,
+		.signal = call->signal,
 		.awaited = call->kind == CALL_WAIT ? call->signals : 0,
 		.data = call->in,
 		.bytes = call->count * dtype_size(call->type)};

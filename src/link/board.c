@@ -14,10 +14,10 @@
 #include "base/futex.h"
 #include "link/region.h"
 
-enum { PAGE = 4096, HEADER_BYTES = PAGE, RANKS_MAX = 1 << 16 };
+enum { PAGE = 4096, HEADER_BYTES = PAGE, RANKS_MAX = 1 << 16, SIGNALS_MAX = 1 << 10 };
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom2";
+static const char board_magic[9] = "weftcom3";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -40,13 +40,16 @@ static size_t align_up(size_t value, size_t to)
 
 /* Sizes shrink with the number of ranks: 64 ranks stay below 64 MB when all is touched.
  */
-static void board_layout(struct board *board, uint32_t rank_count)
+static void board_layout(struct board *board, const struct board_size *size)
 {
-	size_t n = rank_count, fixed;
+	size_t n = size->rank_count, fixed;
 
 	fixed = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) +
 		BOARD_REGIONS * sizeof(struct region_entry) + n * sizeof(struct box);
-	board->rank_count = rank_count;
+	board->rank_count = size->rank_count;
+	board->signal_count = size->signal_count;
+	board->signal_offset = fixed;
+	fixed += n * size->signal_count * sizeof(struct signal);
 	board->eager_bytes = n <= 16 ? 32 << 10 : 16 << 10;
 	board->bulk_bytes = clamp((32u << 20) / n, 256 << 10, 4 << 20) / PAGE * PAGE;
 	board->pair_bytes = clamp(
@@ -76,6 +79,7 @@ static void header_write(const struct board *board, const char *name)
 	header->token = board->token;
 	memcpy(header->magic, board_magic, sizeof(header->magic));
 	header->rank_count = board->rank_count;
+	header->signal_count = board->signal_count;
 	header->created_pid = (uint32_t)getpid();
 	header->bytes = board->bytes;
 	header->created_ns = clock_ns();
@@ -85,11 +89,15 @@ static void header_write(const struct board *board, const char *name)
 enum err board_view(void *base, size_t bytes, struct board *view)
 {
 	const struct board_header *header = base;
+	struct board_size size;
 
 	*view = (struct board){.base = base, .fd = -1};
 	if (bytes >= HEADER_BYTES && !memcmp(header->magic, board_magic, 8) &&
-		header->rank_count && header->rank_count <= RANKS_MAX)
-		board_layout(view, header->rank_count);
+		header->rank_count && header->rank_count <= RANKS_MAX &&
+		header->signal_count && header->signal_count <= SIGNALS_MAX) {
+		size = (struct board_size){header->rank_count, header->signal_count};
+		board_layout(view, &size);
+	}
 	if (!view->bytes || view->bytes != bytes)
 		return err_set(ERR_ARGUMENT,
 			"this is no communicator of this version of the library");
@@ -97,16 +105,17 @@ enum err board_view(void *base, size_t bytes, struct board *view)
 	return OK;
 }
 
-enum err board_create(uint32_t rank_count, const char *name, struct board **board)
+enum err board_create(
+	const struct board_size *size, const char *name, struct board **board)
 {
 	struct shared_board *shared = calloc(1, sizeof(*shared));
 	struct board *b;
 
 	if (!shared)
-		return err_set(
-			ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
+			size->rank_count);
 	b = &shared->board;
-	board_layout(b, rank_count);
+	board_layout(b, size);
 	randombytes_buf(&b->token, sizeof(b->token));
 	b->fd = memfd_create("weft-comm", MFD_CLOEXEC);
 	if (b->fd < 0 || fsize_truncate(b->fd, b->bytes)) {
@@ -145,8 +154,8 @@ static struct board *board_find(uint64_t token)
 	return shared ? &shared->board : NULL;
 }
 
-enum err board_attach(
-	const struct board_address *address, uint32_t rank_count, struct board **board)
+enum err board_attach(const struct board_address *address, const struct board_size *size,
+	struct board **board)
 {
 	struct shared_board *shared;
 	void *base;
@@ -157,9 +166,9 @@ enum err board_attach(
 		return OK;
 	shared = calloc(1, sizeof(*shared));
 	if (!shared)
-		return err_set(
-			ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
-	board_layout(&shared->board, rank_count);
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
+			size->rank_count);
+	board_layout(&shared->board, size);
 	shared->board.token = address->token;
 	shared->board.fd = -1;
 	e = address->bytes == shared->board.bytes
@@ -238,6 +247,13 @@ struct region_entry *board_region(const struct board *board, uint32_t rank, uint
 struct box *board_box(const struct board *board, uint32_t from, uint32_t to)
 {
 	return (struct box *)(board_region(board, from, BOARD_REGIONS)) + to;
+}
+
+struct signal *board_signal(
+	const struct board *board, uint32_t from, uint32_t to, uint32_t index)
+{
+	return (struct signal *)(rank_base(board, from) + board->signal_offset) +
+	       (size_t)to * board->signal_count + index;
 }
 
 char *board_eager(const struct board *board, uint32_t rank, uint64_t call)

@@ -45,6 +45,7 @@ struct board_header {
 	uint64_t token; /* tells segments apart */
 	char magic[8];	/* "weftcom" and the layout's version */
 	uint32_t rank_count, created_pid;
+	uint32_t signal_count, unused;
 	uint64_t bytes, created_ns;  /* of the monotonic clock */
 	char name[BOARD_NAME_BYTES]; /* what the user called it, or nothing */
 };
@@ -90,7 +91,7 @@ struct doing {
 	uint32_t colls;	   /* .. of them collectives */
 	uint64_t number;   /* of the collective, letters or signals exchanged before it */
 	uint64_t want;	   /* the position it waits for, of a collective */
-	uint32_t lane;	   /* .. of that rank's lane */
+	uint32_t lane;	   /* .. of that rank's lane; of a signal: which */
 	uint64_t since_ns; /* of the monotonic clock */
 	struct call_sign sign; /* of a send, receive or signal: count is bytes */
 };
@@ -152,17 +153,20 @@ struct box {
 	_Atomic uint32_t taken_sleepers;
 	_Atomic uint32_t refused; /* the receiver expected another size */
 	uint64_t expected;	  /* .. this one */
-	alignas(64) _Atomic uint64_t
-		signals; /* ever given by the sender, see onesided.h */
-	_Atomic uint32_t signal_sleepers;
+};
+
+/* One direction between two ranks, for what is one-sided; a pair has several of these. */
+struct signal {
+	alignas(64) _Atomic uint64_t given; /* ever, by the sender: see onesided.h */
+	_Atomic uint32_t sleepers;
 };
 
 struct board {
 	char *base;
 	size_t bytes;
-	uint32_t rank_count;
-	/* layout, all derived from rank_count */
-	size_t rank_bytes, eager_offset, bulk_offset, pair_offset;
+	uint32_t rank_count, signal_count;
+	/* layout, all derived from these two */
+	size_t rank_bytes, signal_offset, eager_offset, bulk_offset, pair_offset;
 	size_t eager_bytes;	       /* of one card */
 	size_t bulk_bytes, pair_bytes; /* pair_bytes: of one slot, BOX_LETTERS of them */
 	uint64_t token;		       /* tells segments apart */
@@ -175,11 +179,17 @@ struct board_address {
 	int32_t pid, fd;
 };
 
+/* Between how many ranks, and how many signals each has to each other. */
+struct board_size {
+	uint32_t rank_count, signal_count;
+};
+
 /* Make the segment (one rank does) or find it (the others; ranks of one process share
  * one mapping). */
-enum err board_create(uint32_t rank_count, const char *name, struct board **board);
-enum err board_attach(
-	const struct board_address *address, uint32_t rank_count, struct board **board);
+enum err board_create(
+	const struct board_size *size, const char *name, struct board **board);
+enum err board_attach(const struct board_address *address, const struct board_size *size,
+	struct board **board);
 struct board_address board_address(const struct board *board);
 /* Let go; the memory goes with the last rank. */
 void board_release(struct board *board);
@@ -193,6 +203,8 @@ struct rank_status *board_status(const struct board *board, uint32_t rank);
 struct region_entry *board_region(
 	const struct board *board, uint32_t rank, uint32_t slot);
 struct box *board_box(const struct board *board, uint32_t from, uint32_t to);
+struct signal *board_signal(
+	const struct board *board, uint32_t from, uint32_t to, uint32_t index);
 char *board_eager(const struct board *board, uint32_t rank, uint64_t call);
 char *board_bulk(const struct board *board, uint32_t rank);
 char *board_pair_slot(

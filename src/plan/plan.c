@@ -213,7 +213,8 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 		.bytes = key->count * dtype_size(key->type),
 		.type = key->type,
 		.eager_bytes = room->eager_bytes,
-		.limits = room->limits};
+		.limits = room->limits,
+		.asked = key->schedule};
 	enum err e;
 
 	for (;;) {
@@ -272,7 +273,7 @@ static enum err plan_build(
 static bool key_equal(const struct plan_key *a, const struct plan_key *b)
 {
 	return a->coll == b->coll && a->type == b->type && a->root == b->root &&
-	       a->count == b->count;
+	       a->count == b->count && a->schedule == b->schedule;
 }
 
 static uint32_t key_slot(const struct plan_key *key)
@@ -280,7 +281,7 @@ static uint32_t key_slot(const struct plan_key *key)
 	uint64_t mix = key->count * 0x9e3779b97f4a7c15u;
 
 	mix ^= (uint64_t)key->coll << 8 ^ (uint64_t)key->type << 4 ^
-	       (uint64_t)key->root << 16;
+	       (uint64_t)key->root << 16 ^ (uintptr_t)key->schedule;
 	return (uint32_t)((mix ^ mix >> 29 ^ mix >> 58) % CACHE_PLANS);
 }
 

@@ -17,6 +17,8 @@ struct plan_key {
 	enum dtype type;
 	uint32_t root;
 	size_t count; /* elements, as in nccl.h */
+	/* the schedule the caller names, a text that is never freed; NULL: the best */
+	const char *schedule;
 };
 
 /* A program and the sizes it runs with. */

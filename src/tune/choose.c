@@ -112,7 +112,11 @@ static enum err forced_find(const struct choose_args *args, const char **forced)
 		return e;
 	if (named && catalog_find(args->coll, named))
 		*forced = named;
-	return *forced ? OK : limits_schedule(args->limits, &call, forced);
+	if (!*forced)
+		e = limits_schedule(args->limits, &call, forced);
+	if (!e && !*forced)
+		*forced = args->asked;
+	return e;
 }
 
 /* What many ranks use when they are not eager. */

@@ -27,6 +27,7 @@ struct choose_args {
 	size_t bytes;	       /* of the vector, or of one rank's block */
 	size_t eager_bytes;    /* room for staged data on a card; 0: never eager */
 	struct limits *limits; /* borrowed: what NCCL_ALGO and a plugin say; NULL none */
+	const char *asked;     /* the schedule the call names; NULL none */
 };
 
 struct choice {
@@ -38,8 +39,8 @@ struct choice {
 	size_t direct_tile, staged_tile; /* bytes; 0: one tile whatever the size */
 };
 
-/* Decide. WEFT_SCHEDULE overrides by name, and after it the limits do; ERR_USAGE when
- * either leaves nothing usable. */
+/* Decide. WEFT_SCHEDULE overrides by name, after it the limits do, and after them the
+ * call itself; ERR_USAGE when one of the first two leaves nothing usable. */
 enum err choose(const struct choose_args *args, struct choice *choice);
 
 #endif

@@ -26,6 +26,20 @@ static const char *const schedules[COLL_COUNT][ALGO_COUNT] = {
 	[COLL_REDUCE_SCATTER] = {[ALGO_RING] = "ring", [ALGO_PAT] = "halving"},
 };
 
+const char *limits_counterpart(enum coll coll, enum algo algo)
+{
+	return schedules[coll][algo];
+}
+
+/* Few hops for a small call, little traffic for a large one. */
+const enum algo *limits_order(size_t bytes)
+{
+	static const enum algo orders[2][LIMITS_ALGOS] = {
+		{ALGO_TREE, ALGO_PAT, ALGO_RING}, {ALGO_RING, ALGO_PAT, ALGO_TREE}};
+
+	return orders[bytes > FEW_BYTES];
+}
+
 bool limits_func(enum coll coll, enum model_func *func)
 {
 	static const enum model_func funcs[] = {
@@ -103,16 +117,13 @@ static enum err none_left(enum model_func func, enum dtype type)
 		model_func_name(func), dtype_name(type), param_text(PARAM_ALGO));
 }
 
-/* Of those that are allowed: few hops for a small call, little traffic for a large one.
- */
+/* The best of those that are allowed. */
 static const char *preferred(
 	const struct limits *limits, enum model_func func, const struct limits_call *call)
 {
-	static const enum algo orders[2][3] = {
-		{ALGO_TREE, ALGO_PAT, ALGO_RING}, {ALGO_RING, ALGO_PAT, ALGO_TREE}};
-	const enum algo *order = orders[call->bytes > FEW_BYTES];
+	const enum algo *order = limits_order(call->bytes);
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < LIMITS_ALGOS; i++)
 		if (limits->rules.algo[func][order[i]] && schedules[call->coll][order[i]])
 			return schedules[call->coll][order[i]];
 	return NULL;

@@ -25,6 +25,13 @@ enum err limits_read(struct limits **limits);
  * the limits. A plugin that cannot be loaded is warned of and has no say. */
 void limits_plug(struct limits *limits, const struct cluster *cluster, uint64_t comm);
 
+/* The schedule that is NCCL's algorithm; NULL where there is none. */
+const char *limits_counterpart(enum coll coll, enum algo algo);
+
+/* The algorithms that have one, the best for so many bytes first. */
+enum { LIMITS_ALGOS = 3 };
+const enum algo *limits_order(size_t bytes);
+
 /* The schedule these limits ask for by name; NULL: what the table says. ERR_USAGE when
  * they leave none. The plugin is asked here, so one thread at a time. */
 struct limits_call {

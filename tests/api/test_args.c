@@ -189,19 +189,41 @@ static void test_memory(void)
 	EQ(ncclMemAlloc(&ptr, 8192), ncclSuccess);
 	FAILS(ncclCommWindowRegister(comm, ptr, 4096, NULL, 0), ncclInvalidArgument,
 		"win");
-	FAILS(ncclCommWindowRegister(comm, ptr, 4096, &win, 8), ncclInvalidArgument,
+	FAILS(ncclCommWindowRegister(comm, ptr, 4096, &win, 16), ncclInvalidArgument,
 		"flags");
+	FAILS(ncclCommWindowRegister(comm, ptr, 4096, &win, NCCL_WIN_CFT_COUNTED),
+		ncclInvalidUsage, "cftCountedSupport");
+	FAILS(ncclCommWindowRegister(
+		      comm, ptr, 4096, &win, NCCL_WIN_GIN_ONLY | NCCL_WIN_COLL_SYMMETRIC),
+		ncclInvalidArgument, "symmetric");
 	FAILS(ncclCommWindowRegister(comm, (char *)ptr + 8, 4096, &win, 0),
 		ncclInvalidArgument, "multiple of 4096");
 	FAILS(ncclWinGetUserPtr(comm, NULL, &handle), ncclInvalidArgument, "win");
 	EQ(ncclMemFree(ptr), ncclSuccess);
-	FAILS(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), ncclInvalidUsage, "no GPU memory");
-	FAILS(ncclCommSuspend(comm, 0), ncclInvalidArgument, "flags");
-	FAILS(ncclCommResume(comm), ncclInvalidUsage, "no GPU memory");
 	FAILS(ncclCommMemStats(comm, (ncclCommMemStat_t)4, &value), ncclInvalidArgument,
 		"statistic");
 	EQ(ncclCommMemStats(comm, ncclStatGpuMemTotal, &value), ncclSuccess);
 	EQ(value, 0);
+}
+
+/* In between it takes no calls, and can be asked. */
+static void test_suspend(void)
+{
+	uint64_t value = 7;
+
+	FAILS(ncclCommSuspend(comm, 0), ncclInvalidArgument, "flags");
+	FAILS(ncclCommSuspend(NULL, NCCL_SUSPEND_MEM), ncclInvalidArgument, "NULL");
+	FAILS(ncclCommResume(comm), ncclInvalidUsage, "not suspended");
+	EQ(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), ncclSuccess);
+	FAILS(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), ncclInvalidUsage, "already");
+	FAILS(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, NULL), ncclInvalidUsage,
+		"ncclCommResume");
+	EQ(ncclCommMemStats(comm, ncclStatGpuMemSuspended, &value), ncclSuccess);
+	EQ(value, 1);
+	EQ(ncclCommResume(comm), ncclSuccess);
+	EQ(ncclCommMemStats(comm, ncclStatGpuMemSuspended, &value), ncclSuccess);
+	EQ(value, 0);
+	EQ(ncclAllReduce(in, out, 1, ncclFloat, ncclSum, comm, NULL), ncclSuccess);
 }
 
 static void test_onesided(void)
@@ -217,7 +239,13 @@ static void test_onesided(void)
 		ncclInvalidArgument, "peerWin");
 	FAILS(ncclPutSignal(in, 1, ncclFloat, 0, win, 0, 0, 0, 0, comm, NULL),
 		ncclInvalidArgument, "no window");
+	FAILS(ncclPutSignal(in, 1, ncclFloat, 0, win, 0, 0, 1, 0, comm, NULL),
+		ncclInvalidArgument, "ctx 1");
+	FAILS(ncclPutSignal(in, 1, ncclFloat, 0, win, 0, 0, -1, 0, comm, NULL),
+		ncclInvalidArgument, "ctx -1");
 	FAILS(ncclSignal(0, 0, 0, 1, comm, NULL), ncclInvalidArgument, "flags");
+	FAILS(ncclSignal(0, 0, 0, 0, comm, NULL), ncclInvalidUsage, "rmaEagerInit");
+	FAILS(ncclWaitSignal(1, &desc, comm, NULL), ncclInvalidUsage, "rmaEagerInit");
 	FAILS(ncclWaitSignal(0, &desc, comm, NULL), ncclInvalidArgument, "nDesc");
 	desc.opCnt = 0;
 	FAILS(ncclWaitSignal(1, &desc, comm, NULL), ncclInvalidArgument, "opCnt");
@@ -308,6 +336,7 @@ int main(void)
 	test_derive();
 	test_redop();
 	test_memory();
+	test_suspend();
 	test_onesided();
 	test_params();
 	test_device();

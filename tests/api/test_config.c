@@ -17,10 +17,18 @@ struct release {
 };
 
 static const struct release releases[] = {
-	{24, 21400, 20}, {40, 21700, 40}, {48, 21800, 44}, {48, 22304, 44},
-	{48, 22602, 48}, {72, 22703, 72}, {80, 22809, 80}, {88, 22907, 88},
-	{96, 23003, 92}, {96, 23007, 96},
-	{96, NCCL_VERSION_CODE, 96}, /* our own header */
+	{24, 21400, 20},
+	{40, 21700, 40},
+	{48, 21800, 44},
+	{48, 22304, 44},
+	{48, 22602, 48},
+	{72, 22703, 72},
+	{80, 22809, 80},
+	{88, 22907, 88},
+	{96, 23003, 92},
+	{96, 23007, 96},
+	{112, 23102, 112},
+	{120, 23203, 116},
 };
 
 enum { RELEASE_COUNT = sizeof(releases) / sizeof(releases[0]) };
@@ -105,6 +113,13 @@ static void test_members(char *end)
 	test_member(end, offsetof(ncclConfig_t, numRmaCtx), 0, -1);
 	test_member(end, offsetof(ncclConfig_t, maxP2pPeers), 1, 0);
 	test_member(end, offsetof(ncclConfig_t, graphStreamOrdering), 1, 2);
+	test_member(end, offsetof(ncclConfig_t, launchOrderImplicit), 1, 2);
+	test_member(end, offsetof(ncclConfig_t, numRmaSig), 0, -1);
+	test_member(end, offsetof(ncclConfig_t, rmaEagerInit), 1, 2);
+	test_member(end, offsetof(ncclConfig_t, hostCftMode), ncclHostCftFallback, 4);
+	test_member(end, offsetof(ncclConfig_t, hostCftMode), ncclHostCftEnable, 0);
+	test_member(end, offsetof(ncclConfig_t, nvlsHostMode), INT_MAX, 4);
+	test_member(end, offsetof(ncclConfig_t, nvlsHostMode), 3, -1);
 }
 
 /* A release that shares its size with a later one, but says an older version: the later
@@ -118,6 +133,14 @@ static void test_version_gate(char *end)
 	config = make(end, &(struct release){96, 23003, 96});
 	config->graphStreamOrdering = 77;
 	EQ(try(config), ncclSuccess);
+	config = make(end, &(struct release){120, 23007, 116});
+	config->launchOrderImplicit = config->numRmaSig = config->rmaEagerInit = -7;
+	config->hostCftMode = config->nvlsHostMode = -7;
+	EQ(try(config), ncclSuccess);
+	/* one more than a caller of 2.31 has, with its version: as in NCCL it is read */
+	config = make(end, &(struct release){120, 23102, 116});
+	config->nvlsHostMode = -7;
+	EQ(try(config), ncclInvalidArgument);
 }
 
 int main(void)
@@ -145,7 +168,18 @@ int main(void)
 	config.minCTAs = 8;
 	config.maxCTAs = 4;
 	EQ(try(&config), ncclInvalidArgument);
-	config.maxCTAs = 8;
+	config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER; /* one alone is legal */
+	config.minCTAs = 100;
+	EQ(try(&config), ncclSuccess);
+	config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER;
+	config.maxCTAs = 4;
+	EQ(try(&config), ncclSuccess);
+	config.minCTAs = 4;
+	config.numRmaCtx = 9;
+	config.numRmaSig = 9;
+	EQ(try(&config), ncclInvalidArgument);
+	TRUE(strstr(ncclGetLastError(NULL), "64 signals"));
+	config.numRmaCtx = 1;
 	config.commName =
 		"a name that is much longer than the sixty-three characters that "
 		"the library keeps of it";

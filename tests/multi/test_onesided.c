@@ -78,6 +78,71 @@ static void grouped(struct rank *rank)
 	OK(ncclMemFree(data));
 }
 
+/* Every context and signal counts for itself: given in one order, waited for in another.
+ * Signals work without a window where the configuration says so. */
+static void numbered(struct rank *rank)
+{
+	enum { CONTEXTS = 2, SIGNALS = 3 };
+	int n = rank->rank_count, right = (rank->rank + 1) % n,
+	    left = (rank->rank + n - 1) % n;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm;
+
+	config.numRmaCtx = CONTEXTS;
+	config.numRmaSig = SIGNALS;
+	config.rmaEagerInit = 1;
+	OK(ncclCommInitRankConfig(&comm, n, rank_id(rank, 0), rank->rank, &config));
+	for (int i = 0; i < CONTEXTS * SIGNALS; i++)
+		for (int times = 0; times <= i; times++)
+			OK(ncclSignal(right, i % SIGNALS, i / SIGNALS, 0, comm, NULL));
+	for (int i = CONTEXTS * SIGNALS - 1; i >= 0; i--) {
+		ncclWaitSignalDesc_t desc = {i + 1, left, i % SIGNALS, i / SIGNALS};
+
+		OK(ncclWaitSignal(1, &desc, comm, NULL));
+	}
+	GIVES(ncclSignal(right, SIGNALS, 0, 0, comm, NULL), ncclInvalidArgument);
+	GIVES(ncclSignal(right, 0, CONTEXTS, 0, comm, NULL), ncclInvalidArgument);
+	OK(ncclCommDestroy(comm));
+}
+
+/* Ranks that differ in what they say of signals do not get a communicator. */
+static void disagree(struct rank *rank)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm;
+
+	config.numRmaSig = rank->rank + 1;
+	GIVES(ncclCommInitRankConfig(
+		      &comm, rank->rank_count, rank_id(rank, 0), rank->rank, &config),
+		ncclInvalidUsage);
+	HOLDS(strstr(ncclGetLastError(NULL), "numRmaSig"));
+	config.numRmaSig = 1;
+	config.hostCftMode = rank->rank ? ncclHostCftDisable : ncclHostCftFallback;
+	GIVES(ncclCommInitRankConfig(
+		      &comm, rank->rank_count, rank_id(rank, 1), rank->rank, &config),
+		ncclInvalidUsage);
+	HOLDS(strstr(ncclGetLastError(NULL), "hostCftMode"));
+}
+
+/* A flag that must be everybody's. */
+static void flags(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	ncclWindow_t window = NULL;
+	void *memory;
+
+	OK(ncclMemAlloc(&memory, BYTES));
+	OK(ncclCommWindowRegister(comm, memory, BYTES, &window, NCCL_WIN_GIN_ONLY));
+	HOLDS(window);
+	OK(ncclCommWindowDeregister(comm, window));
+	GIVES(ncclCommWindowRegister(comm, memory, BYTES, &window,
+		      rank->rank ? NCCL_WIN_GIN_ONLY : NCCL_WIN_DEFAULT),
+		ncclInvalidArgument);
+	HOLDS(strstr(ncclGetLastError(NULL), "NCCL_WIN_GIN_ONLY"));
+	OK(ncclCommDestroy(comm));
+	OK(ncclMemFree(memory));
+}
+
 static void refused(struct rank *rank)
 {
 	ncclComm_t comm = rank_comm(rank, 0);
@@ -115,7 +180,7 @@ static void refused(struct rank *rank)
 
 int main(void)
 {
-	static rank_function *const parts[] = {around, grouped};
+	static rank_function *const parts[] = {around, grouped, numbered};
 
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		ranks_run(&(struct ranks){
@@ -127,6 +192,8 @@ int main(void)
 		ranks_run(&(struct ranks){
 			.processes = 1, .threads = 1, .function = parts[i]});
 	}
+	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = disagree});
+	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = flags});
 	ranks_run(&(struct ranks){.processes = 1, .threads = 2, .function = refused});
 	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = refused});
 	return 0;

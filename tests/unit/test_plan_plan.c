@@ -15,7 +15,7 @@ static struct planner *make_planner(uint32_t rank_count, uint32_t rank)
 	struct planner *planner;
 	struct board *board;
 
-	EQ(board_create(rank_count, "", &board), OK);
+	EQ(board_create(&(struct board_size){rank_count, 1}, "", &board), OK);
 	room.eager_bytes = board->eager_bytes;
 	room.bulk_bytes = board->bulk_bytes;
 	board_release(board);
@@ -72,7 +72,7 @@ static void check_plan(const struct plan *plan, const struct plan_key *key, uint
 {
 	struct board *board;
 
-	EQ(board_create(n, "", &board), OK);
+	EQ(board_create(&(struct board_size){n, 1}, "", &board), OK);
 	EQ(plan->key.coll, key->coll);
 	EQ(plan->key.count, key->count);
 	EQ(plan->shapes[MODE_STAGED].program->mode, MODE_STAGED);
@@ -185,16 +185,19 @@ static uint64_t sign_of(uint32_t rank, struct plan_key key)
 static void test_sign(void)
 {
 	const struct plan_key keys[] = {
-		{COLL_BROADCAST, DTYPE_FLOAT32, 0, 16},
-		{COLL_BROADCAST, DTYPE_FLOAT32, 0, 17},
-		{COLL_BROADCAST, DTYPE_FLOAT32, 1, 16},
-		{COLL_BROADCAST, DTYPE_FLOAT32, 3, 16},
-		{COLL_BROADCAST, DTYPE_INT32, 0, 16},
-		{COLL_REDUCE, DTYPE_FLOAT32, 0, 16},
-		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, 16},
-		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, 1 << 20},
-		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, (1 << 20) + 1},
-		{COLL_ALL_GATHER, DTYPE_FLOAT32, 0, 16},
+		{COLL_BROADCAST, DTYPE_FLOAT32, 0, 16, NULL},
+		{COLL_BROADCAST, DTYPE_FLOAT32, 0, 17, NULL},
+		{COLL_BROADCAST, DTYPE_FLOAT32, 1, 16, NULL},
+		{COLL_BROADCAST, DTYPE_FLOAT32, 3, 16, NULL},
+		{COLL_BROADCAST, DTYPE_INT32, 0, 16, NULL},
+		{COLL_REDUCE, DTYPE_FLOAT32, 0, 16, NULL},
+		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, 16, NULL},
+		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, 1 << 20, NULL},
+		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, (1 << 20) + 1, NULL},
+		{COLL_ALL_GATHER, DTYPE_FLOAT32, 0, 16, NULL},
+		/* a schedule that is asked for by name is part of it */
+		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, 1 << 20, "ring"},
+		{COLL_ALL_REDUCE, DTYPE_FLOAT32, 0, 1 << 20, "tree"},
 	};
 	enum { COUNT = sizeof(keys) / sizeof(*keys) };
 

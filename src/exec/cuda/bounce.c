@@ -34,9 +34,9 @@ enum err bounce_look(
 	return OK;
 }
 
-static enum err grow(
-	struct bounce *bounce, const struct cuda_driver *driver, size_t bytes)
+static enum err grow(struct cuda_engine *engine, size_t bytes)
 {
+	struct bounce *bounce = &engine->bounce;
 	size_t room = bounce->bytes ? 2 * bounce->bytes : (size_t)BOUNCE_LEAST;
 	int mode;
 	enum err e;
@@ -45,10 +45,11 @@ static enum err grow(
 		room *= 2;
 	if (room < bytes || bounce->generation_count == BOUNCE_GENERATIONS)
 		return err_set(ERR_USAGE, "no room for a copy of %zu bytes", bytes);
-	cuda_capture_relax(driver, &mode);
-	e = cuda_check(driver->mem_alloc(&bounce->memory[bounce->generation_count], room),
-		"allocate device memory for a buffer that cannot be shared");
-	cuda_capture_restore(driver, mode);
+	cuda_capture_relax(engine->driver, &mode);
+	e = engine_alloc(engine, room,
+		"allocate device memory for a buffer that cannot be shared",
+		&bounce->memory[bounce->generation_count]);
+	cuda_capture_restore(engine->driver, mode);
 	if (e)
 		return e;
 	bounce->generation_count++;
@@ -66,7 +67,7 @@ enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream
 	if (bytes && !engine->is_capturing)
 		engine->stream_number = cuda_stream_number(engine->driver, stream);
 	if (bytes > bounce->bytes)
-		e = grow(bounce, engine->driver, bytes);
+		e = grow(engine, bytes);
 	if (e || !bytes || !bounce->is_recorded || engine->is_capturing ||
 		bounce->stream == engine->stream_number)
 		return e;

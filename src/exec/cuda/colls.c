@@ -30,9 +30,8 @@ static enum err kept_reserve(struct cuda_engine *engine, size_t bytes)
 		return err_set(ERR_USAGE,
 			"a communicator on a GPU keeps no more collectives with so many "
 			"different roots: use fewer roots");
-	e = cuda_check(
-		engine->driver->mem_alloc(&kept->pools[kept->pool_count], POOL_BYTES),
-		"allocate device memory");
+	e = engine_alloc(engine, POOL_BYTES, "allocate device memory",
+		&kept->pools[kept->pool_count]);
 	kept->pool_count += !e;
 	kept->used = 0;
 	return e;

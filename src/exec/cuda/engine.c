@@ -20,7 +20,10 @@ enum {
 	BLOCKS_TOGETHER = 2	 /* on a multiprocessor, of ours, in any case */
 };
 
-_Static_assert(sizeof(struct dev_hall) <= BLOCK_BYTES, "a hall fits in its block");
+_Static_assert(
+	sizeof(struct dev_hall) + CUDA_SIGNALS_MAX * MOVES_RANKS_MAX * sizeof(uint32_t) <=
+		BLOCK_BYTES,
+	"a hall fits in its block, with the signals behind it");
 
 static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hello)
 {
@@ -55,6 +58,21 @@ enum err engine_upload(
 			   "wait for a copy to the device");
 }
 
+enum err engine_alloc(
+	struct cuda_engine *engine, size_t bytes, const char *what, cu_ptr *ptr)
+{
+	enum err e = cuda_check(engine->driver->mem_alloc(ptr, bytes), what);
+
+	if (!e)
+		atomic_fetch_add(&engine->held, bytes);
+	return e;
+}
+
+uint64_t cuda_engine_held(const struct cuda_engine *engine)
+{
+	return atomic_load(&engine->held);
+}
+
 enum err engine_clear(struct cuda_engine *engine, cu_ptr to, size_t bytes)
 {
 	const struct cuda_driver *driver = engine->driver;
@@ -71,8 +89,7 @@ static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 	const struct cuda_driver *driver = engine->driver;
 	/* a whole block, which others open and close with the communicator */
 	size_t bytes = BLOCK_BYTES;
-	enum err e = cuda_check(
-		driver->mem_alloc(&engine->hall, bytes), "allocate device memory");
+	enum err e = engine_alloc(engine, bytes, "allocate device memory", &engine->hall);
 
 	if (!e)
 		e = engine_clear(engine, engine->hall, bytes);
@@ -618,7 +635,11 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 		engine->stream_number = cuda_stream_number(engine->driver, call->stream);
 	if (!is_quiet)
 		cuda_capture_relax(engine->driver, &mode);
-	e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
+	if (call->launched)
+		e = cuda_check(engine->driver->event_record(call->launched, call->stream),
+			"record launchCompletionEvent");
+	if (!e)
+		e = call->pairs ? pairs_begin(engine, call) : coll_begin(engine, call);
 	if (e)
 		bounce_drop(engine);
 	if (!is_quiet)

@@ -111,6 +111,7 @@ struct cuda_pair {
 
 struct cuda_call {
 	cu_stream stream;
+	cu_event launched; /* recorded when the call's turn comes; NULL: none */
 	/* sends and receives, in order for each peer; NULL: a collective, as follows */
 	const struct cuda_pair *pairs; /* borrowed */
 	uint32_t pair_count;
@@ -137,8 +138,10 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 
 /* Copy to device memory of another rank that this process sees at `to`, and signal it; or
  * only that when bytes is 0. */
+enum { CUDA_SIGNALS_MAX = 64 };
 struct cuda_put {
 	uint32_t peer;
+	uint32_t signal; /* which, below CUDA_SIGNALS_MAX */
 	const void *data;
 	bool is_device; /* the data is device memory, and there is enough of it */
 	uint64_t to;
@@ -147,8 +150,11 @@ struct cuda_put {
 enum err cuda_engine_put(
 	struct cuda_engine *engine, const struct cuda_put *put, cu_stream stream);
 /* The stream waits for as many signals of this rank as were not waited for before. */
+struct cuda_await {
+	uint32_t peer, signal, count;
+};
 enum err cuda_engine_await(
-	struct cuda_engine *engine, uint32_t peer, uint32_t count, cu_stream stream);
+	struct cuda_engine *engine, const struct cuda_await *await, cu_stream stream);
 
 /* Where rank `peer`'s process sees this memory of ours. ERR_ARGUMENT when it goes beyond
  * its allocation or cannot be shared. */
@@ -161,6 +167,9 @@ enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream
 /* OK, or why the engine is over: the first cause stays. Costs next to nothing as long as
  * nobody has stopped it. */
 enum err cuda_engine_check(struct cuda_engine *engine);
+
+/* Bytes of device memory it has for itself. Any thread may ask. */
+uint64_t cuda_engine_held(const struct cuda_engine *engine);
 
 /* In words, for the log, with what would be better if anything. */
 const char *cuda_engine_way(const struct cuda_engine *engine);

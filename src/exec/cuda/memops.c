@@ -231,10 +231,28 @@ static void waits_free(struct cuda_engine *engine, struct writes *writes)
 					(r * BOX_SLOTS + slot) * sizeof(uint32_t),
 				FREE_WAIT);
 		}
-		writes_add(writes,
-			own + offsetof(struct dev_hall, signals) + r * sizeof(uint32_t),
-			engine->awaited[r] + FREE_WAIT);
+		writes_add(
+			writes, signal_at(own, r, 0), engine->awaited[0][r] + FREE_WAIT);
 	}
+}
+
+/* The signals that few programs have: of those only what was ever waited for. */
+static void signals_free(struct cuda_engine *engine, struct writes *writes)
+{
+	writes->count = 0;
+	for (uint32_t s = 1; s < CUDA_SIGNALS_MAX; s++)
+		for (uint32_t r = 0; r < engine->rank_count; r++) {
+			if (!engine->awaited[s][r])
+				continue;
+			writes_add(writes, signal_at(engine->hall, r, s),
+				engine->awaited[s][r] + FREE_WAIT);
+			if (writes->count < WRITES_MAX)
+				continue;
+			writes_do(engine, writes);
+			writes->count = 0;
+		}
+	if (writes->count)
+		writes_do(engine, writes);
 }
 
 void memops_free(struct cuda_engine *engine)
@@ -260,6 +278,7 @@ void memops_free(struct cuda_engine *engine)
 	if (engine->way == CUDA_WAY_RESIDENT)
 		lines_withdraw(engine, writes);
 	writes_do(engine, writes);
+	signals_free(engine, writes);
 	pthread_mutex_unlock(&engine->fate.freeing);
 	free(writes);
 }

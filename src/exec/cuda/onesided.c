@@ -7,11 +7,6 @@
  */
 #include "exec/cuda/state.h"
 
-static cu_ptr signal_at(cu_ptr hall, uint32_t from)
-{
-	return hall + offsetof(struct dev_hall, signals) + from * sizeof(uint32_t);
-}
-
 /* Is it a rank of this process? */
 static bool is_here(const struct cuda_engine *engine, uint32_t peer)
 {
@@ -77,8 +72,9 @@ static enum err data_copy(
 static enum err put_enqueue(struct cuda_engine *engine, const struct cuda_put *put,
 	cu_ptr hall, cu_stream stream)
 {
+	uint32_t *given = &engine->given[put->signal][put->peer];
 	struct cu_memop op = memop_write(
-		signal_at(hall, engine->rank), engine->given[put->peer] + 1);
+		signal_at(hall, engine->rank, put->signal), *given + 1);
 	enum err e;
 
 	/* the count must not go back: puts run in the order in which they were made */
@@ -91,7 +87,7 @@ static enum err put_enqueue(struct cuda_engine *engine, const struct cuda_put *p
 		e = memops_submit(engine, stream, &op, 1);
 	if (e)
 		return e;
-	engine->given[put->peer]++;
+	++*given;
 	ledger_give(engine->ledger, put->peer);
 	return order_end(engine, &engine->puts, stream);
 }
@@ -114,8 +110,9 @@ enum err cuda_engine_put(
 }
 
 enum err cuda_engine_await(
-	struct cuda_engine *engine, uint32_t peer, uint32_t count, cu_stream stream)
+	struct cuda_engine *engine, const struct cuda_await *await, cu_stream stream)
 {
+	uint32_t *awaited = &engine->awaited[await->signal][await->peer];
 	struct cu_memop op;
 	enum err e = check_stream(engine, stream);
 
@@ -123,11 +120,11 @@ enum err cuda_engine_await(
 		e = engine_is_well(engine);
 	if (e)
 		return e;
-	engine->awaited[peer] += count;
-	op = memop_wait(signal_at(engine->hall, peer), engine->awaited[peer]);
+	*awaited += await->count;
+	op = memop_wait(signal_at(engine->hall, await->peer, await->signal), *awaited);
 	e = memops_submit(engine, stream, &op, 1);
 	if (!e)
-		ledger_await(engine->ledger, peer, count);
+		ledger_await(engine->ledger, await->peer, await->count);
 	return e;
 }
 

@@ -55,8 +55,8 @@ static enum err device_make(struct cuda_engine *engine, struct cuda_offer *offer
 
 	if (is_fused(engine) && engine->rank)
 		return OK;
-	e = cuda_check(driver->mem_alloc(&staged->memory, bytes),
-		"allocate device memory for slots");
+	e = engine_alloc(
+		engine, bytes, "allocate device memory for slots", &staged->memory);
 	if (!e)
 		e = engine_clear(engine, staged->memory, bytes);
 	if (!e && !is_fused(engine))
@@ -96,6 +96,9 @@ enum err cuda_engine_offer(
 {
 	struct staged *staged = &engine->staged;
 	uint32_t n = is_fused(engine) || engine->is_one_device ? engine->rank_count : 1;
+	cu_context had;
+	int mode = 0;
+	enum err e;
 
 	memset(offer, 0, sizeof(*offer));
 	offer->pid = (uint32_t)getpid();
@@ -105,7 +108,12 @@ enum err cuda_engine_offer(
 		staged->channels = CHANNELS_MAX;
 	if (!staged->channels)
 		staged->channels = 1;
-	return is_apart ? host_make(engine, offer) : device_make(engine, offer);
+	had = context_enter(engine);
+	cuda_capture_relax(engine->driver, &mode);
+	e = is_apart ? host_make(engine, offer) : device_make(engine, offer);
+	cuda_capture_restore(engine->driver, mode);
+	context_leave(engine->driver, engine->context, had);
+	return e;
 }
 
 /* Where this process sees rank `r`'s memory. */
@@ -151,29 +159,42 @@ static enum err ends_make(struct cuda_engine *engine, const cu_ptr *ranks)
 				.scratch = ranks[r] + STEPS_CODECS * codec_bytes(staged)};
 		}
 	if (!e)
-		e = cuda_check(engine->driver->mem_alloc(&staged->ends, bytes),
-			"allocate device memory");
+		e = engine_alloc(engine, bytes, "allocate device memory", &staged->ends);
 	if (!e)
 		e = engine_upload(engine, staged->ends, ends, bytes);
 	free(ends);
 	return e;
 }
 
-enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers)
+static enum err offers_map(struct cuda_engine *engine, const struct cuda_offer *offers)
 {
 	struct staged *staged = &engine->staged;
 	cu_ptr ranks[MOVES_RANKS_MAX];
 	enum err e = OK;
 
-	staged->is_on = true;
-	if (engine->way == CUDA_WAY_LEADER && engine->rank)
-		return OK; /* rank 0 launches */
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
 		if (is_fused(engine))
 			ranks[r] = offers[0].address + r * rank_bytes(staged);
 		else
 			e = rank_map(engine, r, &offers[r], &ranks[r]);
 	return e ? e : ends_make(engine, ranks);
+}
+
+enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers)
+{
+	cu_context had;
+	int mode = 0;
+	enum err e;
+
+	engine->staged.is_on = true;
+	if (engine->way == CUDA_WAY_LEADER && engine->rank)
+		return OK; /* rank 0 launches */
+	had = context_enter(engine);
+	cuda_capture_relax(engine->driver, &mode);
+	e = offers_map(engine, offers);
+	cuda_capture_restore(engine->driver, mode);
+	context_leave(engine->driver, engine->context, had);
+	return e;
 }
 
 /* ---- steps ---- */

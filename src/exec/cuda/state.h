@@ -116,8 +116,22 @@ struct cuda_engine {
 	uint64_t moment; /* counts calls */
 	struct bounce bounce;
 	struct staged staged;
-	uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX]; /* signals */
+	_Atomic uint64_t held; /* bytes of device memory, see engine_alloc() */
+	/* signals, all ranks' of a number side by side */
+	uint32_t given[CUDA_SIGNALS_MAX][MOVES_RANKS_MAX];
+	uint32_t awaited[CUDA_SIGNALS_MAX][MOVES_RANKS_MAX];
 };
+
+/* Where in a hall rank `from` counts its signals of this number: the first is part of
+ * what kernels know, the others lie behind it. */
+static inline cu_ptr signal_at(cu_ptr hall, uint32_t from, uint32_t signal)
+{
+	size_t others = sizeof(struct dev_hall) +
+			(signal - 1) * MOVES_RANKS_MAX * sizeof(uint32_t);
+
+	return hall + (signal ? others : offsetof(struct dev_hall, signals)) +
+	       from * sizeof(uint32_t);
+}
 
 /* ---- engine.c ---- */
 
@@ -139,6 +153,9 @@ enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
 /* Copy to device memory, or clear some, now: nobody else's work is waited for. */
 enum err engine_upload(
 	struct cuda_engine *engine, cu_ptr to, const void *from, size_t bytes);
+/* Device memory that stays until the engine goes. */
+enum err engine_alloc(
+	struct cuda_engine *engine, size_t bytes, const char *what, cu_ptr *ptr);
 enum err engine_clear(struct cuda_engine *engine, cu_ptr to, size_t bytes);
 
 /* Calls of this communicator that share words run one after the other, whatever streams

@@ -93,6 +93,7 @@ static bool is_p2p(const struct doing *doing)
 
 bool doing_holds(const struct board *board, uint32_t rank, const struct doing *doing)
 {
+	const struct signal *signal;
 	const struct box *box;
 
 	switch (doing->kind) {
@@ -109,8 +110,8 @@ bool doing_holds(const struct board *board, uint32_t rank, const struct doing *d
 		box = board_box(board, doing->rank, rank);
 		return atomic_load(&box->posted) == doing->number;
 	default:
-		box = board_box(board, doing->rank, rank);
-		return !position_reached(atomic_load(&box->signals), doing->want);
+		signal = board_signal(board, doing->rank, rank, doing->lane);
+		return !position_reached(atomic_load(&signal->given), doing->want);
 	}
 }
 

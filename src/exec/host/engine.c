@@ -52,8 +52,10 @@ static enum err engine_arrays(struct host_engine *engine)
 	engine->buffers = calloc(n, sizeof(*engine->buffers));
 	engine->posted = calloc(n, sizeof(*engine->posted));
 	engine->taken = calloc(n, sizeof(*engine->taken));
-	engine->signals = calloc(n, sizeof(*engine->signals));
-	engine->awaited = calloc(n, sizeof(*engine->awaited));
+	engine->signals = calloc(
+		n * engine->board->signal_count, sizeof(*engine->signals));
+	engine->awaited = calloc(
+		n * engine->board->signal_count, sizeof(*engine->awaited));
 	engine->watches = calloc(n, sizeof(*engine->watches));
 	if (!engine->watches)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);

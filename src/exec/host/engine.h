@@ -139,7 +139,8 @@ struct host_engine {
 	size_t scratch_bytes;
 	/* sends and receives: letters posted to and taken from each peer */
 	uint64_t *posted, *taken; /* owned */
-	/* one-sided: signals given to and waited for from each peer */
+	/* one-sided: signals given to and waited for from each peer, all of one peer's
+	 * side by side */
 	uint64_t *signals, *awaited; /* owned */
 };
 

@@ -2,12 +2,20 @@
 
 #include "exec/host/peers.h"
 
-static struct box *signal_box(const struct onesided *onesided)
+static struct signal *signal_of(const struct onesided *onesided)
 {
 	const struct host_engine *engine = onesided->engine;
+	uint32_t from = onesided->awaited ? onesided->peer : engine->rank;
+	uint32_t to = onesided->awaited ? engine->rank : onesided->peer;
 
-	return onesided->awaited ? board_box(engine->board, onesided->peer, engine->rank)
-				 : board_box(engine->board, engine->rank, onesided->peer);
+	return board_signal(engine->board, from, to, onesided->signal);
+}
+
+/* Where this rank counts it, in one of its two arrays. */
+static size_t count_of(const struct onesided *onesided)
+{
+	return (size_t)onesided->peer * onesided->engine->board->signal_count +
+	       onesided->signal;
 }
 
 static enum err put_store(const struct onesided *onesided)
@@ -28,19 +36,20 @@ static enum err put_store(const struct onesided *onesided)
 enum err onesided_step(struct onesided *onesided)
 {
 	struct host_engine *engine = onesided->engine;
-	struct box *box = signal_box(onesided);
-	uint64_t *count = &engine->signals[onesided->peer];
+	struct signal *signal = signal_of(onesided);
+	uint64_t *count = &engine->signals[count_of(onesided)];
+	uint64_t *awaited = &engine->awaited[count_of(onesided)];
 	enum err e = OK;
 
 	if (onesided->awaited) {
-		uint64_t want = engine->awaited[onesided->peer] + onesided->awaited;
+		uint64_t want = *awaited + onesided->awaited;
 
 		/* pairs with the release in word_publish(): the data are there too */
 		if (!position_reached(
-			    atomic_load_explicit(&box->signals, memory_order_acquire),
+			    atomic_load_explicit(&signal->given, memory_order_acquire),
 			    want))
 			return ERR_AGAIN;
-		engine->awaited[onesided->peer] = want;
+		*awaited = want;
 		return OK;
 	}
 	if (onesided->bytes) {
@@ -49,7 +58,7 @@ enum err onesided_step(struct onesided *onesided)
 		host_touch(engine, TOUCH_NONE);
 	}
 	if (!e)
-		word_publish(&box->signals, &box->signal_sleepers, ++*count);
+		word_publish(&signal->given, &signal->sleepers, ++*count);
 	return e;
 }
 
@@ -69,20 +78,21 @@ enum err onesided_check(struct onesided *onesided)
 
 struct doing onesided_doing(const struct onesided *onesided)
 {
-	uint64_t before = onesided->engine->awaited[onesided->peer];
+	uint64_t before = onesided->engine->awaited[count_of(onesided)];
 
 	return (struct doing){.kind = DOING_SIGNAL,
 		.rank = onesided->peer,
 		.number = before,
 		.want = before + onesided->awaited,
+		.lane = onesided->signal,
 		.sign = {.count = onesided->awaited}};
 }
 
 _Atomic uint64_t *onesided_word(
 	const struct onesided *onesided, _Atomic uint32_t **sleepers)
 {
-	struct box *box = signal_box(onesided);
+	struct signal *signal = signal_of(onesided);
 
-	*sleepers = &box->signal_sleepers;
-	return &box->signals;
+	*sleepers = &signal->sleepers;
+	return &signal->given;
 }

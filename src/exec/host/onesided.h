@@ -1,7 +1,7 @@
 /*
  * onesided.h - put into a peer's window and signal it, or wait for signals.
  *
- * A signal is counted on the board, in the box from the signalling rank to the other. A
+ * A signal is counted on the board, for every direction and number of its own. A
  * put stores into the window in place and then signals, so who has waited for the signal
  * sees the data. Neither side of a put waits for the other.
  */
@@ -13,6 +13,7 @@
 struct onesided {
 	struct host_engine *engine;
 	uint32_t peer;
+	uint32_t signal;  /* which: below the board's signal_count */
 	uint32_t awaited; /* signals to wait for; 0: this is a put */
 	/* put: nothing when bytes is 0, which is a bare signal */
 	const char *data;
