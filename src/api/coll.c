@@ -10,6 +10,7 @@
 
 static void log_call(const struct call_args *args)
 {
+	comm_speak(args->comm);
 	log_info(LOG_COLL,
 		"%s: opCount %lx sendbuff %p recvbuff %p count %zu datatype %d op %d "
 		"root %d "

@@ -87,6 +87,7 @@ static enum err init(const struct init_request *request)
 		e = config_read(request->config, NULL, &config);
 	if (e)
 		return group_note(e);
+	comm_speak_as((uint32_t)request->rank, request->device);
 	if (!request->rank)
 		version_log();
 	job = job_create(JOB_INIT, NULL);

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -83,6 +85,54 @@ void addr_print(const struct addr *addr, char text[ADDR_TEXT_BYTES])
 		inet_ntop(AF_INET6, addr->bytes, host, sizeof(host));
 		snprintf(text, ADDR_TEXT_BYTES, "[%s]:%u", host, port);
 	}
+}
+
+/* Is this interface's address ours? */
+static bool is_at(const struct ifaddrs *entry, const struct addr *addr)
+{
+	const void *bytes;
+
+	if (!entry->ifa_addr)
+		return false;
+	if (entry->ifa_addr->sa_family == AF_INET && addr->family == ADDR_IPV4)
+		bytes = &((const struct sockaddr_in *)(const void *)entry->ifa_addr)
+				 ->sin_addr;
+	else if (entry->ifa_addr->sa_family == AF_INET6 && addr->family == ADDR_IPV6)
+		bytes = &((const struct sockaddr_in6 *)(const void *)entry->ifa_addr)
+				 ->sin6_addr;
+	else
+		return false;
+	return !memcmp(bytes, addr->bytes, addr->family == ADDR_IPV4 ? 4 : 16);
+}
+
+/* The interface that has the address, or "?". */
+static void interface_find(const struct addr *addr, char name[IF_NAMESIZE])
+{
+	struct ifaddrs *list = NULL;
+
+	strcpy(name, "?");
+	if (getifaddrs(&list))
+		return;
+	for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next)
+		if (is_at(entry, addr)) {
+			snprintf(name, IF_NAMESIZE, "%s", entry->ifa_name);
+			break;
+		}
+	freeifaddrs(list);
+}
+
+void addr_print_log(const struct addr *addr, char text[ADDR_LOG_BYTES])
+{
+	char name[IF_NAMESIZE] = "unix", host[ADDR_TEXT_BYTES] = "?";
+
+	if (addr->family == ADDR_UNIX) {
+		name_print(addr, host);
+	} else {
+		interface_find(addr, name);
+		inet_ntop(addr->family == ADDR_IPV4 ? AF_INET : AF_INET6, addr->bytes,
+			host, sizeof(host));
+	}
+	snprintf(text, ADDR_LOG_BYTES, "%s:%s<%u>", name, host, ntohs(addr->port));
 }
 
 /* Split `host:port` or `[host]:port`; the port is 1 to 65535 in plain digits. */

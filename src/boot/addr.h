@@ -32,6 +32,10 @@ enum err addr_parse(const char *text, struct addr *addr);
 /* The address as people write it, for messages. */
 void addr_print(const struct addr *addr, char text[ADDR_TEXT_BYTES]);
 
+/* The same as NCCL's logs have it: interface:address<port>. */
+enum { ADDR_LOG_BYTES = 96 };
+void addr_print_log(const struct addr *addr, char text[ADDR_LOG_BYTES]);
+
 /* A listening socket at exactly this address. ERR_AGAIN: somebody listens there now. */
 enum err addr_listen(const struct addr *addr, int *fd);
 

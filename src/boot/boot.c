@@ -119,6 +119,19 @@ static enum err id_from_text(const char *text, struct id_body *body)
 	return OK;
 }
 
+/* Once per process, as NCCL does when it starts. */
+static void where_log(const struct addr *addr)
+{
+	static atomic_bool is_said;
+	char text[ADDR_LOG_BYTES];
+
+	if (!log_is_on(LOG_INFO, LOG_INIT | LOG_BOOTSTRAP) ||
+		atomic_exchange(&is_said, true))
+		return;
+	addr_print_log(addr, text);
+	log_info(LOG_INIT | LOG_BOOTSTRAP, "Bootstrap: Using %s", text);
+}
+
 static uint64_t timeout_ns(void)
 {
 	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * SEC;
@@ -158,6 +171,7 @@ enum err boot_id_create(struct boot_id *id)
 	if (e)
 		return e;
 	memcpy(id->bytes, &body, sizeof(body));
+	where_log(&body.addr);
 	addr_print(&body.addr, where);
 	log_info(LOG_BOOTSTRAP, "boot: id %#llx, root at %s",
 		(unsigned long long)boot_id_hash(id), where);
@@ -619,6 +633,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 	char where[ADDR_TEXT_BYTES];
 	enum err e = OK;
 
+	where_log(&visit->id.addr);
 	deadline_set(visit);
 	if (visit->id.addr.family != ADDR_UNIX && args->rank == 0)
 		e = root_run_here(visit);

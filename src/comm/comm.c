@@ -49,16 +49,34 @@ enum err comm_alloc(const struct comm_config *config, struct comm **comm)
 	return OK;
 }
 
+/* NCCL's lines carry the CUDA device. A rank on host memory is a device of its own, whose
+ * number is its rank (host_ranks.h). */
+static int log_device(uint32_t rank, int device)
+{
+	return gpu_context() ? device : (int)rank;
+}
+
+void comm_speak(const struct comm *comm)
+{
+	log_set_device(comm->log_device);
+}
+
+void comm_speak_as(uint32_t rank, int device)
+{
+	log_set_device(log_device(rank, device));
+}
+
 enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 {
 	struct init_times times = {.start = clock_ns()};
 	enum err e;
 
-	log_set_device(args->device);
 	atomic_fetch_add(&comm->inside, 1);
 	comm->rank = args->rank;
 	comm->rank_count = args->rank_count;
 	comm->device = args->device;
+	comm->log_device = log_device(args->rank, args->device);
+	comm_speak(comm);
 	comm->zero_copy = param_int(PARAM_ZERO_COPY) != 0;
 	comm->id_hash = boot_id_hash(&args->ids[0]);
 	comm_log_init(comm, args, false);
@@ -333,7 +351,7 @@ void comm_finish_work(struct comm *comm)
 		usleep(ABORT_SLEEP_US);
 }
 
-enum err comm_finalize(struct comm *comm)
+static enum err finalize(struct comm *comm)
 {
 	enum err e;
 
@@ -345,6 +363,24 @@ enum err comm_finalize(struct comm *comm)
 	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
+}
+
+static struct comm_name name_of(const struct comm *comm)
+{
+	return (struct comm_name){
+		comm, comm->rank, comm->rank_count, comm->device, comm->id_hash};
+}
+
+enum err comm_finalize(struct comm *comm)
+{
+	struct comm_name name = name_of(comm);
+	enum err e;
+
+	comm_log_start(&name, "Finalize");
+	e = finalize(comm);
+	if (!e)
+		comm_log_end(&name, "Finalize");
+	return e;
 }
 
 static void comm_free(struct comm *comm, enum rank_state last)
@@ -374,18 +410,15 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	free(comm);
 }
 
-static struct comm_name name_of(const struct comm *comm)
-{
-	return (struct comm_name){comm, comm->rank, comm->rank_count, comm->device};
-}
-
 enum err comm_destroy(struct comm *comm)
 {
 	struct comm_name name = name_of(comm);
 	enum err e = OK;
 
+	comm_speak(comm);
+	comm_log_start(&name, "Destroy");
 	if (!comm->finalized)
-		e = comm_finalize(comm);
+		e = finalize(comm);
 	comm_free(comm, RANK_LEFT);
 	comm_log_end(&name, "Destroy");
 	return e;
@@ -406,6 +439,7 @@ enum err comm_abort(struct comm *comm)
 {
 	struct comm_name name = name_of(comm);
 
+	comm_log_start(&name, "Abort");
 	comm_stop(comm, "aborted");
 	if (atomic_load(&comm->ready))
 		gpu_abort(comm);
@@ -424,6 +458,9 @@ void comm_interrupt(struct comm *comm)
 /* What the revocation itself made fail is forgotten: the ranks go on with a child. */
 enum err comm_revoke(struct comm *comm)
 {
+	struct comm_name name = name_of(comm);
+
+	comm_log_start(&name, "Revoke");
 	atomic_store(&comm->revoked, 1);
 	comm_stop(comm, "revoked");
 	if (atomic_load(&comm->ready))

@@ -18,22 +18,22 @@ enum { TEXT_BYTES = 160, SCHEDULE_BYTES = 32 };
 void comm_log_init(
 	const struct comm *comm, const struct comm_init_args *args, bool is_complete)
 {
-	char born[TEXT_BYTES];
+	char born[TEXT_BYTES] = "";
 
 	if (!log_is_on(LOG_INFO, LOG_INIT))
 		return;
 	if (args->parent)
-		snprintf(born, sizeof(born), "parent %p splitCount %u color %d key %d%s",
+		snprintf(born, sizeof(born), "parent %p childCount %u color %d key %d ",
 			(const void *)args->parent, args->split_count, args->color,
-			args->key, is_complete ? " " : "");
-	else
-		snprintf(born, sizeof(born), "commId 0x%" PRIx64 " ", comm->id_hash);
+			args->key);
+	if (!is_complete) /* all ranks are on one host */
+		log_info(LOG_INIT | LOG_NET, "Using network SHM");
 	log_info(LOG_INIT,
 		"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %u busId %" PRIx64
-		" %s- Init %s",
+		" commId 0x%" PRIx64 " %s- Init %s",
 		args->caller, (const void *)comm, comm->rank, comm->rank_count,
-		comm->device, comm->rank, host_rank_busid(comm->rank), born,
-		is_complete ? "COMPLETE" : "START");
+		comm->device, comm->rank, host_rank_busid(comm->rank), comm->id_hash,
+		born, is_complete ? "COMPLETE" : "START");
 }
 
 static void init_line(void *context, const char *line)
@@ -165,12 +165,23 @@ void comm_log_done(const struct comm *comm, const struct comm_init_args *args,
 	log_info(LOG_INIT, "Connected all trees");
 }
 
+/* NCCL spells the number of ranks one way when it begins and another at the end. */
+void comm_log_start(const struct comm_name *name, const char *what)
+{
+	log_info(LOG_INIT | LOG_DESTROY,
+		"comm %p rank %u nRanks %u cudaDev %d busId %" PRIx64 " commId 0x%" PRIx64
+		" - %s START",
+		name->comm, name->rank, name->rank_count, name->device,
+		host_rank_busid(name->rank), name->id, what);
+}
+
 void comm_log_end(const struct comm_name *name, const char *what)
 {
 	log_info(LOG_INIT | LOG_DESTROY,
-		"comm %p rank %u nranks %u cudaDev %d busId %" PRIx64 " - %s COMPLETE",
+		"comm %p rank %u nranks %u cudaDev %d busId %" PRIx64 " commId 0x%" PRIx64
+		" - %s COMPLETE",
 		name->comm, name->rank, name->rank_count, name->device,
-		host_rank_busid(name->rank), what);
+		host_rank_busid(name->rank), name->id, what);
 }
 
 enum err comm_log_choice(const struct comm *comm, const struct plan_key *key)
@@ -186,12 +197,14 @@ enum err comm_log_choice(const struct comm *comm, const struct plan_key *key)
 	e = plan_get(host_engine_planner(comm->engine), key, &plan);
 	if (e)
 		return e;
+	comm_speak(comm);
 	snprintf(schedule, sizeof(schedule), "%s",
 		plan->shapes[plan->eager ? MODE_STAGED : MODE_DIRECT].schedule);
 	for (char *c = schedule; *c; c++)
 		*c = (char)toupper((unsigned char)*c);
 	log_info(LOG_TUNING,
-		"%s: %zu Bytes -> Algo %s proto SIMPLE channel{Lo..Hi}={0..0}",
+		"%s: %zu Bytes -> Algo %s proto SIMPLE channel{Lo..Hi}={0..0} "
+		"cgaClusterSize 0",
 		model_func_name(func), key->count * dtype_size(key->type), schedule);
 	return OK;
 }

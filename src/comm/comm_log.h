@@ -25,12 +25,15 @@ void comm_log_wiring(const struct comm *comm);
 void comm_log_done(const struct comm *comm, const struct comm_init_args *args,
 	const struct init_times *times);
 
-/* "comm .. - Destroy COMPLETE" or Abort. The comm is only named: it may be gone. */
+/* "comm .. - Destroy START" and later COMPLETE; or Finalize, Abort, Revoke. The comm is
+ * only named: it may be gone. */
 struct comm_name {
 	const void *comm;
 	uint32_t rank, rank_count;
 	int device;
+	uint64_t id;
 };
+void comm_log_start(const struct comm_name *name, const char *what);
 void comm_log_end(const struct comm_name *name, const char *what);
 
 /* Under TUNING, when that is on: the schedule the host engine will run for this call.

@@ -32,6 +32,7 @@ struct comm {
 	struct comm_config config;
 	uint32_t rank, rank_count;
 	int device;
+	int log_device; /* the [n] of its lines in the log */
 	uint64_t id_hash;
 	uint64_t probe;	       /* peers try to read this across processes */
 	atomic_bool ready;     /* the members below will not change until the end */

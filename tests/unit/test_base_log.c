@@ -69,6 +69,49 @@ static void levels_choose(void)
 	TRUE(!log_is_on(LOG_WARN, LOG_ALL));
 }
 
+/* ATTN comes between WARN and INFO, whatever its number. */
+static void attn_chooses(void)
+{
+	settings("ATTN", "ALL", "^ALL");
+	TRUE(log_is_on(LOG_VERSION, LOG_ALL));
+	TRUE(log_is_on(LOG_WARN, LOG_ALL));
+	TRUE(log_is_on(LOG_ATTN, LOG_INIT));
+	TRUE(!log_is_on(LOG_INFO, LOG_ALL));
+	log_attn("look %d", 7);
+	matches(output(), "^[^ ]+:[0-9]+:[0-9]+ NCCL ATTN look 7\n$");
+	settings("WARN", "ALL", "^ALL");
+	TRUE(!log_is_on(LOG_ATTN, LOG_ALL));
+	settings("INFO", "NET", "^ALL");
+	TRUE(log_is_on(LOG_ATTN, LOG_INIT)); /* of every subsystem, as warnings are */
+	unsetenv("NCCL_DEBUG_TIMESTAMP_LEVELS");
+	log_reset();
+	unlink(path);
+	log_attn("x");
+	matches(output(), "^\\[[0-9]{4}-[^]]*\\] [^ ]+ NCCL ATTN x\n$");
+}
+
+/* Levels one by one, besides those of NCCL_DEBUG. */
+static void levels_add(void)
+{
+	setenv("NCCL_DEBUG_LEVELS", "info,ATTN,nonsense", 1);
+	settings("", "ALL", "^ALL");
+	TRUE(log_is_on(LOG_INFO, LOG_NET));
+	TRUE(log_is_on(LOG_ATTN, LOG_ALL));
+	TRUE(!log_is_on(LOG_WARN, LOG_ALL));
+	TRUE(!log_is_on(LOG_VERSION, LOG_ALL));
+	settings("WARN", "ALL", "^ALL");
+	TRUE(log_is_on(LOG_WARN, LOG_ALL));
+	TRUE(log_is_on(LOG_INFO, LOG_ALL));
+	TRUE(!log_is_on(LOG_TRACE, LOG_ALL));
+	setenv("NCCL_DEBUG_LEVELS", "ALL", 1);
+	settings("", "ALL", "^ALL");
+	TRUE(log_is_on(LOG_TRACE, LOG_ALL));
+	setenv("NCCL_DEBUG_LEVELS", "NONE", 1);
+	settings("", "ALL", "^ALL");
+	TRUE(!log_is_on(LOG_WARN, LOG_ALL));
+	unsetenv("NCCL_DEBUG_LEVELS");
+}
+
 static void subsystems_choose(void)
 {
 	settings("INFO", "net,GRAPH,nonsense", "WARN");
@@ -152,6 +195,8 @@ int main(void)
 	TRUE(mkdtemp(folder));
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	levels_choose();
+	attn_chooses();
+	levels_add();
 	subsystems_choose();
 	timestamps_and_devices();
 	lines_stay_whole();

@@ -150,7 +150,7 @@ static void test_ranks(void)
 
 	TRUE(select_choose(nvls, &call, true, &choice));
 	TRUE(!choice.schedule);
-	call.rank_count = 5000;
+	call.rank_count = 500;
 	TRUE(!select_choose(symk, &call, true, &choice));
 	TRUE(select_choose(set_of("ring,symk", COLL_ALL_REDUCE), &call, true, &choice));
 	EQ_STR(choice.schedule, "ring");
