@@ -22,6 +22,44 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 }
 WEAK_TWIN(ncclGetUniqueId);
 
+/* As much of it as the caller has; the rest is as after the initializer. */
+static enum err encryption_read(
+	const ncclEncryptionConfig_t *user, ncclEncryptionConfig_t *config)
+{
+	const ncclEncryptionConfig_t fresh = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
+
+	*config = fresh;
+	if (!user)
+		return OK;
+	if (user->magic != fresh.magic)
+		return err_set(ERR_ARGUMENT,
+			"SetEncryption: config was not initialized with "
+			"NCCL_ENCRYPTION_CONFIG_INITIALIZER (magic %#x)",
+			user->magic);
+	memcpy(config, user, user->size < sizeof(fresh) ? user->size : sizeof(fresh));
+	if (config->mode != NCCL_ENCRYPTION_MODE_NONE &&
+		config->mode != NCCL_ENCRYPTION_MODE_PSK)
+		return err_set(ERR_ARGUMENT,
+			"SetEncryption: mode is %d and should be "
+			"NCCL_ENCRYPTION_MODE_NONE "
+			"or _PSK",
+			config->mode);
+	if (config->mode == NCCL_ENCRYPTION_MODE_PSK && !config->psk)
+		return err_set(ERR_ARGUMENT,
+			"SetEncryption: NCCL_ENCRYPTION_MODE_PSK needs a psk");
+	return OK;
+}
+
+ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *user)
+{
+	ncclEncryptionConfig_t config;
+	enum err e = encryption_read(user, &config);
+	bool has_key = !e && config.mode == NCCL_ENCRYPTION_MODE_PSK;
+
+	return result_of(e ? e : comm_set_key(has_key ? config.psk : NULL));
+}
+WEAK_TWIN(ncclSetEncryption);
+
 struct init_request {
 	const char *function; /* full name, for the log */
 	ncclComm_t *out;

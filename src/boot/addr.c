@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "boot/auth.h"
+#include "net/auth.h"
 
 enum { HOST_BYTES = 256 };
 

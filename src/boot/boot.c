@@ -16,9 +16,10 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "boot/addr.h"
-#include "boot/auth.h"
 #include "boot/root.h"
 #include "boot/wire.h"
+#include "net/psk.h"
+#include "net/seal.h"
 
 enum {
 	SLICE_MS = 10,	 /* how often a waiting rank looks at the abort word */
@@ -52,6 +53,7 @@ struct visit {
 	struct id_body id;
 	uint64_t deadline_ns;
 	int fd;		    /* owned; -1 between connections */
+	struct seal *seal;  /* owned; NULL: nothing is encrypted, or no connection */
 	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
@@ -143,6 +145,7 @@ static enum err id_root_start(const struct id_body *body)
 	enum err e;
 
 	memcpy(args.secret, body->secret, sizeof(args.secret));
+	args.is_sealed = psk_get(args.psk);
 	e = root_start(&args);
 	auth_wipe(&args, sizeof(args));
 	return e;
@@ -267,11 +270,17 @@ static enum err pause_ms(struct visit *visit, int ms)
 	return wait_check(visit);
 }
 
+static short socket_events(const struct visit *visit, short events)
+{
+	return visit->seal ? seal_events(visit->seal, events) : events;
+}
+
 /* Wait until the socket is ready for `events`, or broken. */
 static enum err socket_wait(struct visit *visit, short events)
 {
 	for (;;) {
-		struct pollfd wait = {.fd = visit->fd, .events = events};
+		struct pollfd wait = {
+			.fd = visit->fd, .events = socket_events(visit, events)};
 		int n = poll(&wait, 1, clock_left_ms(visit->deadline_ns, SLICE_MS));
 		enum err e;
 
@@ -286,26 +295,49 @@ static enum err socket_wait(struct visit *visit, short events)
 	}
 }
 
+/* What an errno of the connection means. Who listens and has another key, or none, has so
+ * for good. */
+static enum err socket_judge(struct visit *visit, short events)
+{
+	if (errno == EAGAIN)
+		return socket_wait(visit, events);
+	if (errno == EINTR)
+		return OK;
+	if (errno != EPROTO)
+		return ERR_AGAIN;
+	return fail(visit, ERR_USAGE, seal_fault_text(seal_fault(visit->seal)));
+}
+
+static ssize_t some_send(struct visit *visit, const void *from, size_t bytes)
+{
+	return visit->seal ? seal_send(visit->seal, from, bytes)
+			   : send(visit->fd, from, bytes, MSG_NOSIGNAL);
+}
+
+static ssize_t some_recv(struct visit *visit, void *to, size_t bytes)
+{
+	return visit->seal ? seal_recv(visit->seal, to, bytes)
+			   : recv(visit->fd, to, bytes, 0);
+}
+
 static enum err bytes_send(struct visit *visit, const void *from, size_t bytes)
 {
 	const unsigned char *at = from;
+	enum err e = OK;
 
-	while (bytes > 0) {
-		ssize_t n = send(visit->fd, at, bytes, MSG_NOSIGNAL);
-		enum err e = OK;
+	while (bytes > 0 && !e) {
+		ssize_t n = some_send(visit, at, bytes);
 
-		if (n >= 0) {
-			at += n;
-			bytes -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			e = socket_wait(visit, POLLOUT);
-		} else if (errno != EINTR) {
-			e = ERR_AGAIN;
+		if (n < 0) {
+			e = socket_judge(visit, POLLOUT);
+			continue;
 		}
-		if (e)
-			return e;
+		at += n;
+		bytes -= (size_t)n;
 	}
-	return OK;
+	while (!e && visit->seal && seal_flush(visit->seal))
+		e = socket_judge(visit, POLLOUT);
+	return e;
 }
 
 static enum err bytes_recv(struct visit *visit, void *to, size_t bytes)
@@ -313,16 +345,14 @@ static enum err bytes_recv(struct visit *visit, void *to, size_t bytes)
 	unsigned char *at = to;
 
 	while (bytes > 0) {
-		ssize_t n = recv(visit->fd, at, bytes, 0);
+		ssize_t n = some_recv(visit, at, bytes);
 		enum err e = OK;
 
 		if (n > 0) {
 			at += n;
 			bytes -= (size_t)n;
-		} else if (n < 0 && errno == EAGAIN) {
-			e = socket_wait(visit, POLLIN);
-		} else if (n == 0 || errno != EINTR) {
-			e = ERR_AGAIN;
+		} else {
+			e = n ? socket_judge(visit, POLLIN) : ERR_AGAIN;
 		}
 		if (e)
 			return e;
@@ -377,6 +407,31 @@ static enum err root_connect(struct visit *visit)
 	return connect_judge(visit, status);
 }
 
+/* Where this process has a key, nothing is said in the clear. */
+static enum err root_seal(struct visit *visit)
+{
+	unsigned char key[AUTH_KEY_BYTES];
+	bool is_sealed = psk_get(key);
+
+	if (is_sealed)
+		visit->seal = seal_create(visit->fd, SEAL_CLIENT, key);
+	auth_wipe(key, sizeof(key));
+	return is_sealed && !visit->seal ? fail(visit, ERR_SYSTEM, err_last()) : OK;
+}
+
+/* Somebody who listens there has failed to prove itself. */
+static enum err root_is_strange(struct visit *visit, const void *answer)
+{
+	if (!visit->seal && seal_is_notice(answer))
+		return fail(visit, ERR_USAGE,
+			"who listens there wants encryption and this process has no "
+			"pre-shared key: call ncclSetEncryption with the same key in all "
+			"processes");
+	return fail(visit, ERR_USAGE,
+		"who listens there does not know this id's secret: ranks have different "
+		"ids, or it is another program");
+}
+
 /* Exchange nonces; the root proves itself first, so a wrong id is noticed at once. */
 static enum err root_verify(struct visit *visit)
 {
@@ -395,9 +450,7 @@ static enum err root_verify(struct visit *visit)
 	memcpy(visit->nonces.root, challenge.nonce, sizeof(challenge.nonce));
 	if (!auth_check(visit->id.secret, "root", &visit->nonces, sizeof(visit->nonces),
 		    challenge.tag))
-		return fail(visit, ERR_USAGE,
-			"who listens there does not know this id's secret: ranks have "
-			"different ids, or it is another program");
+		return root_is_strange(visit, &challenge);
 	auth_session(visit->id.secret, &visit->nonces, visit->key);
 	visit->is_root_known = true;
 	return OK;
@@ -499,6 +552,8 @@ static enum err say_send(struct visit *visit, enum err code, bool is_last)
 
 static void visit_close(struct visit *visit)
 {
+	seal_destroy(visit->seal);
+	visit->seal = NULL;
 	if (visit->fd >= 0)
 		close(visit->fd);
 	visit->fd = -1;
@@ -522,6 +577,8 @@ static enum err visit_once(struct visit *visit, enum wire_kind kind, void *recor
 
 	visit->round = 0;
 	e = root_connect(visit);
+	if (!e)
+		e = root_seal(visit);
 	if (!e)
 		e = root_verify(visit);
 	if (!e)
@@ -673,6 +730,7 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		boot_refuse(&refusal);
 		return refusal.failed;
 	}
+	m->visit.fd = -1;
 	e = auth_init();
 	if (!e)
 		e = args_check(args);
@@ -680,7 +738,6 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		e = id_read(&args->ids[0], &m->visit.id);
 	if (!e) {
 		m->visit.args = *args;
-		m->visit.fd = -1;
 		e = visit_begin(&m->visit, records);
 	}
 	if (e)

@@ -5,24 +5,44 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void guest_init(struct guest *guest, int fd, uint64_t now_ns)
+void guest_init(struct guest *guest, int fd, struct seal *seal, uint64_t now_ns)
 {
 	memset(guest, 0, sizeof(*guest));
 	guest->fd = fd;
+	guest->seal = seal;
 	guest->since_ns = now_ns;
 }
 
 bool guest_has_output(const struct guest *guest)
 {
 	return guest->out_done < guest->out_bytes ||
-	       guest->payload_done < guest->payload_bytes;
+	       guest->payload_done < guest->payload_bytes ||
+	       (guest->seal && seal_has_output(guest->seal));
+}
+
+bool guest_has_input(const struct guest *guest)
+{
+	return guest->seal && guest->phase < GUEST_TOLD && seal_has_input(guest->seal);
+}
+
+static ssize_t some_send(const struct guest *guest, const void *from, size_t bytes)
+{
+	return guest->seal ? seal_send(guest->seal, from, bytes)
+			   : send(guest->fd, from, bytes, MSG_NOSIGNAL);
+}
+
+static ssize_t some_recv(const struct guest *guest, void *to, size_t bytes)
+{
+	return guest->seal ? seal_recv(guest->seal, to, bytes)
+			   : recv(guest->fd, to, bytes, 0);
 }
 
 /* Send on, advancing *done; false when the peer is lost. */
-static bool bytes_send(int fd, const unsigned char *from, size_t bytes, size_t *done)
+static bool bytes_send(
+	const struct guest *guest, const unsigned char *from, size_t bytes, size_t *done)
 {
 	while (*done < bytes) {
-		ssize_t n = send(fd, from + *done, bytes - *done, MSG_NOSIGNAL);
+		ssize_t n = some_send(guest, from + *done, bytes - *done);
 
 		if (n >= 0)
 			*done += (size_t)n;
@@ -36,12 +56,13 @@ static bool bytes_send(int fd, const unsigned char *from, size_t bytes, size_t *
 
 static void guest_flush(struct guest *guest)
 {
-	bool is_alive = bytes_send(
-		guest->fd, guest->out, guest->out_bytes, &guest->out_done);
+	bool is_alive = bytes_send(guest, guest->out, guest->out_bytes, &guest->out_done);
 
 	if (is_alive && guest->out_done == guest->out_bytes)
-		is_alive = bytes_send(guest->fd, guest->payload, guest->payload_bytes,
+		is_alive = bytes_send(guest, guest->payload, guest->payload_bytes,
 			&guest->payload_done);
+	if (is_alive && guest->seal && seal_flush(guest->seal))
+		is_alive = errno == EAGAIN;
 	if (!is_alive || (guest->phase == GUEST_TOLD && !guest_has_output(guest)))
 		guest->phase = GUEST_GONE;
 }
@@ -52,6 +73,10 @@ static void hello_take(struct guest *guest, const unsigned char *secret)
 	struct wire_challenge challenge;
 
 	if (memcmp(hello->magic, wire_magic, sizeof(hello->magic))) {
+		if (!guest->seal && seal_is_hello(hello)) {
+			guest->fault = SEAL_NO_KEY_THERE;
+			seal_turn_away(guest->fd);
+		}
 		guest->phase = GUEST_GONE;
 		return;
 	}
@@ -152,14 +177,16 @@ static void guest_listen(struct guest *guest, const unsigned char *secret)
 {
 	while (guest->phase < GUEST_TOLD) {
 		size_t bytes = message_bytes(guest);
-		ssize_t n = recv(
-			guest->fd, guest->in + guest->in_done, bytes - guest->in_done, 0);
+		ssize_t n = some_recv(
+			guest, guest->in + guest->in_done, bytes - guest->in_done);
 
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
+			if (n && errno == EPROTO)
+				guest->fault = seal_fault(guest->seal);
 			guest->phase = GUEST_GONE;
 			return;
 		}
@@ -207,6 +234,7 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
  * connection up, and the peer waiting, were it only closed. */
 void guest_fini(struct guest *guest)
 {
+	seal_destroy(guest->seal);
 	shutdown(guest->fd, SHUT_RDWR);
 	close(guest->fd);
 	auth_wipe(guest->key, sizeof(guest->key));

@@ -2,7 +2,8 @@
  * guest.h - one connection as the root sees it: a stranger until it has proved itself.
  *
  * Nothing here blocks, allocates or reports: the root (root.c) polls, and decides what a
- * guest's words mean for the meeting.
+ * guest's words mean for the meeting. Where connections are encrypted (net/seal.h), not a
+ * byte of a stranger gets this far before it has shown that it has the key.
  */
 #ifndef BOOT_GUEST_H
 #define BOOT_GUEST_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "boot/wire.h"
+#include "net/seal.h"
 
 enum guest_phase {
 	GUEST_HELLO,  /* we await its nonce */
@@ -23,7 +25,10 @@ enum guest_phase {
 };
 
 struct guest {
-	int fd; /* owned */
+	int fd;		   /* owned */
+	struct seal *seal; /* owned; NULL: not encrypted */
+	enum seal_fault
+		fault; /* why a stranger is put out, where its key is the reason */
 	enum guest_phase phase;
 	uint64_t since_ns; /* when it came */
 	uint32_t kind, rank, rank_count,
@@ -46,8 +51,8 @@ struct guest {
 	unsigned char out[sizeof(struct wire_verdict)];
 };
 
-/* Take over an accepted, non-blocking socket. */
-void guest_init(struct guest *guest, int fd, uint64_t now_ns);
+/* Take over an accepted, non-blocking socket, and its seal (NULL: none). */
+void guest_init(struct guest *guest, int fd, struct seal *seal, uint64_t now_ns);
 
 /* Read and write what can be without waiting, which may move it to a later phase. */
 void guest_move(struct guest *guest, const unsigned char *secret);
@@ -73,6 +78,9 @@ static inline bool guest_is_stranger(const struct guest *guest)
 
 /* Some of our words are not sent yet. */
 bool guest_has_output(const struct guest *guest);
+
+/* Some of its words have come and poll() does not know of them. */
+bool guest_has_input(const struct guest *guest);
 
 /* Close the socket and wipe the key. */
 void guest_fini(struct guest *guest);

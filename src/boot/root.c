@@ -36,7 +36,7 @@ enum {
 /* With no rank at all we wait this long: ids are often made well before they are used. */
 #define IDLE_NS (3600 * SEC)
 
-enum { STACK_BYTES = 1 << 20 };
+enum { STACK_BYTES = 1 << 20, COMPLAINTS_MAX = 10 };
 
 struct root {
 	struct root *next;   /* in `roots` */
@@ -68,6 +68,7 @@ struct root {
 	bool is_decided;	/* `news` is the last word */
 	uint64_t starved_ns;	/* since when no descriptor is left for who knocks; 0 */
 	int spare_fd;		/* owned: given up to tell so; -1 */
+	uint32_t complaints;	/* lines about strangers without the key */
 	struct guest_news news;
 	char sentence[WIRE_SENTENCE_MAX];
 };
@@ -374,6 +375,20 @@ static void guest_serve(struct root *root, uint32_t index)
 		guest_told(root, &root->guests[index]);
 }
 
+/* The listener goes on; who has read ten such lines has read enough. */
+static void guest_complain(struct root *root, const struct guest *guest)
+{
+	if (!guest->fault || root->complaints++ >= COMPLAINTS_MAX)
+		return;
+	if (guest->fault == SEAL_NO_KEY_THERE)
+		log_attn(
+			"boot: dropped a process that wants encryption, for which this "
+			"one has no pre-shared key: call ncclSetEncryption with the same "
+			"key in all processes");
+	else
+		log_attn("boot: dropped a connection: %s", seal_fault_text(guest->fault));
+}
+
 /* Put out those that are done, and strangers that take too long. */
 static void guests_sweep(struct root *root)
 {
@@ -390,6 +405,7 @@ static void guests_sweep(struct root *root)
 
 		if (guest->phase == GUEST_GONE ||
 			(is_stranger && (is_late || root->listen_fd < 0))) {
+			guest_complain(root, guest);
 			if (guest->is_member)
 				guest_leave(root, guest);
 			guest_fini(guest);
@@ -427,6 +443,22 @@ static void door_starve(struct root *root)
 			getpid(), strerror(cause));
 }
 
+/* False: there is no memory for it, and it may come again. */
+static bool guest_admit(struct root *root, int fd)
+{
+	struct seal *seal = NULL;
+
+	if (root->args.is_sealed)
+		seal = seal_create(fd, SEAL_SERVER, root->args.psk);
+	if (root->args.is_sealed && !seal) {
+		close(fd);
+		return false;
+	}
+	guest_init(&root->guests[root->guest_count++], fd, seal, clock_ns());
+	root->stranger_count++;
+	return true;
+}
+
 static void guests_accept(struct root *root)
 {
 	int one = 1;
@@ -445,8 +477,8 @@ static void guests_accept(struct root *root)
 		root->starved_ns = 0;
 		if (root->args.addr.family != ADDR_UNIX)
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		guest_init(&root->guests[root->guest_count++], fd, clock_ns());
-		root->stranger_count++;
+		if (!guest_admit(root, fd))
+			return;
 		/* Its first words have often come with it. */
 		guest_serve(root, root->guest_count - 1);
 	}
@@ -493,6 +525,7 @@ static bool root_wait(struct root *root)
 	struct pollfd *polls = root->polls;
 	bool is_ticking = root->stranger_count > 0 || clock_ns() < root->accept_ns;
 	int timeout_ms = clock_left_ms(root->end_ns, is_ticking ? TICK_MS : 60000);
+	bool has_input = false;
 
 	polls[0] = (struct pollfd){.fd = root->wake_fd, .events = POLLIN};
 	polls[1] = (struct pollfd){
@@ -504,13 +537,16 @@ static bool root_wait(struct root *root)
 		if (guest_has_output(guest))
 			events |= POLLOUT;
 		polls[i + 2] = (struct pollfd){.fd = guest->fd, .events = (short)events};
+		has_input = has_input || guest_has_input(guest);
 	}
-	if (poll(polls, root->guest_count + 2, timeout_ms) <= 0) {
-		polls[1].revents = 0;
+	if (poll(polls, root->guest_count + 2, has_input ? 0 : timeout_ms) <= 0) {
+		polls[0].revents = polls[1].revents = 0;
 		for (uint32_t i = 0; i < root->guest_count; i++)
 			polls[i + 2].revents = 0;
-		return true;
 	}
+	for (uint32_t i = 0; i < root->guest_count && has_input; i++)
+		if (guest_has_input(&root->guests[i]))
+			polls[i + 2].revents |= POLLIN;
 	return !polls[0].revents || root_woken(root);
 }
 
@@ -552,7 +588,7 @@ static void root_destroy(struct root *root)
 	free(root->polls);
 	free(root->came);
 	free(root->records);
-	auth_wipe(root->args.secret, sizeof(root->args.secret));
+	auth_wipe(&root->args, sizeof(root->args));
 	free(root);
 }
 

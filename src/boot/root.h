@@ -15,11 +15,13 @@
 #include <stdint.h>
 
 #include "boot/addr.h"
-#include "boot/auth.h"
+#include "net/auth.h"
 
 struct root_args {
 	struct addr addr;
 	unsigned char secret[AUTH_KEY_BYTES];
+	unsigned char psk[AUTH_KEY_BYTES]; /* where connections are encrypted .. */
+	bool is_sealed;			   /* .. and they are */
 	uint64_t timeout_ns; /* from the first rank to the last; 0 is for ever */
 };
 

@@ -25,8 +25,8 @@
 #include <endian.h>
 #include <stdint.h>
 
-#include "boot/auth.h"
 #include "boot/boot.h"
+#include "net/auth.h"
 
 enum { WIRE_MAGIC_BYTES = 8, WIRE_SENTENCE_MAX = 480, WIRE_RANKS_MAX = 1 << 16 };
 

@@ -21,6 +21,7 @@
 #include "comm/wiring.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
+#include "net/psk.h"
 #include "tune/limits.h"
 
 enum { ABORT_SLEEP_US = 200 };
@@ -34,6 +35,11 @@ void comm_config_default(struct comm_config *config)
 		.traffic_class = -1,
 		.rma_contexts = 1,
 		.rma_signals = 1};
+}
+
+enum err comm_set_key(const char *text)
+{
+	return psk_set(text);
 }
 
 enum err comm_alloc(const struct comm_config *config, struct comm **comm)

@@ -41,6 +41,10 @@ void comm_config_default(struct comm_config *config);
 
 /* ---- life ---- */
 
+/* The key that processes show each other, and by which they hide what they say over
+ * sockets; NULL: none. ERR_ARGUMENT when it is too short. Of connections made later. */
+enum err comm_set_key(const char *text);
+
 /* A handle with nothing behind it yet; comm_is_ready() is false until comm_init(). */
 enum err comm_alloc(const struct comm_config *config, struct comm **comm);
 

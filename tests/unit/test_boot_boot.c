@@ -3,7 +3,9 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -14,12 +16,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "net/psk.h"
 #include "test.h"
 
 enum { RANKS_MAX = 64 };
 
 /* Where family and name stand in an id: see struct id_body. */
-enum { ID_SECRET = 8, ID_NAME = 44 };
+enum { ID_SECRET = 8, ID_PORT = 42, ID_NAME = 44 };
 
 struct seat {
 	struct boot_args args;
@@ -419,6 +422,104 @@ static void address_meets(int family, const char *format)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
+/* ---- who listens in ---- */
+
+/* Between rank 1 and the root: passes everything on and keeps a copy. */
+struct spy {
+	int listener;
+	uint16_t port; /* of the root */
+	pthread_t thread;
+	unsigned char bytes[1 << 16];
+	size_t count;
+};
+
+static int port_connect(uint16_t port)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = port};
+	int fd;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (;;) { /* until the root is there */
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (!connect(fd, (struct sockaddr *)&at, sizeof(at)))
+			return fd;
+		close(fd);
+		usleep(1000);
+	}
+}
+
+static void *spy_run(void *argument)
+{
+	struct spy *spy = argument;
+	int ends[2] = {accept(spy->listener, NULL, NULL), port_connect(spy->port)};
+
+	for (;;) {
+		struct pollfd polls[2] = {{.fd = ends[0], .events = POLLIN},
+			{.fd = ends[1], .events = POLLIN}};
+
+		poll(polls, 2, -1);
+		for (int i = 0; i < 2; i++) {
+			unsigned char *to = spy->bytes + spy->count;
+			ssize_t n = 0;
+
+			if (!polls[i].revents)
+				continue;
+			n = recv(ends[i], to, sizeof(spy->bytes) - spy->count, 0);
+			if (n <= 0 ||
+				send(ends[1 - i], to, (size_t)n, MSG_NOSIGNAL) != n) {
+				close(ends[0]);
+				close(ends[1]);
+				return NULL;
+			}
+			spy->count += (size_t)n;
+		}
+	}
+}
+
+static uint16_t spy_start(struct spy *spy, uint16_t port)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	socklen_t bytes = sizeof(at);
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	spy->port = port;
+	spy->count = 0;
+	spy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	EQ(bind(spy->listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	EQ(listen(spy->listener, 1), 0);
+	EQ(getsockname(spy->listener, (struct sockaddr *)&at, &bytes), 0);
+	EQ(pthread_create(&spy->thread, NULL, spy_run, spy), 0);
+	return at.sin_port;
+}
+
+/* Does a spy see what the ranks say to each other? */
+static void spied(bool is_seen)
+{
+	static const uint32_t said[2] = {1000, 0}; /* the beginning of rank 0's record */
+	static struct boot_id detour;
+	static struct spy spy;
+	char text[64];
+	uint16_t port;
+
+	snprintf(text, sizeof(text), "127.0.0.1:%d", free_port(AF_INET));
+	set("NCCL_COMM_ID", PARAM_COMM_ID, text);
+	EQ(boot_id_create(&id), OK);
+	detour = id;
+	memcpy(&port, &id.bytes[ID_PORT], sizeof(port));
+	port = spy_start(&spy, port);
+	memcpy(&detour.bytes[ID_PORT], &port, sizeof(port));
+	seats_set(2, 2);
+	seats[1].args.ids = &detour;
+	seats_run(2);
+	all_met(2);
+	EQ(pthread_join(spy.thread, NULL), 0);
+	close(spy.listener);
+	TRUE(spy.count > 100);
+	EQ(memmem(spy.bytes, spy.count, said, sizeof(said)) != NULL, is_seen);
+	EQ(memmem(spy.bytes, spy.count, "WEFTBT", 6) != NULL, is_seen);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+}
+
 /* How often the log has this text. */
 static int logged(const char *text)
 {
@@ -491,12 +592,28 @@ int main(void)
 	old_ids_are_refused();
 	wrong_secret();
 	claims_must_fit();
+	TRUE(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* nothing of ours was closed */
 	abort_ends_the_wait();
 	strangers_are_no_hindrance();
 	address_meets(AF_INET, "127.0.0.1:%d");
 	address_meets(AF_INET6, "[::1]:%d");
 	secret_text_counts();
 	missing_ranks_are_named();
+	spied(true);
+	/* the same with a key: all of it goes on as before, and nobody can listen */
+	EQ(psk_set("a key that is as long as it has to be"), OK);
+	for (uint32_t count = 1; count <= 64; count *= 8)
+		ranks_meet(count);
+	rounds_are_made();
+	one_cannot_come();
+	hope_is_lost();
+	wrong_secret();
+	claims_must_fit();
+	abort_ends_the_wait();
+	strangers_are_no_hindrance();
+	address_meets(AF_INET, "127.0.0.1:%d");
+	missing_ranks_are_named();
+	spied(false);
 	boot_id_create(&id); /* never used: must not keep us here */
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include "boot/auth.h"
+#include "net/auth.h"
 
 #include <assert.h>
 #include <sodium.h>

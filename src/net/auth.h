@@ -6,8 +6,8 @@
  * both, under its own label, so that neither side's proof can be replayed or reflected.
  * What follows is tagged under a key of this connection alone.
  */
-#ifndef BOOT_AUTH_H
-#define BOOT_AUTH_H
+#ifndef NET_AUTH_H
+#define NET_AUTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
