@@ -1,0 +1,37 @@
+/*
+ * id.h - what is inside a unique id: where the ranks meet, and the secret by which they
+ * know each other. boot.h has what the other rooms need of it.
+ */
+#ifndef BOOT_ID_H
+#define BOOT_ID_H
+
+#include <assert.h>
+
+#include "boot/addr.h"
+#include "boot/boot.h"
+#include "net/auth.h"
+
+/* The 128 bytes of an id. */
+struct id_body {
+	char magic[8];
+	unsigned char secret[AUTH_KEY_BYTES];
+	struct addr addr;
+	uint64_t home; /* where a Unix name means anything: see home_read(); 0 unknown */
+	unsigned char zero[56];
+};
+
+static_assert(sizeof(struct id_body) == BOOT_ID_BYTES, "an id is what nccl.h says");
+
+/* ERR_ARGUMENT when it is no id of ours, ERR_USAGE when it is of another host. */
+enum err id_read(const struct boot_id *id, struct id_body *body);
+
+/* Start the root it tells of; ERR_AGAIN as root_start(). */
+enum err id_root_start(const struct id_body *body);
+
+/* Where the ranks meet, as NCCL says it when it starts: once per process. */
+void id_log(const struct id_body *body);
+
+/* WEFT_BOOT_TIMEOUT_SEC; 0 is for ever. */
+uint64_t boot_timeout_ns(void);
+
+#endif
