@@ -119,9 +119,9 @@ ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
 	if (!e)
 		e = check_flags("Signal", flags);
 	if (!e)
-		e = check_connected(call.comm, "Signal");
-	if (!e)
 		e = check_where(stream, "Signal", &call);
+	if (!e)
+		e = check_connected(call.comm, "Signal");
 	return result_of(e ? group_note(e) : group_call(&call));
 }
 WEAK_TWIN(ncclSignal);
@@ -144,7 +144,7 @@ static enum err check_wait(
 				"WaitSignal: opCnt is %d and should be at least 1",
 				descs[i].opCnt);
 	}
-	return e ? e : check_connected(comm, "WaitSignal");
+	return e;
 }
 
 /* The lines are one group: they are waited for side by side. */
@@ -156,6 +156,8 @@ ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs,
 
 	if (!e)
 		e = check_where(stream, "WaitSignal", &call);
+	if (!e)
+		e = check_connected(call.comm, "WaitSignal");
 	if (e)
 		return result_of(group_note(e));
 	pncclGroupStart();

@@ -328,8 +328,8 @@ static int header_take(struct seal *seal)
 /* Until frames can go, or no further: 0, or -1 as recv(). */
 static int open_up(struct seal *seal)
 {
-	if (seal_has_output(seal) && seal_flush(seal) && errno != EAGAIN)
-		return -1;
+	/* who does not hear us any more may have said something before */
+	seal_flush(seal);
 	if (seal->phase == PHASE_GREET && greet(seal))
 		return -1;
 	if (seal->phase == PHASE_HEADER && header_take(seal))

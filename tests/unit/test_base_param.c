@@ -70,7 +70,7 @@ static void sources_are_ranked(void)
 	EQ(param_origin(PARAM_CMA), PARAM_FROM_DEFAULT);
 	EQ(param_int(PARAM_ZERO_COPY), 1);
 	EQ(param_int(PARAM_COMM_BLOCKING), INT_MIN);
-	EQ_STR(param_text(PARAM_DEBUG_TIMESTAMP_LEVELS), "WARN");
+	EQ_STR(param_text(PARAM_DEBUG_TIMESTAMP_LEVELS), "WARN,ATTN");
 	EQ(param_text(PARAM_ISA) == NULL, 1);
 }
 

@@ -327,6 +327,24 @@ static void test_replayed_connection(void)
 	line_close();
 }
 
+/* The other end has spoken and gone: its words are heard though ours cannot be sent. */
+static void test_last_words(void)
+{
+	begin(one_key, one_key);
+	say(words, 10, false);
+	EQ(at_server.count, 10);
+	EQ(seal_send(line.server, "farewell", 8), 8);
+	line_move();
+	close(line.middle[0]);
+	line.middle[0] = dup(line.middle[1]);
+	EQ(seal_send(line.client, words, 10), -1);
+	EQ(errno, EPIPE);
+	hear(line.client, &at_client);
+	EQ(at_client.count, 8);
+	EQ(at_client.error, ECONNRESET);
+	line_close();
+}
+
 /* ---- wrong ends ---- */
 
 static void test_other_key(void)
@@ -442,6 +460,7 @@ int main(void)
 	test_cut();
 	test_repeated_frame();
 	test_replayed_connection();
+	test_last_words();
 	test_other_key();
 	test_impostor();
 	test_one_sided();
