@@ -100,8 +100,9 @@ static enum err record_call(const struct comm_call *call)
 		return err_set(ERR_USAGE,
 			"a group cannot both make or end communicators and use them");
 	e = call->launched ? check_launched(call->comm) : OK;
-	if (!e)
-		e = reserve();
+	if (e)
+		return e;
+	e = reserve();
 	if (e)
 		return e;
 	group_calls()[group.call_count++] = *call;

@@ -110,7 +110,7 @@ static void interface_find(const struct addr *addr, char name[IF_NAMESIZE])
 {
 	struct ifaddrs *list = NULL;
 
-	strcpy(name, "?");
+	snprintf(name, IF_NAMESIZE, "?");
 	if (getifaddrs(&list))
 		return;
 	for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next)
