@@ -211,13 +211,10 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 }
 
 /* A host stream stays one, also where there is a GPU. */
-static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+static enum err check_host_stream(const struct call_args *args, bool *on_gpu)
 {
-	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
-
-	if (e || !*on_gpu || (uintptr_t)args->stream <= 2 ||
-		!live_is(LIVE_STREAM, (const void *)args->stream))
-		return e;
+	if (!*on_gpu)
+		return OK;
 	*on_gpu = false;
 	return comm_is_device(args->in) || comm_is_device(args->out)
 		       ? err_set(ERR_USAGE,
@@ -225,6 +222,20 @@ static enum err check_gpu(const struct call_args *args, bool *on_gpu)
 				 "a CUDA stream",
 				 args->function)
 		       : OK;
+}
+
+/* A stream that is not ours may be CUDA's, come into the process since the last look. */
+static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+{
+	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+
+	if (e || (uintptr_t)args->stream <= 2)
+		return e;
+	if (live_is(LIVE_STREAM, (const void *)args->stream))
+		return check_host_stream(args, on_gpu);
+	if (!*on_gpu && comm_look_for_cuda(args->comm))
+		e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+	return e;
 }
 
 enum err check_call(const struct call_args *args, struct comm_call *call)

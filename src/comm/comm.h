@@ -144,9 +144,12 @@ struct comm_call {
 	void *gpu_stream;      /* a CUDA stream */
 };
 
-/* Do this communicator's calls go through the GPU? ERR_USAGE when they do not and the
- * memory is the device's. */
+/* Does a call with this memory go through the GPU? ERR_USAGE when it cannot and the memory
+ * is the device's. */
 enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu);
+
+/* Has CUDA come into the process since? comm_on_gpu() looks once for a communicator. */
+bool comm_look_for_cuda(struct comm *comm);
 bool comm_is_device(const void *ptr);
 
 /* Run one group's calls (copied): of one comm in order, of several comms side by side,

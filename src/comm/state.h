@@ -49,9 +49,11 @@ struct comm {
 	bool zero_copy;
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
-	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
-	bool gpu_staged;	    /* there are slots for calls that go through some */
-	bool gpu_apart; /* GPUs cannot reach each other's memory: all calls do */
+	bool has_looked;	    /* and that was found out */
+	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
+	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
+	bool gpu_staged;      /* there are slots for calls that go through some */
+	bool gpu_apart;	      /* GPUs cannot reach each other's memory: all calls do */
 	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */

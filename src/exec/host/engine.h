@@ -56,6 +56,10 @@ struct host_spec {
 	void *out;
 };
 
+/* An AllGather has no operator. This one marks that of ranks which meet because device
+ * memory has come: who makes a program's call instead is told what it met. */
+enum { OP_MEETING = REDOP_PREMUL };
+
 enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
 
 /* A call in flight. Plain memory of the caller's; nothing to free. */
