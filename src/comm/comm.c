@@ -231,6 +231,7 @@ static uint32_t culprit_of(const struct comm *comm)
 
 void comm_fail(struct comm *comm, enum err code)
 {
+	atomic_store(&comm->is_told, true);
 	comm_async_set(comm, code);
 	tell_peers(comm, code, culprit_of(comm), err_last());
 	comm_take_back(comm);
@@ -291,6 +292,12 @@ void comm_finish_work(struct comm *comm)
 		usleep(ABORT_SLEEP_US);
 }
 
+bool comm_is_unharmed(struct comm *comm)
+{
+	return comm_async_get(comm) == ERR_REMOTE && !atomic_load(&comm->is_told) &&
+	       atomic_load(&comm->ready) && comm->gpu && !cuda_engine_is_cut(comm->gpu);
+}
+
 enum err comm_finalize(struct comm *comm)
 {
 	enum err e;
@@ -298,9 +305,10 @@ enum err comm_finalize(struct comm *comm)
 	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
-	e = comm_async_get(comm);
+	e = comm_is_unharmed(comm) ? OK : comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
-	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
+	if (!e && !comm_async_get(comm) && atomic_load(&comm->ready) &&
+		!atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }

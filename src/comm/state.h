@@ -41,6 +41,7 @@ struct comm {
 	atomic_int async;	     /* enum err */
 	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
 	atomic_bool is_shown;	     /* this rank's failure is on the board */
+	atomic_bool is_told;	     /* a call has failed */
 	bool has_pulse;		     /* held on the board for this rank */
 	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
 	struct board *board;	     /* counted */

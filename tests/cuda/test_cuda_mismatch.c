@@ -410,6 +410,39 @@ static void abort_alone(struct rank *rank)
 		gpu_stream_end(streams[s]);
 }
 
+/* Rank 0 gives up a call that the others never make. Those whose calls are all done are
+ * told, and end in peace; with value 1 they are in a call as well, and hear of it when
+ * they end. */
+static void peer_gives_up(struct rank *rank)
+{
+	bool is_cut = part_value(rank), gives_up = rank->rank == 0;
+	struct side side;
+
+	side_open(&side, rank, 0);
+	OK(call(&side, &sum));
+	gpu_wait(side.stream);
+	rank_meet(rank);
+	if (gives_up || (is_cut && rank->rank == 1))
+		OK(call(&side, &sum));
+	usleep(50 * 1000); /* it waits by now, as likely as not */
+	rank_meet(rank);
+	at_now(rank);
+	if (gives_up)
+		side_abort(&side);
+	else
+		side_is_told(&side);
+	rank_meet(rank);
+	if (!gives_up && !(is_cut && rank->rank == 1))
+		OK(ncclCommFinalize(side.comm));
+	else if (!gives_up)
+		GIVES(ncclCommFinalize(side.comm), ncclRemoteError);
+	if (!gives_up && !is_cut)
+		OK(ncclCommDestroy(side.comm));
+	else if (!gives_up)
+		OK(ncclCommAbort(side.comm));
+	side_close(&side);
+}
+
 /* ---- a stopped peer ---- */
 
 static bool is_stopped(pid_t pid)
@@ -526,6 +559,8 @@ static const struct part parts[] = {
 	{"leaves", "2x1 3x1 1x3", absent, .value = LEAVES, US},
 	{"times out", "2x1 3x1 1x3", absent, .value = TIMES_OUT, US},
 	{"abort alone", "2x1 3x1", abort_alone, US},
+	{"given up", "2x1 3x1", peer_gives_up, .value = 0, US},
+	{"given up in a call", "3x1", peer_gives_up, .value = 1, US},
 	{"stopped", "2x1 3x1", stopped, .value = 1, US},
 	{"stopped leader", "2x1 3x1", stopped, .value = 0, US},
 };

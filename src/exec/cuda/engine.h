@@ -91,6 +91,9 @@ enum err cuda_engine_start(struct cuda_engine *engine);
  * before. What others' kernels were in the middle of is over then. NULL is fine. */
 void cuda_engine_abort(struct cuda_engine *engine);
 
+/* False when another rank's end was seen, and this one had nothing under way then. */
+bool cuda_engine_is_cut(struct cuda_engine *engine);
+
 /* Waits for what is enqueued, then frees. After an abort or a failure it does not wait
  * for other work of the process, which may never end: a thread frees when that has. */
 void cuda_engine_destroy(struct cuda_engine *engine);
