@@ -413,6 +413,8 @@ static void abort_alone(struct rank *rank)
 /* Rank 0 gives up a call that the others never make. Those whose calls are all done are
  * told, and end in peace; with value 1 they are in a call as well, and hear of it when
  * they end. */
+enum { REST_US = 500 * 1000 };
+
 static void peer_gives_up(struct rank *rank)
 {
 	bool is_cut = part_value(rank), gives_up = rank->rank == 0;
@@ -424,7 +426,7 @@ static void peer_gives_up(struct rank *rank)
 	rank_meet(rank);
 	if (gives_up || (is_cut && rank->rank == 1))
 		OK(call(&side, &sum));
-	usleep(50 * 1000); /* it waits by now, as likely as not */
+	usleep(REST_US); /* it waits by now, and the others have long had nothing to do */
 	rank_meet(rank);
 	at_now(rank);
 	if (gives_up)

@@ -629,6 +629,12 @@ enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 		engine->rank_count, (long long)channels);
 }
 
+/* Whatever the call has enqueued can be looked at. */
+static void is_enqueued(struct cuda_engine *engine)
+{
+	atomic_store_explicit(&engine->is_enqueuing, false, memory_order_release);
+}
+
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	int mode = 0;
@@ -638,6 +644,7 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 
 	if (e)
 		return e;
+	atomic_store(&engine->is_enqueuing, true);
 	engine->moment++;
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
@@ -655,6 +662,8 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	if (!is_quiet)
 		cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);
+	if (e)
+		is_enqueued(engine);
 	return e ? engine_blame(engine, e) : OK;
 }
 
@@ -676,14 +685,17 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 	cu_context had;
 	enum err e;
 
-	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used)
+	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used) {
+		is_enqueued(engine);
 		return OK;
+	}
 	had = context_enter(engine);
 	e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
 
 	if (!e)
 		e = bounce_end(engine, call->stream);
 	context_leave(engine->driver, engine->context, had);
+	is_enqueued(engine);
 	return e ? engine_blame(engine, e) : OK;
 }
 

@@ -125,10 +125,13 @@ static enum err cause_find(struct cuda_engine *engine, uint32_t *culprit)
 static bool is_idle(struct cuda_engine *engine)
 {
 	const struct order *order = &engine->order;
-	cu_context had = context_enter(engine);
+	cu_context had;
 	bool is_done;
 	int mode;
 
+	if (atomic_load(&engine->is_enqueuing))
+		return false;
+	had = context_enter(engine);
 	cuda_capture_relax(engine->driver, &mode);
 	is_done = memops_are_done(engine) &&
 		  (!order->is_recorded || !engine->driver->event_query(order->event));
@@ -137,14 +140,17 @@ static bool is_idle(struct cuda_engine *engine)
 	return is_done;
 }
 
-/* Once a rank has made no call for a while it is found out whether all are done: later,
- * when a peer has ended and words were set free, that cannot be told any more. */
+/* Once a rank has made no call for a while it is found out whether all are done: when a
+ * peer has ended, words are set free, and it cannot be told any more. Whoever ends says
+ * so before, and is looked for once more. */
 static void rest_note(struct cuda_engine *engine)
 {
 	struct fate *fate = &engine->fate;
 	uint64_t at = ledger_made(engine->ledger);
+	uint32_t culprit;
 
-	if (fate->rested_at == at && fate->done_at != at && is_idle(engine))
+	if (fate->rested_at == at && fate->done_at != at && is_idle(engine) &&
+		!cause_find(engine, &culprit))
 		fate->done_at = at;
 	fate->rested_at = at;
 }
@@ -157,8 +163,7 @@ static void end_begin(struct cuda_engine *engine, enum err code, uint32_t culpri
 
 	snprintf(fate->reason, sizeof(fate->reason), "%s", err_last());
 	fate->culprit = culprit;
-	fate->is_cut = code != ERR_REMOTE ||
-		       (fate->done_at != ledger_made(engine->ledger) && !is_idle(engine));
+	fate->is_cut = code != ERR_REMOTE || fate->done_at != ledger_made(engine->ledger);
 	atomic_store(&fate->code, (int)code);
 	engine->watch.tell(engine->watch.arg, code, culprit);
 	all_stop(engine);

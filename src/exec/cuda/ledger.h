@@ -86,8 +86,8 @@ enum err ledger_search(struct ledger *ledger, uint32_t *culprit);
 enum { LEDGER_TEXT_BYTES = 160 };
 bool ledger_is_behind(struct ledger *ledger, uint32_t peer, char text[LEDGER_TEXT_BYTES]);
 
-/* Numbers that change whenever the peer makes a call that concerns this rank, and whenever
- * this rank makes one; 0: it has made none. */
+/* Numbers that change whenever the peer makes a call that concerns this rank, and
+ * whenever this rank makes one; 0: it has made none. */
 uint64_t ledger_progress(const struct ledger *ledger, uint32_t peer);
 uint64_t ledger_made(const struct ledger *ledger);
 

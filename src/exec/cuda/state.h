@@ -70,6 +70,7 @@ struct cuda_engine {
 	uint32_t rank, rank_count;
 	enum cuda_way way;
 	bool is_one_device;
+	atomic_bool is_enqueuing;     /* a thread is in the middle of a call */
 	bool can_pass_fds;	      /* between all processes */
 	bool is_apart;		      /* on GPUs that cannot reach each other's memory */
 	unsigned resident_blocks;     /* of one rank */
