@@ -56,16 +56,17 @@ static void check_shape(
 
 	EQ(program->coll, key->coll);
 	check_cover(shape, key);
-	TRUE(shape->slot_bytes >= shape->tile_bytes * program->slot_chunks);
-	EQ(shape->slot_bytes % 64, 0);
+	TRUE(shape->staged_bytes >= shape->tile_bytes ||
+		(shape->tile_count == 1 && shape->staged_bytes >= shape->chunk_bytes));
+	/* in whole lines, or so that no chunk lies in two where one is enough */
+	TRUE(shape->staged_bytes % 64 == 0 || 64 % shape->staged_bytes == 0);
+	EQ(shape->slot_bytes, shape->staged_bytes * program->slot_chunks);
 	TRUE(program->slot_count <= program->slot_count_max);
 	TRUE(program->slot_count_max * shape->slot_bytes <= stage);
-	if (!shape->inline_bytes)
+	if (!shape->is_inline)
 		return;
-	TRUE(shape->inline_bytes >= shape->chunk_bytes);
 	EQ(shape->tile_count, 1);
-	TRUE(program->slot_count_max * program->slot_chunks * shape->inline_bytes <=
-		BOARD_INLINE);
+	TRUE(program->slot_count_max * shape->slot_bytes <= BOARD_INLINE);
 }
 
 static void check_plan(const struct plan *plan, const struct plan_key *key, uint32_t n)
@@ -83,7 +84,7 @@ static void check_plan(const struct plan *plan, const struct plan_key *key, uint
 		check_shape(&plan->shapes[MODE_STAGED], key, board->bulk_bytes);
 		check_shape(&plan->shapes[MODE_DIRECT], key, board->bulk_bytes);
 		EQ(plan->shapes[MODE_DIRECT].program->mode, MODE_DIRECT);
-		EQ(plan->shapes[MODE_STAGED].inline_bytes, 0);
+		TRUE(!plan->shapes[MODE_STAGED].is_inline);
 	}
 	board_release(board);
 }
