@@ -256,6 +256,50 @@ static void test_refusals(void)
 	planner_destroy(planner);
 }
 
+/* Small blocks to every rank: beside the position while they fit, else close together;
+ * from a line on each has its own. */
+static void check_packed(uint32_t n, size_t bytes, size_t staged, bool is_inline)
+{
+	struct planner *planner = make_planner(n, 1);
+	struct plan_key key = {
+		.coll = COLL_ALL_TO_ALL, .type = DTYPE_INT8, .count = bytes};
+	const struct plan *plan;
+
+	EQ(plan_get(planner, &key, &plan), OK);
+	TRUE(plan->eager);
+	EQ(plan->shapes[MODE_STAGED].staged_bytes, staged);
+	EQ(plan->shapes[MODE_STAGED].is_inline, is_inline);
+	planner_destroy(planner);
+}
+
+static void test_packed(void)
+{
+	check_packed(2, 1, 8, true);
+	check_packed(16, 4, 8, true);
+	check_packed(16, 8, 8, true);
+	check_packed(16, 9, 16, false);
+	check_packed(16, 17, 32, false);
+	check_packed(16, 33, 64, false);
+	check_packed(64, 8, 8, false);
+}
+
+/* Whoever moves little announces only before it waits. */
+static void test_terse(void)
+{
+	struct planner *planner = make_planner(16, 1);
+	struct plan_key key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_INT8, .count = 1};
+	const struct plan *plan;
+
+	for (; key.count <= 2 << 10; key.count *= 2) {
+		EQ(plan_get(planner, &key, &plan), OK);
+		TRUE(plan->terse);
+	}
+	key.count = 1 << 20;
+	EQ(plan_get(planner, &key, &plan), OK);
+	TRUE(!plan->terse);
+	planner_destroy(planner);
+}
+
 int main(void)
 {
 	test_shapes(1, 0);
@@ -264,6 +308,8 @@ int main(void)
 	test_shapes(7, 3);
 	test_shapes(16, 15);
 	test_shapes(64, 0);
+	test_packed();
+	test_terse();
 	test_forced();
 	test_many_ranks();
 	test_cache();
