@@ -170,7 +170,7 @@ static void at_now(struct rank *rank)
 /* Until there is an error and the stream has finished. */
 static void side_is_told(struct side *side)
 {
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	bool is_done = false;
 
 	while (!side->error || !is_done) {
@@ -179,7 +179,7 @@ static void side_is_told(struct side *side)
 		rank_context("rank %d has error %d (%s), its stream has %sfinished",
 			side->rank->rank, side->error, ncclGetLastError(side->comm),
 			is_done ? "" : "not ");
-		HOLDS(now_us() < end);
+		HOLDS(patient_us() < end);
 		usleep(POLL_US);
 	}
 	latest_raise(side->rank, now_us() - atomic_load(&side->rank->page->words[AT_US]));
@@ -188,10 +188,10 @@ static void side_is_told(struct side *side)
 
 static void side_abort(struct side *side)
 {
-	uint64_t start = now_us();
+	uint64_t start = patient_us();
 
 	OK(ncclCommAbort(side->comm));
-	HOLDS(now_us() - start < LIMIT_US);
+	HOLDS(patient_us() - start < LIMIT_US);
 	gpu_wait(side->stream);
 }
 
@@ -465,12 +465,12 @@ static void victim_run(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
 	bool launches = side->rank->rank == 0 || getenv("CPU_CUDA_MPS");
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 
 	atomic_store(&words[PID], (uint64_t)getpid());
 	if (is_cpu())
 		setenv("CPU_CUDA_STOP", launches ? "launch" : "memop", 1);
-	while (!side->error && now_us() < end) {
+	while (!side->error && patient_us() < end) {
 		note(side, call(side, &sum));
 		note_state(side);
 		usleep(50);
@@ -481,7 +481,7 @@ static void victim_run(struct side *side)
 static pid_t victim_stop(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	pid_t pid;
 
 	while (!(pid = (pid_t)atomic_load(&words[PID])))
@@ -492,7 +492,7 @@ static pid_t victim_stop(struct side *side)
 		EQ(kill(pid, SIGSTOP), 0);
 	else
 		OK(call(side, &sum));
-	while (!is_stopped(pid) && now_us() < end)
+	while (!is_stopped(pid) && patient_us() < end)
 		usleep(POLL_US);
 	usleep(SOON_US);
 	at_now(side->rank);

@@ -128,18 +128,10 @@ static enum err mismatch(struct host_engine *engine, uint32_t rank, uint64_t num
 	return mismatch_at(engine, rank, first);
 }
 
-void sign_check(struct host_call *call, uint32_t rank)
+void sign_differs(struct host_call *call, uint32_t rank)
 {
-	struct host_engine *engine = call->engine;
-
-	if (engine->checked[rank] == call->number)
-		return;
-	engine->checked[rank] = call->number;
-	if (atomic_load_explicit(
-		    &board_card(engine->board, rank, call->number)->sign_hash,
-		    memory_order_relaxed) != call->sign &&
-		!call->error)
-		call->error = mismatch(engine, rank, call->number);
+	if (!call->error)
+		call->error = mismatch(call->engine, rank, call->number);
 }
 
 void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)
