@@ -127,6 +127,8 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
+	if (atomic_load(&comm->at_peace))
+		return OK;
 	/* Before it is ready another thread may be making it. */
 	if (atomic_load(&comm->ready))
 		gpu_check(comm);
@@ -167,7 +169,8 @@ enum err comm_peers_get(struct comm *comm)
 {
 	enum err e = comm_async_get(comm);
 
-	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked))
+	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
+		atomic_load(&comm->at_peace))
 		return e;
 	e = host_failed_check(comm->engine, UINT64_MAX);
 	if (e)
@@ -305,10 +308,13 @@ enum err comm_finalize(struct comm *comm)
 	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
-	e = comm_is_unharmed(comm) ? OK : comm_async_get(comm);
+	if (comm_is_unharmed(comm)) {
+		atomic_store(&comm->at_peace, true);
+		return OK;
+	}
+	e = comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
-	if (!e && !comm_async_get(comm) && atomic_load(&comm->ready) &&
-		!atomic_load(&comm->revoked))
+	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }

@@ -36,6 +36,7 @@ struct comm {
 	uint64_t probe;	       /* peers try to read this across processes */
 	atomic_bool ready;     /* the members below will not change until the end */
 	atomic_bool finalized; /* begun, at least */
+	atomic_bool at_peace;  /* .. and well: what peers do does not matter any more */
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_int async;	     /* enum err */
