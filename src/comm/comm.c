@@ -368,8 +368,11 @@ static void comm_stop(struct comm *comm, const char *verb)
 {
 	char sentence[ERR_TEXT_BYTES];
 
-	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator", comm->rank,
-		verb);
+	pthread_mutex_lock(&comm->lock);
+	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator%s%.*s",
+		comm->rank, verb, comm->child_reason[0] ? ": " : "", BOARD_SENTENCE_BYTES,
+		comm->child_reason);
+	pthread_mutex_unlock(&comm->lock);
 	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, comm->rank, sentence);
 }

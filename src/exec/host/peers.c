@@ -72,9 +72,7 @@ enum err host_failed_check(struct host_engine *engine, uint64_t number)
 	return OK;
 }
 
-/* Deaths first: they are the cause of whatever the others report. Who left or failed
- * before its process ended is not dead but gone. */
-enum err host_peers_check(struct host_engine *engine,
+static enum err dead_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what)
 {
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
@@ -83,15 +81,29 @@ enum err host_peers_check(struct host_engine *engine,
 				RANK_LIVE &&
 			host_peer_is_dead(engine, rank) && needed(what, rank))
 			return peer_dead(engine, rank);
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+	return OK;
+}
+
+/* Deaths first: they are the cause of whatever the others report. Who left or failed
+ * before its process ended is not dead but gone. */
+enum err host_peers_check(struct host_engine *engine,
+	bool (*needed)(const void *what, uint32_t rank), const void *what)
+{
+	enum err e = dead_check(engine, needed, what);
+
+	for (uint32_t rank = 0; rank < engine->rank_count && !e; rank++) {
 		uint32_t state = atomic_load(&board_status(engine->board, rank)->state);
 
-		if (rank != engine->rank &&
-			(state == RANK_FAILED || state == RANK_LEFT) &&
-			needed(what, rank))
-			return peer_gone(engine, rank, state);
+		if (rank == engine->rank ||
+			(state != RANK_FAILED && state != RANK_LEFT) ||
+			!needed(what, rank))
+			continue;
+		/* it may have failed for a death that came after our look */
+		e = dead_check(engine, needed, what);
+		if (!e)
+			e = peer_gone(engine, rank, state);
 	}
-	return OK;
+	return e;
 }
 
 /* Who has left has made all its calls, and nobody touches its memory any more. */

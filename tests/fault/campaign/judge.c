@@ -202,6 +202,19 @@ static void check_success(struct view *view, int rank, enum step step)
 			outcome->code, outcome->sentence);
 }
 
+/* Has a survivor no communicator? A death can come when some have theirs already, and the
+ * others cannot renew it without them. */
+static bool is_one_without(const struct view *view)
+{
+	for (int rank = 0; rank < view->job->ranks; rank++) {
+		const struct outcome *init = outcome_of(view, rank, STEP_INIT);
+
+		if (init && init->code && !job_is_victim(view->job, rank))
+			return true;
+	}
+	return false;
+}
+
 /* A split is of all ranks, so it fails without the victim; who only revoked is there. A
  * communicator that has failed may refuse to shrink without the flag to abort: then all
  * of them do. */
@@ -210,7 +223,8 @@ static void check_renewal(struct view *view, int rank, bool is_victim)
 	const struct job *job = view->job;
 	const struct outcome *renewal = outcome_of(view, rank, STEP_RENEW);
 
-	if (job->after == AFTER_SHRINK && renewal && renewal->code) {
+	if (renewal && renewal->code &&
+		(job->after == AFTER_SHRINK || is_one_without(view))) {
 		check_error(view, rank, STEP_RENEW, is_victim);
 	} else if (job->after != AFTER_REVOKE_SPLIT || job->fault == FAULT_REVOKE) {
 		check_success(view, rank, STEP_RENEW);
