@@ -153,13 +153,16 @@ static bool must_name(const struct view *view, enum step step)
 /* ---- one rank ---- */
 
 /* A rank without a socket cannot tell anybody: then the others wait for their patience.
- */
+ * Every rank of the victim's process needs one, and one more for a while. */
 static bool is_mute(const struct view *view)
 {
 	const struct job *job = view->job;
+	uint64_t needed = 1;
 
+	for (int rank = 0; rank < job->rank_count; rank++)
+		needed += job_is_victim(job, rank);
 	if (job->fault == FAULT_DESCRIPTORS)
-		return job->moment == AT_INIT && job->number < 2;
+		return job->moment == AT_INIT && (uint64_t)job->number < needed;
 	return job->fault == FAULT_REFUSED && !atomic_load(&view->page->victim_sends);
 }
 
@@ -206,7 +209,7 @@ static void check_success(struct view *view, int rank, enum step step)
  * others cannot renew it without them. */
 static bool is_one_without(const struct view *view)
 {
-	for (int rank = 0; rank < view->job->ranks; rank++) {
+	for (int rank = 0; rank < view->job->rank_count; rank++) {
 		const struct outcome *init = outcome_of(view, rank, STEP_INIT);
 
 		if (init && init->code && !job_is_victim(view->job, rank))
