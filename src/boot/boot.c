@@ -28,8 +28,6 @@ enum {
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
 };
-#define MS  1000000ull
-#define SEC 1000000000ull
 
 static const char id_magic[9] = "WEFTID01";
 
@@ -121,7 +119,7 @@ static enum err id_from_text(const char *text, struct id_body *body)
 
 static uint64_t timeout_ns(void)
 {
-	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * SEC;
+	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * CLOCK_SEC;
 }
 
 static enum err id_root_start(const struct id_body *body)
@@ -542,7 +540,7 @@ static enum err visit_root(struct visit *visit, enum wire_kind kind, void *recor
 /* Rank 0 of an address: an earlier meeting there may be about to end. */
 static enum err root_run_here(struct visit *visit)
 {
-	uint64_t until = clock_ns() + BIND_MS * MS;
+	uint64_t until = clock_ns() + BIND_MS * CLOCK_MS;
 	enum err e;
 
 	while ((e = id_root_start(&visit->id)) == ERR_AGAIN) {
@@ -567,7 +565,7 @@ static void spares_dismiss(const struct boot_args *args)
 
 		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
 		visit.args.hope = NULL;
-		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
+		visit.deadline_ns = clock_ns() + DISMISS_MS * CLOCK_MS;
 		is_ours = root_is_here(&visit.id.addr);
 		if ((is_ours || args->rank == 0) && visit.id.addr.family == ADDR_UNIX)
 			visit_root(&visit, WIRE_DISMISS, NULL);
@@ -597,8 +595,9 @@ struct meeting {
 
 static void deadline_set(struct visit *visit)
 {
-	visit->deadline_ns = timeout_ns() ? clock_ns() + timeout_ns() + GRACE_MS * MS
-					  : UINT64_MAX;
+	visit->deadline_ns = timeout_ns()
+				     ? clock_ns() + timeout_ns() + GRACE_MS * CLOCK_MS
+				     : UINT64_MAX;
 }
 
 /* Where the root is in this process nothing is needed to reach it. */
@@ -683,7 +682,7 @@ void boot_refuse(const struct boot_args *args)
 	snprintf(sentence, sizeof(sentence), "%s", err_last());
 	visit.args.hope = NULL;
 	/* not worth more: nobody waits for this rank's sake */
-	visit.deadline_ns = clock_ns() + TELL_MS * MS;
+	visit.deadline_ns = clock_ns() + TELL_MS * CLOCK_MS;
 	if (!auth_init() && !args_check(args) && !id_read(&args->ids[0], &visit.id) &&
 		!refuse_here(&visit, args->failed))
 		visit_root(&visit, WIRE_CANNOT, NULL);
@@ -713,7 +712,7 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 	 */
 	is_mute = e == ERR_AGAIN;
 	if (is_mute)
-		visit->deadline_ns = clock_ns() + HEAR_MS * MS;
+		visit->deadline_ns = clock_ns() + HEAR_MS * CLOCK_MS;
 	if (!e || is_mute)
 		e = verdict_recv(visit, NULL);
 	if (is_mute && e == ERR_TIMEOUT)
