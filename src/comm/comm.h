@@ -1,9 +1,8 @@
 /*
  * comm.h - a communicator: the ranks that talk, and the life they have together.
  *
- * A comm owns its rooms' objects (segment, planner, engine) and no other state. The api
- * checks arguments and groups calls; everything that happens to a communicator happens
- * here. One thread at a time uses a comm (inside.h refuses a second), except for
+ * The api checks arguments and groups calls; everything that happens to a communicator
+ * happens here. One thread at a time uses a comm (inside.h refuses a second), except for
  * comm_async_*(), comm_abort() and comm_revoke(), which any thread may call at any time.
  */
 #ifndef COMM_COMM_H

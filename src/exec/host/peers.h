@@ -3,8 +3,8 @@
  * whose memory.
  *
  * Asked while a call is blocked or goes wrong; and by every call that uses others'
- * buffers directly, once before it touches them and once after. A failure found here is
- * the engine's: it remembers whom to blame.
+ * buffers in place, before it touches them and, but for a put, once more after it has. A
+ * failure found here is the engine's: it remembers whom to blame.
  */
 #ifndef EXEC_HOST_PEERS_H
 #define EXEC_HOST_PEERS_H
