@@ -330,14 +330,17 @@ enum err comm_destroy(struct comm *comm)
 	return e;
 }
 
-/* What is in flight ends, here and on the other ranks, which read this sentence. */
+/* What is in flight ends, here and on the other ranks, which read this sentence. As long
+ * as the comm is being made, by another thread perhaps, its rank is that thread's. */
 static void comm_stop(struct comm *comm, const char *verb)
 {
 	char sentence[ERR_TEXT_BYTES];
 
+	atomic_store(&comm->abort, 1);
+	if (!atomic_load(&comm->ready))
+		return;
 	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator", comm->rank,
 		verb);
-	atomic_store(&comm->abort, 1);
 	tell_peers(comm, ERR_REMOTE, comm->rank, sentence);
 }
 
