@@ -220,6 +220,7 @@ void comm_trouble(struct comm *comm, enum err code, uint32_t culprit)
 
 void comm_fail(struct comm *comm, enum err code, uint32_t culprit)
 {
+	atomic_store(&comm->is_told, true);
 	comm_trouble(comm, code, culprit);
 	comm_take_back(comm);
 }
@@ -271,6 +272,12 @@ void comm_finish_work(struct comm *comm)
 		usleep(ABORT_SLEEP_US);
 }
 
+bool comm_is_unharmed(struct comm *comm)
+{
+	return comm_async_get(comm) == ERR_REMOTE && !atomic_load(&comm->is_told) &&
+	       atomic_load(&comm->ready) && comm->gpu && !cuda_engine_is_cut(comm->gpu);
+}
+
 enum err comm_finalize(struct comm *comm)
 {
 	enum err e;
@@ -278,9 +285,10 @@ enum err comm_finalize(struct comm *comm)
 	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
-	e = comm_async_get(comm);
+	e = comm_is_unharmed(comm) ? OK : comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
-	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
+	if (!e && !comm_async_get(comm) && atomic_load(&comm->ready) &&
+		!atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }

@@ -66,4 +66,8 @@ struct host_spec {
 	void *out;
 };
 
+/* An AllGather has no operator. This one marks that of ranks which meet because device
+ * memory has come: who makes a program's call instead is told what it met. */
+enum { OP_MEETING = REDOP_PREMUL };
+
 #endif

@@ -33,7 +33,10 @@ struct host_call {
 	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
-	bool announced; /* some position of this call was published */
+	bool announced; /* some position of this call was published, or is about to be */
+	/* per lane: a position retired and not yet announced, see plan.terse; 0: none */
+	uint64_t untold[SCHED_LANES_MAX];
+	bool has_untold;
 	enum err error;
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
@@ -88,8 +91,8 @@ struct host_engine {
 	bool has_told;		    /* there is a note of what we wait for, see doing.h */
 	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
 	struct host_shown shown;
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t entered; /* .. and one that every rank's first lane has reached */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	bool foreign;		      /* see host_engine_reach() */
 	char *bounce;		      /* owned: for foreign memory; NULL until needed */
