@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "log_text.h"
 #include "test.h"
 
 enum { RANKS_MAX = 64 };
@@ -419,22 +420,6 @@ static void address_meets(int family, const char *format)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
-/* How often the log has this text. */
-static int logged(const char *text)
-{
-	static char content[1 << 16];
-	FILE *file = fopen(log_path, "r");
-	size_t bytes = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
-	int count = 0;
-
-	if (file)
-		fclose(file);
-	content[bytes] = '\0';
-	for (const char *at = content; (at = strstr(at, text)); at++)
-		count++;
-	return count;
-}
-
 /* In a process of its own: an address without a key is warned of once, one with it never.
  */
 static void secret_is_missed(const char *secret, int times)
@@ -451,7 +436,7 @@ static void secret_is_missed(const char *secret, int times)
 		set("WEFT_SECRET", PARAM_SECRET, secret);
 		EQ(boot_id_create(&id), OK);
 		EQ(boot_id_create(&id), OK);
-		EQ(logged("WEFT_SECRET is not set"), times);
+		EQ(log_count(log_path, "WEFT_SECRET is not set"), times);
 		_exit(0);
 	}
 	EQ(waitpid(pid, &status, 0), pid);
