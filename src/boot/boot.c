@@ -657,6 +657,7 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		boot_refuse(&refusal);
 		return refusal.failed;
 	}
+	m->visit.fd = -1;
 	e = auth_init();
 	if (!e)
 		e = args_check(args);
@@ -664,7 +665,6 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		e = id_read(&args->ids[0], &m->visit.id);
 	if (!e) {
 		m->visit.args = *args;
-		m->visit.fd = -1;
 		e = visit_begin(&m->visit, records);
 	}
 	if (e)

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -199,6 +200,7 @@ static void old_ids_are_refused(void)
 	seats_set(1, 2);
 	seats_run(1);
 	all_failed(1, ERR_ARGUMENT, "not made by this version");
+	TRUE(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* what is not ours stays open */
 }
 
 static void wrong_secret(void)
@@ -459,10 +461,12 @@ static void secret_text_counts(void)
 
 int main(void)
 {
-	int fd = mkstemp(log_path);
+	int fd = mkstemp(log_path), input = open("/dev/null", O_RDONLY);
 
 	TRUE(fd >= 0);
 	close(fd);
+	if (input != STDIN_FILENO)
+		EQ(dup2(input, STDIN_FILENO), STDIN_FILENO);
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	secret_is_missed(NULL, 1);
 	secret_is_missed("hush", 0);
