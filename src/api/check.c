@@ -119,47 +119,6 @@ static enum err check_mapped(
 	return OK;
 }
 
-/* How many blocks of `count` elements a buffer has on this rank; 0 when it is unused. */
-static uint32_t blocks_in(const struct call_args *args)
-{
-	uint32_t rank_count = comm_rank_count(args->comm);
-	bool is_root = (uint32_t)args->root == comm_rank(args->comm);
-
-	if (args->kind != CALL_COLL)
-		return args->kind == CALL_SEND;
-	switch (args->coll) {
-	case COLL_BROADCAST:
-		return is_root;
-	case COLL_SCATTER:
-		return is_root ? rank_count : 0;
-	case COLL_REDUCE_SCATTER:
-	case COLL_ALL_TO_ALL:
-		return rank_count;
-	default:
-		return 1;
-	}
-}
-
-static uint32_t blocks_out(const struct call_args *args)
-{
-	uint32_t rank_count = comm_rank_count(args->comm);
-	bool is_root = (uint32_t)args->root == comm_rank(args->comm);
-
-	if (args->kind != CALL_COLL)
-		return args->kind == CALL_RECV;
-	switch (args->coll) {
-	case COLL_REDUCE:
-		return is_root;
-	case COLL_GATHER:
-		return is_root ? rank_count : 0;
-	case COLL_ALL_GATHER:
-	case COLL_ALL_TO_ALL:
-		return rank_count;
-	default:
-		return 1;
-	}
-}
-
 /* What all ranks hold together fits in memory, so that no sum below or in a plan can
  * overflow. */
 static enum err check_count(const struct call_args *args)
@@ -192,14 +151,19 @@ static enum err check_buffer(const struct call_args *args, const char *name,
 	return OK;
 }
 
-/* After check_buffer() of both. */
-static enum err check_all_mapped(const struct call_args *args)
+static enum err check_buffers(const struct call_args *args)
 {
+	struct call_blocks blocks = comm_call_blocks(
+		args->comm, args->kind, args->coll, (uint32_t)args->root);
 	size_t block = args->count * dtype_size((enum dtype)args->type);
-	enum err e = check_mapped(args, "sendbuff", args->in, blocks_in(args) * block);
+	enum err e = check_buffer(args, "sendbuff", args->in, blocks.in);
 
-	return e ? e
-		 : check_mapped(args, "recvbuff", args->out, blocks_out(args) * block);
+	if (!e)
+		e = check_buffer(args, "recvbuff", args->out, blocks.out);
+	if (e || !param_int(PARAM_CHECK_POINTERS))
+		return e;
+	e = check_mapped(args, "sendbuff", args->in, blocks.in * block);
+	return e ? e : check_mapped(args, "recvbuff", args->out, blocks.out * block);
 }
 
 /* CUDA's two default streams have small integers for handles; here they are the NULL
@@ -252,7 +216,7 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 
 	if (e)
 		return e;
-	if (args->kind != CALL_COLL || coll_has_root(args->coll)) {
+	if (call_has_root(args->kind, args->coll)) {
 		e = check_root(args);
 		if (e)
 			return e;
@@ -266,12 +230,7 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	e = check_count(args);
 	if (e)
 		return e;
-	e = check_buffer(args, "sendbuff", args->in, blocks_in(args));
-	if (e)
-		return e;
-	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
-	if (!e && param_int(PARAM_CHECK_POINTERS))
-		e = check_all_mapped(args);
+	e = check_buffers(args);
 	if (e)
 		return e;
 	e = check_gpu(args, &call->on_gpu);

@@ -29,8 +29,6 @@ enum {
 	END_MS = 200,	 /* for a root of our own to end */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
 };
-#define MS  1000000ull
-#define SEC 1000000000ull
 
 static const char id_magic[9] = "WEFTID01";
 
@@ -122,7 +120,7 @@ static enum err id_from_text(const char *text, struct id_body *body)
 
 static uint64_t timeout_ns(void)
 {
-	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * SEC;
+	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * CLOCK_SEC;
 }
 
 static enum err id_root_start(const struct id_body *body)
@@ -550,7 +548,7 @@ static enum err visit_root(struct visit *visit, enum wire_kind kind, void *recor
 /* Rank 0 of an address: an earlier meeting there may be about to end. */
 static enum err root_run_here(struct visit *visit)
 {
-	uint64_t until = clock_ns() + BIND_MS * MS;
+	uint64_t until = clock_ns() + BIND_MS * CLOCK_MS;
 	enum err e;
 
 	while ((e = id_root_start(&visit->id)) == ERR_AGAIN) {
@@ -575,7 +573,7 @@ static void spares_dismiss(const struct boot_args *args)
 
 		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
 		visit.args.hope = NULL;
-		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
+		visit.deadline_ns = clock_ns() + DISMISS_MS * CLOCK_MS;
 		is_ours = root_is_here(&visit.id.addr);
 		if ((is_ours || args->rank == 0) && visit.id.addr.family == ADDR_UNIX)
 			visit_root(&visit, WIRE_DISMISS, NULL);
@@ -605,8 +603,9 @@ struct meeting {
 
 static void deadline_set(struct visit *visit)
 {
-	visit->deadline_ns = timeout_ns() ? clock_ns() + timeout_ns() + GRACE_MS * MS
-					  : UINT64_MAX;
+	visit->deadline_ns = timeout_ns()
+				     ? clock_ns() + timeout_ns() + GRACE_MS * CLOCK_MS
+				     : UINT64_MAX;
 }
 
 /* Where the root is in this process nothing is needed to reach it. */
@@ -623,11 +622,11 @@ static bool refuse_here(const struct visit *visit, enum err code)
 
 /* A root of this process, whose time is over too, ends by itself: before this rank does,
  * so that nothing is left. */
-static void root_await_end(struct visit *visit)
+static void root_await_end(const struct visit *visit)
 {
-	visit->args.hope = NULL;
-	visit->deadline_ns = clock_ns() + END_MS * MS;
-	while (root_is_here(&visit->id.addr) && clock_ns() < visit->deadline_ns)
+	uint64_t end = clock_ns() + END_MS * CLOCK_MS;
+
+	while (root_is_here(&visit->id.addr) && clock_ns() < end)
 		poll(NULL, 0, 1);
 }
 
@@ -679,6 +678,7 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		boot_refuse(&refusal);
 		return refusal.failed;
 	}
+	m->visit.fd = -1;
 	e = auth_init();
 	if (!e)
 		e = args_check(args);
@@ -686,7 +686,6 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 		e = id_read(&args->ids[0], &m->visit.id);
 	if (!e) {
 		m->visit.args = *args;
-		m->visit.fd = -1;
 		e = visit_begin(&m->visit, records);
 	}
 	if (e)
@@ -704,7 +703,7 @@ void boot_refuse(const struct boot_args *args)
 	snprintf(sentence, sizeof(sentence), "%s", err_last());
 	visit.args.hope = NULL;
 	/* not worth more: nobody waits for this rank's sake */
-	visit.deadline_ns = clock_ns() + TELL_MS * MS;
+	visit.deadline_ns = clock_ns() + TELL_MS * CLOCK_MS;
 	if (!auth_init() && !args_check(args) && !id_read(&args->ids[0], &visit.id) &&
 		!refuse_here(&visit, args->failed))
 		visit_root(&visit, WIRE_CANNOT, NULL);
@@ -734,7 +733,7 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 	 */
 	is_mute = e == ERR_AGAIN;
 	if (is_mute)
-		visit->deadline_ns = clock_ns() + HEAR_MS * MS;
+		visit->deadline_ns = clock_ns() + HEAR_MS * CLOCK_MS;
 	if (!e || is_mute)
 		e = verdict_recv(visit, NULL);
 	if (is_mute && e == ERR_TIMEOUT)

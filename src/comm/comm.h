@@ -1,9 +1,8 @@
 /*
  * comm.h - a communicator: the ranks that talk, and the life they have together.
  *
- * A comm owns its rooms' objects (segment, planner, engine) and no other state. The api
- * checks arguments and groups calls; everything that happens to a communicator happens
- * here. One thread at a time uses a comm (inside.h refuses a second), except for
+ * The api checks arguments and groups calls; everything that happens to a communicator
+ * happens here. One thread at a time uses a comm (inside.h refuses a second), except for
  * comm_async_*(), comm_abort() and comm_revoke(), which any thread may call at any time.
  */
 #ifndef COMM_COMM_H
@@ -34,6 +33,11 @@ struct comm_config {
 void comm_config_default(struct comm_config *config);
 
 /* ---- life ---- */
+
+/* An id by which the ranks of a new communicator meet, made and served by this process;
+ * and one that nobody will use (again). */
+enum err comm_id_create(struct boot_id *id);
+void comm_id_drop(const struct boot_id *id);
 
 /* A handle with nothing behind it yet; comm_is_ready() is false until comm_init(). */
 enum err comm_alloc(const struct comm_config *config, struct comm **comm);
@@ -147,6 +151,17 @@ struct comm_call {
 	bool on_gpu;	       /* enqueue on gpu_stream, whatever memory it is */
 	void *gpu_stream;      /* a CUDA stream */
 };
+
+/* Does `root` mean anything in such a call? */
+bool call_has_root(enum call_kind kind, enum coll coll);
+
+/* Blocks of `count` elements that this rank's buffers have in such a call; 0: it has no
+ * such buffer. */
+struct call_blocks {
+	uint32_t in, out;
+};
+struct call_blocks comm_call_blocks(
+	const struct comm *comm, enum call_kind kind, enum coll coll, uint32_t root);
 
 /* Does a call with this memory go through the GPU? ERR_USAGE when it cannot and the
  * memory is the device's. */

@@ -82,7 +82,7 @@ static enum err list_run(struct first *list, uint32_t used)
 			continue;
 		list[i].result = err_set(ERR_SYSTEM, "cannot start a thread: %m");
 		snprintf(list[i].reason, sizeof(list[i].reason), "%s", err_last());
-		comm_fail(list[i].comm, ERR_SYSTEM);
+		comm_fail(list[i].comm, ERR_SYSTEM, list[i].comm->rank);
 	}
 	meet_main(&list[used - 1]);
 	for (uint32_t i = 0; i < used; i++) {

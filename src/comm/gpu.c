@@ -7,52 +7,12 @@
 #include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/steps.h"
-#include "exec/host/peers.h"
 #include "tune/limits.h"
-
-/* The engine asks whether everybody is well. Deaths first: they are the cause of whatever
- * the others report. */
-static enum err watch_look(void *arg, uint32_t *culprit)
-{
-	struct comm *comm = arg;
-	enum err e;
-
-	for (uint32_t r = 0; r < comm->rank_count; r++)
-		if (r != comm->rank &&
-			atomic_load(&board_status(comm->board, r)->state) == RANK_LIVE &&
-			host_peer_is_dead(comm->engine, r)) {
-			*culprit = r;
-			return err_set(ERR_REMOTE, "rank %u (process %u) died", r,
-				board_status(comm->board, r)->pid);
-		}
-	e = host_failed_check(comm->engine, UINT64_MAX);
-	if (e)
-		*culprit = host_engine_culprit(comm->engine);
-	return e;
-}
-
-static bool watch_has_left(void *arg, uint32_t rank)
-{
-	const struct comm *comm = arg;
-
-	return atomic_load(&board_status(comm->board, rank)->state) == RANK_LEFT;
-}
-
-static void watch_tell(void *arg, enum err code, uint32_t culprit)
-{
-	comm_trouble(arg, code, culprit);
-}
 
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 {
-	const struct cuda_engine_args args = {.rank = comm->rank,
-		.rank_count = comm->rank_count,
-		.watch = {.look = watch_look,
-			.has_left = watch_has_left,
-			.tell = watch_tell,
-			.arg = comm}};
 	struct cuda_engine *engine;
-	enum err e = cuda_engine_prepare(&args, hello, &engine);
+	enum err e = cuda_engine_prepare(comm->rank, comm->rank_count, hello, &engine);
 
 	comm->gpu = engine;
 	comm->has_cuda = cuda_driver() != NULL;
@@ -227,7 +187,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
 		cuda_engine_way(comm->gpu));
-	return cuda_engine_start(comm->gpu);
+	return cuda_engine_start(comm->gpu, comm->health);
 }
 
 static enum err refused(const struct comm *comm)
@@ -305,7 +265,7 @@ enum err gpu_meet(struct comm *comm, const void *ptr)
 	if (!e) {
 		e = meet_here(comm);
 		if (e)
-			comm_fail(comm, e);
+			comm_fail(comm, e, host_engine_culprit(comm->engine));
 		inside_leave(comm);
 	}
 	driver->context_set(had);
@@ -390,17 +350,15 @@ static enum err coll_choose(const struct comm_call *call, struct cuda_call *to)
 
 static enum err coll_fill(const struct comm_call *call, struct gpu_work *work)
 {
+	const struct host_spec spec = call_spec(call);
+
 	work->comm = call->comm;
-	work->call = (struct cuda_call){
-		.key = {.coll = call->coll,
-			.type = call->type,
-			.root = coll_has_root(call->coll) ? call->root : 0,
-			.count = call->count},
-		.op = coll_reduces(call->coll) ? call->op.op : REDOP_SUM,
-		.scalar = {.bits = call->op.scalar_bits},
+	work->call = (struct cuda_call){.key = spec.key,
+		.op = spec.op,
+		.scalar = spec.scalar,
 		.scalar_at = coll_reduces(call->coll) ? call->op.scalar_pointer : NULL,
-		.in = call->in,
-		.out = call->out,
+		.in = spec.in,
+		.out = spec.out,
 		.stream = (cu_stream)call->gpu_stream};
 	return coll_choose(call, &work->call);
 }
@@ -491,8 +449,9 @@ static enum err work_step(const struct gpu_work *work, engine_step *step)
 {
 	enum err e = step(work->comm->gpu, &work->call);
 
+	/* whom to blame for it, if it is not us, the engine has told already */
 	if (e)
-		comm_fail(work->comm, e);
+		comm_fail(work->comm, e, work->comm->rank);
 	return e;
 }
 
@@ -611,7 +570,7 @@ static enum err onesided_submit(
 				     : cuda_engine_await(engine, calls[i].root,
 					       calls[i].signals, stream);
 		if (e && e != ERR_USAGE)
-			comm_fail(calls[i].comm, e);
+			comm_fail(calls[i].comm, e, calls[i].comm->rank);
 	}
 	return e;
 }

@@ -9,9 +9,9 @@
 
 #include "comm/comm.h"
 #include "comm/gpu.h"
-#include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
+#include "link/ref.h"
 #include "link/region.h"
 
 enum { WINDOW_ALIGNMENT = 4096 };
@@ -151,14 +151,8 @@ static enum err parts_gather(
 					 .count = sizeof(*mine)},
 		.in = mine,
 		.out = window->parts};
-	enum err e = inside_enter(comm);
+	enum err e = comm_exchange(comm, &spec);
 
-	if (e)
-		return e;
-	e = host_run_one(comm->engine, &spec);
-	if (e)
-		comm_fail(comm, e);
-	inside_leave(comm);
 	for (uint32_t i = 0; i < comm->rank_count && !e && !mine->wrong; i++)
 		if (window->parts[i].wrong)
 			e = err_set(ERR_ARGUMENT,
@@ -173,15 +167,8 @@ static enum err addresses_gather(struct comm *comm, const uint64_t *mine, uint64
 		.key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_UINT64, .count = 1},
 		.in = mine,
 		.out = there};
-	enum err e = inside_enter(comm);
 
-	if (e)
-		return e;
-	e = host_run_one(comm->engine, &spec);
-	if (e)
-		comm_fail(comm, e);
-	inside_leave(comm);
-	return e;
+	return comm_exchange(comm, &spec);
 }
 
 static enum err window_on_gpu(struct comm *comm, struct window *window)
@@ -244,8 +231,8 @@ static enum err window_on_host(struct comm *comm, struct window *window)
 
 	part.wrong = wrong != OK;
 	if (!wrong)
-		part.ref = ref_make(
-			comm->engine->refs, window->base, window->bytes, &part.directory);
+		part.ref = host_engine_show(
+			comm->engine, window->base, window->bytes, &part.directory);
 	e = parts_gather(comm, &part, window);
 	return wrong ? wrong : e;
 }

@@ -41,7 +41,6 @@ struct comm {
 	atomic_int revoked;
 	atomic_int async;	     /* enum err */
 	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
-	atomic_bool is_shown;	     /* this rank's failure is on the board */
 	atomic_bool is_told;	     /* a call has failed */
 	bool has_pulse;		     /* held on the board for this rank */
 	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
@@ -49,6 +48,7 @@ struct comm {
 	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
 	struct limits *limits;	     /* owned; NULL none; needs the wiring */
 	bool zero_copy;
+	struct health *health;	    /* owned: of the ranks on the board */
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
 	bool has_looked;	    /* and that was found out */
@@ -79,11 +79,11 @@ struct comm {
 	atomic_uint enqueuing; /* see inside.h */
 };
 
-/* A call was enqueued on, or finished for, this comm. A failure is kept and shown.
- * Enqueued calls take turns: one comm's calls run in order on however many streams. */
+/* A call was enqueued on, or finished for, this comm. Enqueued calls take turns: one
+ * comm's calls run in order on however many streams. */
 uint64_t comm_busy_add(struct comm *comm);
 void comm_turn_wait(struct comm *comm, uint64_t turn);
-void comm_busy_sub(struct comm *comm, enum err result);
+void comm_busy_sub(struct comm *comm);
 
 /* Wait until what was enqueued has run. */
 void comm_drain(struct comm *comm);
@@ -91,16 +91,17 @@ void comm_drain(struct comm *comm);
 /* Wait until nothing of this comm runs anywhere. */
 void comm_finish_work(struct comm *comm);
 
-/* Remember a failure of a running call and tell the peers. */
-void comm_fail(struct comm *comm, enum err code);
+/* A call on this comm has failed, which is that rank's doing: it is remembered, the peers
+ * are told, and what the call had shown to them is the user's again. */
+void comm_fail(struct comm *comm, enum err code, uint32_t culprit);
 
-/* Put a failure on the board; only the first counts. */
-void comm_show_failure(
-	struct comm *comm, enum err code, uint32_t culprit, const char *sentence);
-
-/* The same for what is found wrong with calls that are under way, perhaps by another
- * thread, and is that rank's doing. */
+/* The same for what is found wrong beside calls that may be under way: they go on until
+ * they see it themselves. */
 void comm_trouble(struct comm *comm, enum err code, uint32_t culprit);
+
+/* Run one collective of our own on host memory, with all ranks; no thread may be inside.
+ * A failure is the comm's. */
+enum err comm_exchange(struct comm *comm, const struct host_spec *spec);
 
 /* One job of a batch, with what only this room knows. */
 struct work {
@@ -110,6 +111,10 @@ struct work {
 	uint64_t turn;		    /* on a stream: from comm_busy_add() */
 	bool entered;		    /* the first of its comm: it leaves, too */
 };
+
+/* What a CALL_COLL asks of an engine: what means nothing in it is made the same on all
+ * ranks. A scalar that is read when the call runs is not in it yet. */
+struct host_spec call_spec(const struct comm_call *call);
 
 /* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
  * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */

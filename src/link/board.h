@@ -9,7 +9,8 @@
  *            | eager stage x4 | bulk stage | pair slots to each peer |
  *
  * A rank writes its own part, with two exceptions: who sleeps on a word counts itself
- * among the word's sleepers, and who receives says in the sender's box what it took.
+ * among the word's sleepers, and who receives says in the sender's box what it took, or
+ * that it refuses it and what it had expected.
  *
  * A card is what a rank shows during one collective call; call number s uses card
  * s modulo 4. Its positions are the whole synchronisation of a collective: a word that

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "tune/choose.h"
 
 enum {
@@ -176,23 +177,17 @@ static void shape_pack(struct shape *shape, size_t room)
 	shape->is_inline = shape->slot_bytes * shape->program->slot_count_max <= room;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	return (hash ^ value) * 0x100000001b3u;
-}
-
 /* Everything two ranks must agree on: the call, the schedules and the tiles. */
 static uint64_t plan_sign(const struct plan_key *key, const struct choice *choice)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
+	const uint64_t parts[] = {key->coll, key->type, key->root, key->count,
+		choice->direct_tile, choice->staged_tile};
+	uint64_t hash = HASH_START;
 
-	hash = mix(mix(mix(mix(hash, key->coll), key->type), key->root), key->count);
-	hash = mix(mix(hash, choice->direct_tile), choice->staged_tile);
-	for (const char *c = choice->staged->name; *c; c++)
-		hash = mix(hash, (unsigned char)*c);
-	for (const char *c = choice->direct ? choice->direct->name : ""; *c; c++)
-		hash = mix(hash, (unsigned char)*c);
-	return hash;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		hash = hash_add(hash, parts[i]);
+	hash = hash_add_text(hash, choice->staged->name);
+	return hash_add_text(hash, choice->direct ? choice->direct->name : "");
 }
 
 /* What this rank reads and writes in the collective, whatever the schedule. */
@@ -286,7 +281,7 @@ static bool key_equal(const struct plan_key *a, const struct plan_key *b)
 
 static uint32_t key_slot(const struct plan_key *key)
 {
-	uint64_t mix = key->count * 0x9e3779b97f4a7c15u;
+	uint64_t mix = hash_spread(key->count);
 
 	mix ^= (uint64_t)key->coll << 8 ^ (uint64_t)key->type << 4 ^
 	       (uint64_t)key->root << 16;

@@ -20,6 +20,29 @@ uint64_t now_us(void)
 	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+void rank_raise(struct rank *rank, uint64_t value)
+{
+	uint64_t now = atomic_load(&rank->page->result);
+
+	while (value > now &&
+		!atomic_compare_exchange_weak(&rank->page->result, &now, value))
+		;
+}
+
+void error_note(ncclResult_t *first, ncclResult_t got)
+{
+	if (got != ncclInProgress && !*first)
+		*first = got;
+}
+
+void error_note_state(ncclResult_t *first, ncclComm_t comm)
+{
+	ncclResult_t state = ncclSuccess;
+
+	OK(ncclCommGetAsyncError(comm, &state));
+	error_note(first, state);
+}
+
 /* ---- checks ---- */
 
 void rank_context(const char *format, ...)

@@ -70,6 +70,13 @@ void rank_meet(struct rank *rank);
 
 uint64_t now_us(void);
 
+/* The page's result becomes this, unless it is more already. */
+void rank_raise(struct rank *rank, uint64_t value);
+
+/* The first failure stays: of calls, and what the communicator says. */
+void error_note(ncclResult_t *first, ncclResult_t got);
+void error_note_state(ncclResult_t *first, ncclComm_t comm);
+
 /* What a failed check says besides its place; of this thread. */
 void rank_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -195,23 +195,22 @@ static enum err parts_make(struct cuda_engine *engine, struct cuda_hello *hello)
 }
 
 /* An engine that has nothing yet, for ranks that are not too many. */
-static enum err engine_make(const struct cuda_engine_args *args, cu_context context,
+static enum err engine_make(uint32_t rank, uint32_t rank_count, cu_context context,
 	struct cuda_engine **engine)
 {
 	struct cuda_engine *made;
 
-	if (args->rank_count > MOVES_RANKS_MAX)
+	if (rank_count > MOVES_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%u ranks: at most %d can work together on device memory",
-			args->rank_count, MOVES_RANKS_MAX);
+			rank_count, MOVES_RANKS_MAX);
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
 	made->driver = cuda_driver();
 	made->context = context;
-	made->rank = args->rank;
-	made->rank_count = args->rank_count;
-	made->watch = args->watch;
+	made->rank = rank;
+	made->rank_count = rank_count;
 	pthread_mutex_init(&made->fate.lock, NULL);
 	pthread_mutex_init(&made->fate.freeing, NULL);
 	*engine = made;
@@ -231,8 +230,8 @@ static enum err engine_fill(struct cuda_engine *engine, struct cuda_hello *hello
 	return e;
 }
 
-enum err cuda_engine_prepare(const struct cuda_engine_args *args,
-	struct cuda_hello *hello, struct cuda_engine **engine)
+enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
+	struct cuda_engine **engine)
 {
 	cu_context context;
 	struct cuda_engine *made = NULL;
@@ -243,7 +242,7 @@ enum err cuda_engine_prepare(const struct cuda_engine_args *args,
 	if (!e && !context)
 		return OK;
 	if (!e)
-		e = engine_make(args, context, &made);
+		e = engine_make(rank, rank_count, context, &made);
 	if (!e)
 		e = engine_fill(made, hello);
 	hello->has_gpu = !e;
@@ -423,7 +422,7 @@ bool cuda_engine_is_apart(const struct cuda_engine *engine)
 	return engine->is_apart;
 }
 
-enum err cuda_engine_start(struct cuda_engine *engine)
+enum err cuda_engine_start(struct cuda_engine *engine, struct health *health)
 {
 	uint32_t n = engine->rank_count;
 	struct desk_address *desks = calloc(n, sizeof(*desks));
@@ -433,6 +432,10 @@ enum err cuda_engine_start(struct cuda_engine *engine)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
 	for (uint32_t r = 0; r < n; r++)
 		desks[r] = engine->hellos[r].desk;
+	/* somebody may be asking already how the engine is */
+	pthread_mutex_lock(&engine->fate.lock);
+	engine->health = health;
+	pthread_mutex_unlock(&engine->fate.lock);
 	e = desk_start(engine->desk, desks);
 	free(desks);
 	return e;
@@ -529,9 +532,9 @@ static bool is_capturing(const struct cuda_engine *engine, cu_stream stream)
 }
 
 /* What an address was found to be before; or a place for that, with another address. */
-static struct seen *seen_find(struct cuda_engine *engine, const void *ptr)
+static struct seen_pointer *seen_find(struct cuda_engine *engine, const void *ptr)
 {
-	struct seen *seen = engine->seen;
+	struct seen_pointer *seen = engine->seen;
 
 	while (seen < engine->seen + SEEN_MAX && seen->ptr != ptr)
 		seen++;
@@ -540,7 +543,8 @@ static struct seen *seen_find(struct cuda_engine *engine, const void *ptr)
 		       : &engine->seen[engine->seen_next++ % SEEN_MAX];
 }
 
-static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct seen *seen)
+static enum err seen_look(
+	struct cuda_engine *engine, const void *ptr, struct seen_pointer *seen)
 {
 	enum err e = cuda_where(engine->driver, ptr, &seen->where);
 
@@ -551,7 +555,7 @@ static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct se
 /* To ask the driver takes many threads at once a microsecond and more each. They do not
  * map each other's memory, so that it does not matter when an address is another
  * allocation of the GPU's by now; that it has become the host's is not thought of. */
-static bool is_trusted(const struct cuda_engine *engine, const struct seen *seen)
+static bool is_trusted(const struct cuda_engine *engine, const struct seen_pointer *seen)
 {
 	return engine->way == CUDA_WAY_THREADS && seen->where.is_device &&
 	       seen->where.is_shareable;
@@ -560,7 +564,7 @@ static bool is_trusted(const struct cuda_engine *engine, const struct seen *seen
 enum err engine_where(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
 {
-	struct seen *seen = seen_find(engine, ptr);
+	struct seen_pointer *seen = seen_find(engine, ptr);
 	enum err e = OK;
 
 	if (seen->ptr != ptr ||
@@ -575,14 +579,15 @@ enum err engine_where(
 enum err engine_where_now(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
 {
-	struct seen *seen = seen_find(engine, ptr);
+	struct seen_pointer *seen = seen_find(engine, ptr);
 	enum err e = seen_look(engine, ptr, seen);
 
 	*where = seen->where;
 	return e;
 }
 
-enum err order_begin(struct cuda_engine *engine, struct order *order, cu_stream stream)
+enum err order_begin(
+	struct cuda_engine *engine, struct stream_order *order, cu_stream stream)
 {
 	if (!order->is_recorded || engine->is_capturing ||
 		order->stream == engine->stream_number)
@@ -603,7 +608,8 @@ enum err resident_order(struct cuda_engine *engine, cu_stream stream)
 	return e ? e : order_begin(engine, &engine->order, stream);
 }
 
-enum err order_end(struct cuda_engine *engine, struct order *order, cu_stream stream)
+enum err order_end(
+	struct cuda_engine *engine, struct stream_order *order, cu_stream stream)
 {
 	enum err e;
 

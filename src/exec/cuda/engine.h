@@ -24,6 +24,7 @@
 #include "exec/cuda/driver.h"
 #include "exec/cuda/ledger.h"
 #include "exec/fold.h"
+#include "exec/health.h"
 
 struct cuda_engine;
 
@@ -42,28 +43,10 @@ struct cuda_hello {
 	struct ledger_address ledger;
 };
 
-/* How the engine learns of the other ranks' end and tells of trouble; called by a thread
- * of its own and by those that make calls, one at a time, and not any more once
- * cuda_engine_destroy() was called. */
-struct cuda_watch {
-	/* OK, or why somebody will not come any more: with a sentence, and who it is */
-	enum err (*look)(void *arg, uint32_t *culprit);
-	/* has this rank ended its communicator, in peace? */
-	bool (*has_left)(void *arg, uint32_t rank);
-	/* something is wrong with a call that is under way, for once */
-	void (*tell)(void *arg, enum err code, uint32_t culprit);
-	void *arg;
-};
-
-struct cuda_engine_args {
-	uint32_t rank, rank_count;
-	struct cuda_watch watch;
-};
-
 /* Before the ranks meet. *engine stays NULL, and hello says so, in a program that shows
  * no CUDA context; that is no failure. */
-enum err cuda_engine_prepare(const struct cuda_engine_args *args,
-	struct cuda_hello *hello, struct cuda_engine **engine);
+enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
+	struct cuda_engine **engine);
 
 /* After they met. ERR_USAGE, with a sentence, when these ranks cannot work together. */
 enum err cuda_engine_connect(
@@ -84,8 +67,11 @@ enum err cuda_engine_offer(
 	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer);
 enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers);
 
-/* Everybody is connected: the watch begins. */
-enum err cuda_engine_start(struct cuda_engine *engine);
+/* Everybody is connected. From now on, until cuda_engine_destroy(), a thread of the
+ * engine's looks every now and then whether the others are well, and tells them when it
+ * finds that this engine is over; who uses the engine asks cuda_engine_check(). `health`
+ * is borrowed. */
+enum err cuda_engine_start(struct cuda_engine *engine, struct health *health);
 
 /* Stops what waits on the device, of every rank: the others must be able to learn why
  * before. What others' kernels were in the middle of is over then. NULL is fine. */

@@ -9,6 +9,7 @@
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
+#include "exec/host/state.h"
 
 /* Staged positions of a call that could have been direct lie above all direct ones, so an
  * early announcement of the latter is never taken for the former. */
@@ -45,7 +46,6 @@ static uint32_t spin_turns(const struct board *board)
 static enum err engine_arrays(struct host_engine *engine)
 {
 	size_t n = engine->rank_count;
-	enum err e = OK;
 
 	engine->seen = calloc(n * BOARD_LANES, sizeof(*engine->seen));
 	engine->buffers = calloc(n, sizeof(*engine->buffers));
@@ -53,14 +53,6 @@ static enum err engine_arrays(struct host_engine *engine)
 	engine->taken = calloc(n, sizeof(*engine->taken));
 	engine->signals = calloc(n, sizeof(*engine->signals));
 	engine->awaited = calloc(n, sizeof(*engine->awaited));
-	engine->watches = calloc(n, sizeof(*engine->watches));
-	if (!engine->watches)
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
-	for (size_t i = 0; i < n && !e; i++)
-		e = watch_get(board_status(engine->board, (uint32_t)i)->pid,
-			&engine->watches[i]);
-	if (e)
-		return e;
 	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
 		!engine->signals || !engine->awaited)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
@@ -82,6 +74,7 @@ enum err host_engine_create(
 	if (!en)
 		return err_set(ERR_SYSTEM, "no memory for an engine");
 	en->board = args->board;
+	en->health = args->health;
 	en->abort = args->abort;
 	en->rank = args->rank;
 	en->culprit = args->rank;
@@ -98,6 +91,7 @@ enum err host_engine_create(
 		host_engine_destroy(en);
 		return e;
 	}
+	health_count(en->health, &en->completed);
 	*engine = en;
 	return OK;
 }
@@ -106,11 +100,9 @@ void host_engine_destroy(struct host_engine *engine)
 {
 	if (!engine)
 		return;
-	for (uint32_t i = 0; engine->watches && i < engine->rank_count; i++)
-		watch_put(engine->watches[i]);
+	health_count(engine->health, NULL);
 	ref_table_destroy(engine->refs);
 	planner_destroy(engine->planner);
-	free(engine->watches);
 	free(engine->seen);
 	free(engine->buffers);
 	free(engine->posted);
@@ -129,14 +121,9 @@ void host_engine_reach(struct host_engine *engine, bool foreign)
 	engine->foreign = foreign && engine->patience;
 }
 
-uint64_t host_engine_next(const struct host_engine *engine)
-{
-	return atomic_load(&engine->completed) + 1;
-}
-
 uint32_t host_engine_culprit(const struct host_engine *engine)
 {
-	return atomic_load(&engine->culprit);
+	return engine->culprit;
 }
 
 void host_engine_wake(struct host_engine *engine)
@@ -150,6 +137,12 @@ void host_engine_wake(struct host_engine *engine)
 struct planner *host_engine_planner(const struct host_engine *engine)
 {
 	return engine->planner;
+}
+
+uint64_t host_engine_show(
+	struct host_engine *engine, const void *ptr, size_t bytes, uint32_t *directory)
+{
+	return ref_make(engine->refs, ptr, bytes, directory);
 }
 
 /* ---- positions ---- */
@@ -220,7 +213,7 @@ static uint64_t mode_base(const struct host_call *call)
 					    : 0);
 }
 
-static bool host_reached(void *engine, const struct wait *wait, uint32_t tile)
+static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 {
 	struct host_call *call = engine;
 	const struct program *program = call->shape->program;
@@ -235,7 +228,7 @@ static bool host_reached(void *engine, const struct wait *wait, uint32_t tile)
 	return position_check(call, wait->rank, wait->lane, mode_base(call) + retired);
 }
 
-static void host_run(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
+static void call_move(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
 {
 	struct host_call *call = engine;
 	enum err e = host_move(call, move, tile);
@@ -255,7 +248,7 @@ static bool is_unheard(const struct host_call *call, const struct move *move)
 	       !move->send_count && call->shape->tile_count == 1;
 }
 
-static void host_publish(
+static void call_publish(
 	void *engine, const struct move *move, uint32_t lane, uint64_t retired)
 {
 	struct host_call *call = engine;
@@ -273,7 +266,7 @@ static void host_publish(
 }
 
 static const struct lane_ops host_ops = {
-	.reached = host_reached, .run = host_run, .publish = host_publish};
+	.reached = call_reached, .run = call_move, .publish = call_publish};
 
 /* ---- phases ---- */
 
@@ -566,7 +559,7 @@ static bool drained(struct host_call *call)
 	const struct program *program = call->shape->program;
 
 	for (; call->peer < program->drain_count; call->peer++)
-		if (!host_reached(call,
+		if (!call_reached(call,
 			    &program->waits[program->drain_first + call->peer],
 			    call->shape->tile_count - 1))
 			return false;

@@ -1,6 +1,7 @@
 #include "exec/host/onesided.h"
 
 #include "exec/host/peers.h"
+#include "exec/host/state.h"
 
 static struct box *signal_box(const struct onesided *onesided)
 {

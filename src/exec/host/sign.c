@@ -3,18 +3,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* An odd multiplier, so that equal calls after a difference keep it. */
 static uint64_t chained(uint64_t chain, uint64_t own)
 {
-	return chain * (uint64_t)0x9e3779b97f4a7c15 + own;
+	return hash_spread(chain) + own;
 }
 
 void sign_begin(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
 
-	engine->chain = chained(engine->chain,
-		call->plan->sign + call->spec->op * (uint64_t)0x100000001b3);
+	engine->chain = chained(
+		engine->chain, hash_add(call->plan->sign, call->spec->op));
 	call->sign = engine->chain;
 }
 

@@ -292,7 +292,7 @@ static const struct outcome *failure_of(const struct view *view, int rank, enum 
 
 /* In these everybody waits for everybody; in others a rank may have its part done and
  * never hear of a failure. */
-static bool needs_all(enum collective collective)
+static bool needs_all(int collective)
 {
 	return collective == ALL_REDUCE || collective == ALL_GATHER ||
 	       collective == REDUCE_SCATTER || collective == ALL_TO_ALL;
