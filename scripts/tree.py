@@ -36,6 +36,23 @@ def blank(text, keep_strings=False):
     return TOKENS.sub(hide, text)
 
 
+def without_attributes(text):
+    """`__attribute__((..))` replaced by spaces."""
+    return re.sub(r"__attribute__\s*\(\(.*?\)\)",
+                  lambda found: re.sub(r"[^\n]", " ", found.group()), text, flags=re.S)
+
+
+FUNCTION = re.compile(r"^ *([A-Za-z_][\w \t*]*?)[ \t*](\w+)\([^;{}]*\)\s*\{", re.M)
+
+
+def functions(text):
+    """(name, whether it is static (or INLINE: kernel_arith.h), line) of each function with its body in C text without
+    comments and attributes."""
+    for match in FUNCTION.finditer(text):
+        is_static = not {"static", "INLINE"}.isdisjoint(match.group(1).split())
+        yield match.group(2), is_static, line_of(text, match.start(2))
+
+
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 

@@ -116,52 +116,11 @@ static enum err check_mapped(
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)pointer & ~(page - 1);
 
-	if (msync((void *)first, (uintptr_t)pointer + bytes - first, MS_ASYNC) &&
+	if (bytes && msync((void *)first, (uintptr_t)pointer + bytes - first, MS_ASYNC) &&
 		errno == ENOMEM)
 		return err_set(ERR_ARGUMENT, "%s : %s %p is not a valid pointer",
 			args->function, name, pointer);
 	return OK;
-}
-
-/* How many blocks of `count` elements a buffer has on this rank; 0 when it is unused. */
-static uint32_t blocks_in(const struct call_args *args)
-{
-	uint32_t rank_count = comm_rank_count(args->comm);
-	bool is_root = (uint32_t)args->root == comm_rank(args->comm);
-
-	if (args->kind != CALL_COLL)
-		return args->kind == CALL_SEND;
-	switch (args->coll) {
-	case COLL_BROADCAST:
-		return is_root;
-	case COLL_SCATTER:
-		return is_root ? rank_count : 0;
-	case COLL_REDUCE_SCATTER:
-	case COLL_ALL_TO_ALL:
-		return rank_count;
-	default:
-		return 1;
-	}
-}
-
-static uint32_t blocks_out(const struct call_args *args)
-{
-	uint32_t rank_count = comm_rank_count(args->comm);
-	bool is_root = (uint32_t)args->root == comm_rank(args->comm);
-
-	if (args->kind != CALL_COLL)
-		return args->kind == CALL_RECV;
-	switch (args->coll) {
-	case COLL_REDUCE:
-		return is_root;
-	case COLL_GATHER:
-		return is_root ? rank_count : 0;
-	case COLL_ALL_GATHER:
-	case COLL_ALL_TO_ALL:
-		return rank_count;
-	default:
-		return 1;
-	}
 }
 
 /* What all ranks hold together fits in memory, so that no sum below or in a plan can
@@ -193,9 +152,22 @@ static enum err check_buffer(const struct call_args *args, const char *name,
 	if (bytes > UINTPTR_MAX - (uintptr_t)pointer)
 		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
 			args->function, args->count);
-	if (param_int(PARAM_CHECK_POINTERS))
-		return check_mapped(args, name, pointer, bytes);
 	return OK;
+}
+
+static enum err check_buffers(const struct call_args *args)
+{
+	struct call_blocks blocks = comm_call_blocks(
+		args->comm, args->kind, args->coll, (uint32_t)args->root);
+	size_t block = args->count * dtype_size((enum dtype)args->type);
+	enum err e = check_buffer(args, "sendbuff", args->in, blocks.in);
+
+	if (!e)
+		e = check_buffer(args, "recvbuff", args->out, blocks.out);
+	if (e || !param_int(PARAM_CHECK_POINTERS))
+		return e;
+	e = check_mapped(args, "sendbuff", args->in, blocks.in * block);
+	return e ? e : check_mapped(args, "recvbuff", args->out, blocks.out * block);
 }
 
 /* CUDA's two default streams have small integers for handles; here they are the NULL
@@ -215,13 +187,10 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 }
 
 /* A host stream stays one, also where there is a GPU. */
-static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+static enum err check_host_stream(const struct call_args *args, bool *on_gpu)
 {
-	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
-
-	if (e || !*on_gpu || (uintptr_t)args->stream <= 2 ||
-		!live_is(LIVE_STREAM, (const void *)args->stream))
-		return e;
+	if (!*on_gpu)
+		return OK;
 	*on_gpu = false;
 	return comm_is_device(args->in) || comm_is_device(args->out)
 		       ? err_set(ERR_USAGE,
@@ -231,13 +200,27 @@ static enum err check_gpu(const struct call_args *args, bool *on_gpu)
 		       : OK;
 }
 
+/* A stream that is not ours may be CUDA's, come into the process since the last look. */
+static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+{
+	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+
+	if (e || (uintptr_t)args->stream <= 2)
+		return e;
+	if (live_is(LIVE_STREAM, (const void *)args->stream))
+		return check_host_stream(args, on_gpu);
+	if (!*on_gpu && comm_look_for_cuda(args->comm))
+		e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+	return e;
+}
+
 enum err check_call(const struct call_args *args, struct comm_call *call)
 {
 	enum err e = check_comm(args->comm, args->function);
 
 	if (e)
 		return e;
-	if (args->kind != CALL_COLL || coll_has_root(args->coll)) {
+	if (call_has_root(args->kind, args->coll)) {
 		e = check_root(args);
 		if (e)
 			return e;
@@ -251,10 +234,7 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	e = check_count(args);
 	if (e)
 		return e;
-	e = check_buffer(args, "sendbuff", args->in, blocks_in(args));
-	if (e)
-		return e;
-	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
+	e = check_buffers(args);
 	if (e)
 		return e;
 	e = check_gpu(args, &call->on_gpu);

@@ -1,5 +1,6 @@
 #include "api/group.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,7 @@ static enum err reserve(void)
 
 	if (group.call_count < (group.spilled ? group.call_capacity : CALLS_INLINE))
 		return OK;
+	assert(capacity > 0);
 	calls = realloc(group.spilled, capacity * sizeof(*calls));
 	if (!calls)
 		return err_set(ERR_SYSTEM, "no memory for a group of %u calls", capacity);

@@ -15,7 +15,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 	enum err e = check_pointer(uniqueId, "GetUniqueId", "uniqueId");
 
 	if (!e)
-		e = boot_id_create(&id);
+		e = comm_id_create(&id);
 	if (!e)
 		memcpy(uniqueId, &id, sizeof(*uniqueId));
 	return result_of(e);
@@ -228,7 +228,7 @@ static enum err init_all(ncclComm_t *comms, int count, const int *devices)
 	ended = group_end();
 	e = e ? e : ended;
 	if (e && e != ERR_PROGRESS)
-		boot_id_drop((const struct boot_id *)&id);
+		comm_id_drop((const struct boot_id *)&id);
 	return e;
 }
 

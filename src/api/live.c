@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "comm/comm.h"
 
 enum { REVOKE_AGAIN_NS = 2000000, BUCKETS = 256, CACHE_BITS = 3, KIND_BITS = 3 };
@@ -40,7 +41,7 @@ static _Thread_local struct answer {
 
 static uint64_t hash_of(const void *object)
 {
-	return (uint64_t)(uintptr_t)object * 0x9e3779b97f4a7c15u;
+	return hash_spread((uint64_t)(uintptr_t)object);
 }
 
 /* The link that points at the entry, or at NULL when there is none. */

@@ -25,9 +25,9 @@ enum {
 	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
 	HEAR_MS = 50,	 /* for what was said to us before we could not speak any more */
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
+	END_MS = 200,	 /* for a root of our own to end */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
 };
-#define MS 1000000ull
 
 /* One rank's visit to the root. Functions below return a bare code and leave the reason
  * in `why`; boot_meet() makes the sentence, so that a dismissal can fail in silence.
@@ -218,6 +218,13 @@ static enum err connect_judge(struct visit *visit, int status)
 	case ENETUNREACH:
 	case EADDRNOTAVAIL:
 		return ERR_AGAIN;
+	case EMFILE:
+	case ENFILE:
+		/* whoever only wants to say that it cannot come waits for one to be free
+		 */
+		if (visit->args.failed)
+			return ERR_AGAIN;
+		/* fall through */
 	default:
 		errno = status;
 		snprintf(why, sizeof(why), "connect: %m");
@@ -445,7 +452,7 @@ static enum err visit_root(struct visit *visit, enum wire_kind kind, void *recor
 /* Rank 0 of an address: an earlier meeting there may be about to end. */
 static enum err root_run_here(struct visit *visit)
 {
-	uint64_t until = clock_ns() + BIND_MS * MS;
+	uint64_t until = clock_ns() + BIND_MS * CLOCK_MS;
 	enum err e;
 
 	while ((e = id_root_start(&visit->id)) == ERR_AGAIN) {
@@ -470,7 +477,7 @@ static void spares_dismiss(const struct boot_args *args)
 
 		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
 		visit.args.hope = NULL;
-		visit.deadline_ns = clock_ns() + DISMISS_MS * MS;
+		visit.deadline_ns = clock_ns() + DISMISS_MS * CLOCK_MS;
 		is_ours = root_is_here(&visit.id.addr);
 		if ((is_ours || args->rank == 0) && visit.id.addr.family == ADDR_UNIX)
 			visit_root(&visit, WIRE_DISMISS, NULL);
@@ -500,9 +507,9 @@ struct meeting {
 
 static void deadline_set(struct visit *visit)
 {
-	visit->deadline_ns = boot_timeout_ns()
-				     ? clock_ns() + boot_timeout_ns() + GRACE_MS * MS
-				     : UINT64_MAX;
+	visit->deadline_ns = boot_timeout_ns() ? clock_ns() + boot_timeout_ns() +
+							 GRACE_MS * CLOCK_MS
+					       : UINT64_MAX;
 }
 
 /* Where the root is in this process nothing is needed to reach it. */
@@ -515,6 +522,16 @@ static bool refuse_here(const struct visit *visit, enum err code)
 	found = root_refuse(&root, visit->args.rank, visit->args.rank_count, code);
 	auth_wipe(&root, sizeof(root));
 	return found;
+}
+
+/* A root of this process, whose time is over too, ends by itself: before this rank does,
+ * so that nothing is left. */
+static void root_await_end(const struct visit *visit)
+{
+	uint64_t end = clock_ns() + END_MS * CLOCK_MS;
+
+	while (root_is_here(&visit->id.addr) && clock_ns() < end)
+		poll(NULL, 0, 1);
 }
 
 static enum err visit_begin(struct visit *visit, void *records)
@@ -536,8 +553,11 @@ static enum err visit_begin(struct visit *visit, void *records)
 		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
 			args->root ? " of " : "", args->root ? args->root : "",
 			args->rank, args->rank_count, visit->why);
+	if (e == ERR_TIMEOUT)
+		root_await_end(visit);
 	/* It could not be reached, perhaps for want of a descriptor: a last try. */
-	if (e && !visit->is_root_known && visit->id.addr.family == ADDR_UNIX) {
+	if (e && e != ERR_TIMEOUT && !visit->is_root_known &&
+		visit->id.addr.family == ADDR_UNIX) {
 		struct boot_args refusal = *args;
 
 		refusal.failed = e;
@@ -588,7 +608,7 @@ void boot_refuse(const struct boot_args *args)
 	snprintf(sentence, sizeof(sentence), "%s", err_last());
 	visit.args.hope = NULL;
 	/* not worth more: nobody waits for this rank's sake */
-	visit.deadline_ns = clock_ns() + TELL_MS * MS;
+	visit.deadline_ns = clock_ns() + TELL_MS * CLOCK_MS;
 	if (!auth_init() && !args_check(args) && !id_read(&args->ids[0], &visit.id) &&
 		!refuse_here(&visit, args->failed))
 		visit_root(&visit, WIRE_CANNOT, NULL);
@@ -618,7 +638,7 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 	 */
 	is_mute = e == ERR_AGAIN;
 	if (is_mute)
-		visit->deadline_ns = clock_ns() + HEAR_MS * MS;
+		visit->deadline_ns = clock_ns() + HEAR_MS * CLOCK_MS;
 	if (!e || is_mute)
 		e = verdict_recv(visit, NULL);
 	if (is_mute && e == ERR_TIMEOUT)

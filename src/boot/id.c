@@ -8,12 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "boot/root.h"
 #include "net/psk.h"
-
-#define SEC 1000000000ull
 
 static const char id_magic[9] = "WEFTID01";
 
@@ -84,7 +83,7 @@ void id_log(const struct id_body *body)
 
 uint64_t boot_timeout_ns(void)
 {
-	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * SEC;
+	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * CLOCK_SEC;
 }
 
 enum err id_root_start(const struct id_body *body)

@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/guest.h"
 
 enum { STRANGERS_MAX = 256 };
@@ -30,13 +30,11 @@ enum {
 	ACCEPT_PAUSE_MS = 10,
 	STARVED_MS = 1000 /* without a descriptor for who knocks */
 };
-#define MS  1000000ull
-#define SEC 1000000000ull
 
 /* With no rank at all we wait this long: ids are often made well before they are used. */
-#define IDLE_NS (3600 * SEC)
+#define IDLE_NS (3600 * CLOCK_SEC)
 
-enum { STACK_BYTES = 1 << 20, COMPLAINTS_MAX = 10 };
+enum { COMPLAINTS_MAX = 10 };
 
 struct root {
 	struct root *next;   /* in `roots` */
@@ -121,14 +119,14 @@ static void round_pass(struct root *root, bool is_last)
 		guest_told(root, &root->guests[i]);
 	listen_stop(root);
 	if (is_last)
-		root->end_ns = clock_ns() + FLUSH_MS * MS;
+		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
 	else if (root->args.timeout_ns)
 		root->end_ns = clock_ns() + root->args.timeout_ns;
 }
 
 /* The one failure of a meeting: everybody here is told now, or when it has taken what it
  * was told before; later arrivals on arrival. */
-static void decide(struct root *root, enum err code)
+static void root_decide(struct root *root, enum err code)
 {
 	root->is_decided = root->news.is_last = true;
 	news_set(root, code, root->sentence, strlen(root->sentence));
@@ -138,9 +136,9 @@ static void decide(struct root *root, enum err code)
 	if (code == ERR_TIMEOUT)
 		listen_stop(root);
 	if (root->listen_fd < 0)
-		root->end_ns = clock_ns() + FLUSH_MS * MS;
+		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
 	else if (root->args.addr.family != ADDR_UNIX)
-		root->end_ns = clock_ns() + LINGER_MS * MS;
+		root->end_ns = clock_ns() + LINGER_MS * CLOCK_MS;
 	else if (root->end_ns == UINT64_MAX)
 		root->end_ns = clock_ns() + IDLE_NS;
 }
@@ -153,7 +151,7 @@ __attribute__((format(printf, 3, 4))) static void decide_failure(
 	va_start(args, format);
 	vsnprintf(root->sentence, sizeof(root->sentence), format, args);
 	va_end(args);
-	decide(root, code);
+	root_decide(root, code);
 }
 
 /* "3, 5-7": the ranks that have not come, cut with ".." when there is no room. */
@@ -195,7 +193,7 @@ static void decide_timeout(struct root *root)
 	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not %s within %llu s",
 		missing == 1 ? "rank" : "ranks", list, root->rank_count,
 		root->round ? "connect" : "come",
-		(unsigned long long)(root->args.timeout_ns / SEC));
+		(unsigned long long)(root->args.timeout_ns / CLOCK_SEC));
 }
 
 /* Every rank keeps a connection open until the last has come; NCCL raises the limit, too.
@@ -401,7 +399,7 @@ static void guests_sweep(struct root *root)
 		struct guest *guest = &root->guests[i];
 		bool is_stranger = guest_is_stranger(guest);
 		bool is_late = now > guest->since_ns &&
-			       now - guest->since_ns > patience * MS;
+			       now - guest->since_ns > patience * CLOCK_MS;
 
 		if (guest->phase == GUEST_GONE ||
 			(is_stranger && (is_late || root->listen_fd < 0))) {
@@ -430,10 +428,10 @@ static void door_starve(struct root *root)
 	uint64_t now = clock_ns();
 	int cause = errno;
 
-	root->accept_ns = now + ACCEPT_PAUSE_MS * MS;
+	root->accept_ns = now + ACCEPT_PAUSE_MS * CLOCK_MS;
 	if (!root->starved_ns)
 		root->starved_ns = now;
-	if (now - root->starved_ns < STARVED_MS * MS || root->spare_fd < 0)
+	if (now - root->starved_ns < STARVED_MS * CLOCK_MS || root->spare_fd < 0)
 		return;
 	close(root->spare_fd);
 	root->spare_fd = -1;
@@ -686,25 +684,6 @@ bool root_is_here(const struct addr *addr)
 	return is_here;
 }
 
-/* A thread that leaves the application's signals to the application. */
-static int thread_start(struct root *root)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&root->thread, &attr, root_run, root);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (!rc)
-		pthread_setname_np(root->thread, "weft-root");
-	return rc;
-}
-
 enum err root_start(const struct root_args *args)
 {
 	struct root *root = calloc(1, sizeof(*root));
@@ -729,7 +708,7 @@ enum err root_start(const struct root_args *args)
 	if (e)
 		goto err_destroy;
 	pthread_mutex_lock(&roots_lock);
-	errno = thread_start(root);
+	errno = thread_start(&root->thread, "weft-root", root_run, root);
 	if (errno) {
 		pthread_mutex_unlock(&roots_lock);
 		e = err_set(ERR_SYSTEM, "no thread for a root: %m");

@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/param.h"
 #include "comm/comm.h"
-#include "comm/inside.h"
 #include "comm/state.h"
-#include "exec/host/peers.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
 enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, NO_COLOR = -1 };
@@ -28,11 +27,11 @@ _Static_assert(sizeof(struct boot_id) <= BOARD_MAIL_BYTES, "an id fits in a lett
 static enum err birth_number(struct comm *parent, enum birth_kind kind,
 	const uint32_t *members, uint32_t count, uint64_t *number)
 {
-	uint64_t key = 0xcbf29ce484222325u ^ kind;
+	uint64_t key = hash_add(HASH_START, kind);
 	struct birth *birth;
 
 	for (uint32_t i = 0; i < count; i++)
-		key = (key ^ members[i]) * 0x100000001b3u;
+		key = hash_add(key, members[i]);
 	for (uint32_t i = 0; i < parent->birth_count; i++) {
 		birth = &parent->births[i];
 		if (birth->key == key) {
@@ -79,7 +78,7 @@ static enum err dead_check(const struct comm *parent, uint32_t rank)
 	const struct rank_status *status = board_status(parent->board, rank);
 
 	if (rank == parent->rank || atomic_load(&status->gone_ns) ||
-		!host_peer_is_dead(parent->engine, rank))
+		!health_is_dead(parent->health, rank))
 		return OK;
 	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
 }
@@ -110,9 +109,11 @@ static enum err gone_check(const struct birth_place *place)
 	}
 	if (earliest == UINT64_MAX)
 		return OK;
-	return err_set(ERR_REMOTE, "rank %u has %s its communicator", first,
-		atomic_load(&board_status(board, first)->state) == RANK_LEFT ? "destroyed"
-									     : "aborted");
+	if (atomic_load(&board_status(board, first)->state) == RANK_LEFT)
+		return err_set(
+			ERR_REMOTE, "rank %u has destroyed its communicator", first);
+	return err_set(ERR_REMOTE, "%.*s", BOARD_SENTENCE_BYTES - 1,
+		board_status(board, first)->sentence);
 }
 
 /* Can every member still take part? Asked again and again while waiting. Causes first:
@@ -122,7 +123,7 @@ static enum err members_check(void *arg)
 {
 	const struct birth_place *place = arg;
 	const struct comm *parent = place->parent;
-	uint32_t culprit = host_engine_culprit(parent->engine);
+	uint32_t culprit = health_blamed(parent->health);
 	enum err e = OK;
 
 	if (is_member(place, culprit))
@@ -140,7 +141,7 @@ static enum err hope_check(struct birth_place *place, uint32_t from)
 
 	if (atomic_load(&place->parent->abort) || atomic_load(&place->child->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
-	if (limit_s > 0 && clock_ns() - place->start_ns > (uint64_t)limit_s * 1000000000u)
+	if (clock_is_over(place->start_ns, limit_s))
 		return err_set(ERR_TIMEOUT,
 			"waited %ld s for rank %u to begin the new communicator",
 			(long)limit_s, from < place->parent->rank_count ? from : 0);
@@ -240,6 +241,11 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	if (e && is_made)
 		boot_id_drop(&id);
 	sodium_memzero(&id, sizeof(id));
+	/* whoever ends the parent now does so for this, and says it */
+	pthread_mutex_lock(&parent->lock);
+	snprintf(parent->child_reason, sizeof(parent->child_reason), "%s",
+		e ? err_last() : "");
+	pthread_mutex_unlock(&parent->lock);
 	return e;
 }
 
@@ -274,15 +280,8 @@ static enum err colors_gather(
 					 .count = sizeof(mine)},
 		.in = &mine,
 		.out = all};
-	enum err e = inside_enter(parent);
 
-	if (e)
-		return e;
-	e = host_run_one(parent->engine, &spec);
-	if (e)
-		comm_fail(parent, e);
-	inside_leave(parent);
-	return e;
+	return comm_exchange(parent, &spec);
 }
 
 /* The same without the engine, which a revoked parent has no more. */
@@ -324,7 +323,7 @@ enum err comm_split(
 		e = err_set(
 			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
 	if (e) /* the others are waiting for this rank's colour */
-		comm_fail(parent, e);
+		comm_fail(parent, e, parent->rank);
 	if (!e && comm_is_revoked(parent))
 		e = colors_vote(parent, child, (struct color_key){color, key}, all);
 	else if (!e)

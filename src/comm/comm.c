@@ -19,8 +19,6 @@
 #include "comm/meet.h"
 #include "comm/state.h"
 #include "comm/wiring.h"
-#include "exec/host/peers.h"
-#include "exec/host/sign.h"
 #include "net/psk.h"
 #include "tune/limits.h"
 
@@ -40,6 +38,16 @@ void comm_config_default(struct comm_config *config)
 enum err comm_set_key(const char *text)
 {
 	return psk_set(text);
+}
+
+enum err comm_id_create(struct boot_id *id)
+{
+	return boot_id_create(id);
+}
+
+void comm_id_drop(const struct boot_id *id)
+{
+	boot_id_drop(id);
 }
 
 enum err comm_alloc(const struct comm_config *config, struct comm **comm)
@@ -88,8 +96,8 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	comm_log_init(comm, args, false);
 	e = comm_meet(comm, args, &times);
 	/* some may be through already and begin to use it */
-	if (e && comm->board)
-		comm_show_failure(comm, e, comm->rank, err_last());
+	if (e && comm->health)
+		health_tell(comm->health, e, comm->rank, err_last());
 	if (!e) {
 		comm_log_done(comm, args, &times);
 		atomic_store(&comm->ready, true);
@@ -193,9 +201,16 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
-	/* Before it is ready another thread may be making it. */
-	if (atomic_load(&comm->ready))
-		gpu_check(comm);
+	if (atomic_load(&comm->at_peace))
+		return OK;
+	/* Before it is ready another thread may be making it; what a revocation made fail
+	 * is forgotten. */
+	if (atomic_load(&comm->ready) && !atomic_load(&comm->revoked)) {
+		enum err e = gpu_check(comm);
+
+		if (e)
+			comm_async_set(comm, e);
+	}
 	return (enum err)atomic_load(&comm->async);
 }
 
@@ -219,7 +234,7 @@ void comm_async_set(struct comm *comm, enum err code)
 
 bool comm_reason(struct comm *comm, char *text, size_t room)
 {
-	enum err now = (enum err)atomic_load(&comm->async);
+	enum err now = comm_async_get(comm);
 
 	if (now == OK || now == ERR_PROGRESS)
 		return false;
@@ -232,10 +247,12 @@ bool comm_reason(struct comm *comm, char *text, size_t room)
 enum err comm_peers_get(struct comm *comm)
 {
 	enum err e = comm_async_get(comm);
+	uint32_t culprit;
 
-	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked))
+	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
+		atomic_load(&comm->at_peace))
 		return e;
-	e = host_failed_check(comm->engine, UINT64_MAX);
+	e = health_failed(comm->health, UINT64_MAX, &culprit);
 	if (e)
 		comm_async_set(comm, e);
 	return e;
@@ -243,42 +260,16 @@ enum err comm_peers_get(struct comm *comm)
 
 /* ---- trouble and end ---- */
 
-/* The first failure is the cause of the others, and the only one that is shown. Calls
- * that were complete before it are not touched by it. */
-void comm_show_failure(
-	struct comm *comm, enum err code, uint32_t culprit, const char *sentence)
-{
-	struct rank_status *status = board_status(comm->board, comm->rank);
-
-	if (atomic_exchange(&comm->is_shown, true))
-		return;
-	snprintf(status->sentence, sizeof(status->sentence), "%s", sentence);
-	atomic_store(&status->culprit, culprit);
-	atomic_store(&status->code, (uint32_t)code);
-	atomic_store(
-		&status->failed_at, comm->engine ? host_engine_next(comm->engine) : 0);
-	atomic_store(&status->state, RANK_FAILED);
-}
-
-/* Show the failure on the board and wake everyone who may be asleep waiting for us, and
- * our own thread. Before the comm is ready nobody can be waiting. */
+/* Tell the peers, and wake our own thread. Before the comm is ready nobody can be
+ * waiting.
+ */
 static void tell_peers(
 	struct comm *comm, enum err code, uint32_t culprit, const char *sentence)
 {
 	if (!atomic_load(&comm->ready))
 		return;
-	comm_show_failure(comm, code, culprit, sentence);
+	health_tell(comm->health, code, culprit, sentence);
 	host_engine_wake(comm->engine);
-	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
-		struct card *card = board_card(comm->board, comm->rank, i);
-
-		for (uint32_t lane = 0; lane < BOARD_LANES; lane++)
-			futex_wake(&card->position[lane]);
-	}
-	for (uint32_t i = 0; i < comm->rank_count; i++) {
-		futex_wake(&board_box(comm->board, comm->rank, i)->posted);
-		futex_wake(&board_box(comm->board, i, comm->rank)->taken);
-	}
 }
 
 /* After a failure was shown: the buffers of the call are the user's again. */
@@ -290,22 +281,17 @@ static void comm_take_back(struct comm *comm)
 		comm_windows_withdraw(comm);
 }
 
-static uint32_t culprit_of(const struct comm *comm)
-{
-	return atomic_load(&comm->ready) ? host_engine_culprit(comm->engine) : comm->rank;
-}
-
-void comm_fail(struct comm *comm, enum err code)
-{
-	comm_async_set(comm, code);
-	tell_peers(comm, code, culprit_of(comm), err_last());
-	comm_take_back(comm);
-}
-
 void comm_trouble(struct comm *comm, enum err code, uint32_t culprit)
 {
 	comm_async_set(comm, code);
 	tell_peers(comm, code, culprit, err_last());
+}
+
+void comm_fail(struct comm *comm, enum err code, uint32_t culprit)
+{
+	atomic_store(&comm->is_told, true);
+	comm_trouble(comm, code, culprit);
+	comm_take_back(comm);
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -327,10 +313,8 @@ void comm_turn_wait(struct comm *comm, uint64_t turn)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-void comm_busy_sub(struct comm *comm, enum err result)
+void comm_busy_sub(struct comm *comm)
 {
-	if (result)
-		comm_fail(comm, result);
 	pthread_mutex_lock(&comm->lock);
 	comm->turn_now++;
 	if (--comm->busy == 0) {
@@ -357,6 +341,12 @@ void comm_finish_work(struct comm *comm)
 		usleep(ABORT_SLEEP_US);
 }
 
+bool comm_is_unharmed(struct comm *comm)
+{
+	return comm_async_get(comm) == ERR_REMOTE && !atomic_load(&comm->is_told) &&
+	       atomic_load(&comm->ready) && comm->gpu && !cuda_engine_is_cut(comm->gpu);
+}
+
 static enum err finalize(struct comm *comm)
 {
 	enum err e;
@@ -364,6 +354,10 @@ static enum err finalize(struct comm *comm)
 	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
+	if (comm_is_unharmed(comm)) {
+		atomic_store(&comm->at_peace, true);
+		return OK;
+	}
 	e = comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
 	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
@@ -404,6 +398,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	comm_registrations_drop(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);
+	health_destroy(comm->health);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
 	if (comm->has_pulse)
@@ -430,14 +425,20 @@ enum err comm_destroy(struct comm *comm)
 	return e;
 }
 
-/* What is in flight ends, here and on the other ranks, which read this sentence. */
+/* What is in flight ends, here and on the other ranks, which read this sentence. As long
+ * as the comm is being made, by another thread perhaps, its rank is that thread's. */
 static void comm_stop(struct comm *comm, const char *verb)
 {
 	char sentence[ERR_TEXT_BYTES];
 
-	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator", comm->rank,
-		verb);
 	atomic_store(&comm->abort, 1);
+	if (!atomic_load(&comm->ready))
+		return;
+	pthread_mutex_lock(&comm->lock);
+	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator%s%.*s",
+		comm->rank, verb, comm->child_reason[0] ? ": " : "", BOARD_SENTENCE_BYTES,
+		comm->child_reason);
+	pthread_mutex_unlock(&comm->lock);
 	tell_peers(comm, ERR_REMOTE, comm->rank, sentence);
 }
 

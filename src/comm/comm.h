@@ -1,9 +1,8 @@
 /*
  * comm.h - a communicator: the ranks that talk, and the life they have together.
  *
- * A comm owns its rooms' objects (segment, planner, engine) and no other state. The api
- * checks arguments and groups calls; everything that happens to a communicator happens
- * here. One thread at a time uses a comm (inside.h refuses a second), except for
+ * The api checks arguments and groups calls; everything that happens to a communicator
+ * happens here. One thread at a time uses a comm (inside.h refuses a second), except for
  * comm_async_*(), comm_abort() and comm_revoke(), which any thread may call at any time.
  */
 #ifndef COMM_COMM_H
@@ -45,6 +44,11 @@ void comm_config_default(struct comm_config *config);
  * sockets; NULL: none. ERR_ARGUMENT when it is too short. Of connections made later. */
 enum err comm_set_key(const char *text);
 
+/* An id by which the ranks of a new communicator meet, made and served by this process;
+ * and one that nobody will use (again). */
+enum err comm_id_create(struct boot_id *id);
+void comm_id_drop(const struct boot_id *id);
+
 /* A handle with nothing behind it yet; comm_is_ready() is false until comm_init(). */
 enum err comm_alloc(const struct comm_config *config, struct comm **comm);
 
@@ -83,6 +87,10 @@ enum err comm_get_unique_id(struct comm *comm, struct boot_id *id);
 /* parent NULL: a new rank (id and rank given). Else an old one, which keeps its rank. */
 enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_id *id,
 	int rank, struct comm *child);
+
+/* Another rank has ended, and nothing of this rank's
+ * was under way: it may end in peace. */
+bool comm_is_unharmed(struct comm *comm);
 
 /* Finish everything enqueued. A second call is ERR_ARGUMENT. */
 enum err comm_finalize(struct comm *comm);
@@ -181,9 +189,23 @@ struct comm_call {
  * then, and the log says so. */
 enum err comm_select(struct comm_call *call, const char *names, bool is_forced);
 
-/* Do this communicator's calls go through the GPU? ERR_USAGE when they do not and the
+/* Does `root` mean anything in such a call? */
+bool call_has_root(enum call_kind kind, enum coll coll);
+
+/* Blocks of `count` elements that this rank's buffers have in such a call; 0: it has no
+ * such buffer. */
+struct call_blocks {
+	uint32_t in, out;
+};
+struct call_blocks comm_call_blocks(
+	const struct comm *comm, enum call_kind kind, enum coll coll, uint32_t root);
+
+/* Does a call with this memory go through the GPU? ERR_USAGE when it cannot and the
  * memory is the device's. */
 enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu);
+
+/* Has CUDA come into the process since? comm_on_gpu() looks once for a communicator. */
+bool comm_look_for_cuda(struct comm *comm);
 bool comm_is_device(const void *ptr);
 
 /* Run one group's calls (copied): of one comm in order, of several comms side by side,

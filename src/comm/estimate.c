@@ -65,18 +65,15 @@ static double plan_traffic(const struct plan *plan)
 
 static enum err call_estimate(const struct comm_call *call, double *us)
 {
-	struct plan_key key = {.coll = call->coll,
-		.type = call->type,
-		.root = coll_has_root(call->coll) ? call->root : 0,
-		.count = call->count,
-		.schedule = call->schedule};
 	double bytes = (double)call->count * (double)dtype_size(call->type);
 	uint32_t meets = 1, ranks = 2;
 	const struct plan *plan;
 	enum err e;
 
 	if (call->kind == CALL_COLL) {
-		e = plan_get(host_engine_planner(call->comm->engine), &key, &plan);
+		struct host_spec spec = call_spec(call);
+
+		e = plan_get(host_engine_planner(call->comm->engine), &spec.key, &plan);
 		if (e)
 			return e;
 		meets = plan->eager ? 1 : 2;

@@ -13,6 +13,7 @@ struct maker {
 	int32_t works, all_work;
 	enum err own; /* what failed here */
 	bool entered;
+	struct host_job job; /* the one under way */
 };
 
 /* The same small collective on each, side by side: one thread may be several ranks. */
@@ -20,15 +21,16 @@ typedef struct host_spec spec_of(struct maker *maker);
 
 static enum err makers_run(struct maker *makers, uint32_t count, spec_of *spec)
 {
-	struct host_job *jobs = calloc(count, sizeof(*jobs));
+	const struct host_job **jobs = calloc(count, sizeof(*jobs));
 	enum err e;
 
 	if (!jobs)
 		return err_set(ERR_SYSTEM, "no memory for %u communicators", count);
 	for (uint32_t i = 0; i < count; i++) {
-		jobs[i].kind = JOB_COLL;
-		jobs[i].engine = makers[i].comm->engine;
-		jobs[i].spec = spec(&makers[i]);
+		makers[i].job.kind = JOB_COLL;
+		makers[i].job.engine = makers[i].comm->engine;
+		makers[i].job.spec = spec(&makers[i]);
+		jobs[i] = &makers[i].job;
 	}
 	e = host_run(jobs, count);
 	free(jobs);
@@ -179,7 +181,8 @@ static enum err provide(const struct comm_call *calls, uint32_t call_count)
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (e && has_begun)
-			comm_fail(makers[i].comm, e);
+			comm_fail(makers[i].comm, e,
+				host_engine_culprit(makers[i].comm->engine));
 		if (makers[i].entered)
 			inside_leave(makers[i].comm);
 		free(makers[i].offers);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/param.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
@@ -46,15 +47,6 @@ _Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
 
 enum { RECORD_VERSION = 3 };
 
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash;
-}
-
 /* The host's name and boot: two containers of one machine differ only in the name. A
  * system without the file is known by its name alone; one that only cannot open it now
  * must not pass for another host. */
@@ -68,7 +60,7 @@ static enum err host_identity(char *host, size_t room, uint64_t *identity)
 		snprintf(host, room, "unknown");
 	host[room - 1] = 0;
 	if (forced) {
-		*identity = hash_text(forced);
+		*identity = hash_add_text(HASH_START, forced);
 		return OK;
 	}
 	file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -80,7 +72,7 @@ static enum err host_identity(char *host, size_t room, uint64_t *identity)
 		fclose(file);
 	}
 	snprintf(text, sizeof(text), "%s%s", host, boot);
-	*identity = hash_text(text);
+	*identity = hash_add_text(HASH_START, text);
 	return OK;
 }
 
@@ -95,7 +87,7 @@ static void settings_read(struct setting *mine)
 		else
 			snprintf(number, sizeof(number), "%ld",
 				(long)param_int(settings[i]));
-		mine[i].hash = (uint32_t)hash_text(text);
+		mine[i].hash = (uint32_t)hash_add_text(HASH_START, text);
 		snprintf(mine[i].text, sizeof(mine[i].text), "%s", text);
 	}
 }
@@ -287,6 +279,9 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 	start = clock_ns();
 	args.limits = comm->limits;
 	if (!e)
+		e = health_create(comm->board, comm->rank, &comm->health);
+	args.health = comm->health;
+	if (!e)
 		e = host_engine_create(&args, &comm->engine);
 	times->connections += clock_ns() - start;
 	return e;
@@ -295,7 +290,7 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 static bool is_on_gpu(const struct peer_record *records, uint32_t rank_count)
 {
 	for (uint32_t i = 0; i < rank_count; i++)
-		if (records[i].gpu.has_gpu)
+		if (records[i].gpu.has_gpu || records[i].gpu.has_failed)
 			return true;
 	return false;
 }
@@ -314,7 +309,7 @@ static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *recor
 	free(hellos);
 	/* others may be in one of its votes */
 	if (e)
-		comm_show_failure(comm, e, comm->rank, err_last());
+		health_tell(comm->health, e, comm->rank, err_last());
 	return e;
 }
 

@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "comm/comm.h"
 #include "comm/gpu.h"
-#include "comm/inside.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
+#include "link/ref.h"
 #include "link/region.h"
 
 enum { WINDOW_ALIGNMENT = 4096 };
@@ -171,14 +171,8 @@ static enum err parts_gather(
 					 .count = sizeof(*mine)},
 		.in = mine,
 		.out = window->parts};
-	enum err e = inside_enter(comm);
+	enum err e = comm_exchange(comm, &spec);
 
-	if (e)
-		return e;
-	e = host_run_one(comm->engine, &spec);
-	if (e)
-		comm_fail(comm, e);
-	inside_leave(comm);
 	for (uint32_t i = 0; i < comm->rank_count && !e && !mine->wrong; i++)
 		e = part_check(comm, mine, &window->parts[i], i);
 	return e;
@@ -191,15 +185,8 @@ static enum err addresses_gather(struct comm *comm, const uint64_t *mine, uint64
 		.key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_UINT64, .count = 1},
 		.in = mine,
 		.out = there};
-	enum err e = inside_enter(comm);
 
-	if (e)
-		return e;
-	e = host_run_one(comm->engine, &spec);
-	if (e)
-		comm_fail(comm, e);
-	inside_leave(comm);
-	return e;
+	return comm_exchange(comm, &spec);
 }
 
 static enum err window_on_gpu(struct comm *comm, struct window *window)
@@ -262,8 +249,8 @@ static enum err window_on_host(struct comm *comm, struct window *window)
 
 	part.wrong = wrong != OK;
 	if (!wrong)
-		part.ref = ref_make(
-			comm->engine->refs, window->base, window->bytes, &part.directory);
+		part.ref = host_engine_show(
+			comm->engine, window->base, window->bytes, &part.directory);
 	e = parts_gather(comm, &part, window);
 	return wrong ? wrong : e;
 }
@@ -272,14 +259,10 @@ enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
 {
 	struct window *w;
+	bool on_gpu = false;
 	enum err e;
 
 	*window = NULL;
-	if (comm->gpu_apart) { /* all ranks have agreed that it is so */
-		log_info(LOG_REG,
-			"no window: these GPUs cannot reach each other's memory");
-		return OK;
-	}
 	w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
 	if (!w)
 		return err_set(ERR_SYSTEM, "no memory for a window");
@@ -287,7 +270,18 @@ enum err comm_window_register(
 	w->bytes = bytes;
 	/* symmetric or not, every part is reached where it is mapped */
 	w->flags = (uint32_t)flags;
-	e = comm->gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
+	/* where GPUs cannot be used, all ranks hear that this is no host memory */
+	if (gpu_takes(comm, ptr, NULL, &on_gpu))
+		on_gpu = false;
+	e = on_gpu && !comm->gpu ? gpu_meet(comm, ptr) : OK;
+	if (!e && comm->gpu_apart) { /* all ranks have agreed that it is so */
+		log_info(LOG_REG,
+			"no window: these GPUs cannot reach each other's memory");
+		window_free(w);
+		return OK;
+	}
+	if (!e)
+		e = on_gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
 	if (e) {
 		window_free(w);
 		return e;

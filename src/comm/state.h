@@ -37,31 +37,37 @@ struct comm {
 	uint64_t probe;	       /* peers try to read this across processes */
 	atomic_bool ready;     /* the members below will not change until the end */
 	atomic_bool finalized; /* begun, at least */
+	atomic_bool at_peace;  /* .. and well: what peers do does not matter any more */
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_bool suspended;
 	atomic_int async;	     /* enum err */
 	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
-	atomic_bool is_shown;	     /* this rank's failure is on the board */
+	atomic_bool is_told;	     /* a call has failed */
 	bool has_pulse;		     /* held on the board for this rank */
 	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
 	struct board *board;	     /* counted */
 	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
 	struct limits *limits;	     /* owned; NULL none; needs the wiring */
 	bool zero_copy;
+	struct health *health;	    /* owned: of the ranks on the board */
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
-	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
-	bool gpu_staged;	    /* there are slots for calls that go through some */
-	bool gpu_apart; /* GPUs cannot reach each other's memory: all calls do */
+	bool has_looked;	    /* and that was found out */
+	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
+	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
+	bool gpu_staged;      /* there are slots for calls that go through some */
+	bool gpu_apart;	      /* GPUs cannot reach each other's memory: all calls do */
 	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */
 	uint32_t redop_count;
 	struct birth births[BIRTHS_MAX];
 	uint32_t birth_count;
-	uint32_t split_count; /* splits asked for */
-	uint64_t vote_count;  /* splits decided on the board */
+	char child_reason[ERR_TEXT_BYTES]; /* why the last child was not made; guarded by
+					      lock */
+	uint32_t split_count;		   /* splits asked for */
+	uint64_t vote_count;		   /* splits decided on the board */
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
 	struct window *windows;		    /* owned, a list */
@@ -76,11 +82,11 @@ struct comm {
 	atomic_uint enqueuing; /* see inside.h */
 };
 
-/* A call was enqueued on, or finished for, this comm. A failure is kept and shown.
- * Enqueued calls take turns: one comm's calls run in order on however many streams. */
+/* A call was enqueued on, or finished for, this comm. Enqueued calls take turns: one
+ * comm's calls run in order on however many streams. */
 uint64_t comm_busy_add(struct comm *comm);
 void comm_turn_wait(struct comm *comm, uint64_t turn);
-void comm_busy_sub(struct comm *comm, enum err result);
+void comm_busy_sub(struct comm *comm);
 
 /* Wait until what was enqueued has run. */
 void comm_drain(struct comm *comm);
@@ -88,16 +94,17 @@ void comm_drain(struct comm *comm);
 /* Wait until nothing of this comm runs anywhere. */
 void comm_finish_work(struct comm *comm);
 
-/* Remember a failure of a running call and tell the peers. */
-void comm_fail(struct comm *comm, enum err code);
+/* A call on this comm has failed, which is that rank's doing: it is remembered, the peers
+ * are told, and what the call had shown to them is the user's again. */
+void comm_fail(struct comm *comm, enum err code, uint32_t culprit);
 
-/* Put a failure on the board; only the first counts. */
-void comm_show_failure(
-	struct comm *comm, enum err code, uint32_t culprit, const char *sentence);
-
-/* The same for what is found wrong with calls that are under way, perhaps by another
- * thread, and is that rank's doing. */
+/* The same for what is found wrong beside calls that may be under way: they go on until
+ * they see it themselves. */
 void comm_trouble(struct comm *comm, enum err code, uint32_t culprit);
+
+/* Run one collective of our own on host memory, with all ranks; no thread may be inside.
+ * A failure is the comm's. */
+enum err comm_exchange(struct comm *comm, const struct host_spec *spec);
 
 /* One job of a batch, with what only this room knows. */
 struct work {
@@ -107,6 +114,10 @@ struct work {
 	uint64_t turn;		    /* on a stream: from comm_busy_add() */
 	bool entered;		    /* the first of its comm: it leaves, too */
 };
+
+/* What a CALL_COLL asks of an engine: what means nothing in it is made the same on all
+ * ranks. A scalar that is read when the call runs is not in it yet. */
+struct host_spec call_spec(const struct comm_call *call);
 
 /* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
  * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */

@@ -31,7 +31,13 @@ static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 	for (uint32_t i = 0; i < batch->count; i++) {
 		struct comm *comm = batch->works[i].comm;
 
-		comm_busy_sub(comm, has_begun || !comm->config.blocking ? result : OK);
+		/* until the last is finished nobody else comes inside, and the engine's
+		 * culprit is this batch's */
+		if (result && has_begun)
+			comm_fail(comm, result, host_engine_culprit(comm->engine));
+		else if (result && !comm->config.blocking)
+			comm_fail(comm, result, comm->rank);
+		comm_busy_sub(comm);
 	}
 	free(batch->works);
 	free(batch);
@@ -126,7 +132,7 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count)
 
 	if (!batch) {
 		for (uint32_t i = 0; i < count; i++)
-			comm_busy_sub(works[i].comm, OK);
+			comm_busy_sub(works[i].comm);
 		free(works);
 		return err_set(ERR_SYSTEM, "no memory for a batch");
 	}

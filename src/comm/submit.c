@@ -6,6 +6,7 @@
 
 #include "comm/comm.h"
 #include "comm/comm_log.h"
+#include "comm/first.h"
 #include "comm/gpu.h"
 #include "comm/inside.h"
 #include "comm/state.h"
@@ -18,9 +19,9 @@ static union kernel_scalar scalar_read(const void *pointer, enum dtype type)
 	return scalar;
 }
 
-static void spec_fill(const struct comm_call *call, struct host_spec *spec)
+struct host_spec call_spec(const struct comm_call *call)
 {
-	*spec = (struct host_spec){
+	return (struct host_spec){
 		.key = {.coll = call->coll,
 			.type = call->type,
 			.root = coll_has_root(call->coll) ? call->root : 0,
@@ -55,7 +56,7 @@ static void work_fill(const struct comm_call *call, struct work *work)
 	work->job.engine = engine;
 	if (call->kind == CALL_COLL) {
 		work->job.kind = JOB_COLL;
-		spec_fill(call, &work->job.spec);
+		work->job.spec = call_spec(call);
 		return;
 	}
 	if (call->kind == CALL_PUT || call->kind == CALL_WAIT) {
@@ -81,7 +82,7 @@ static enum err work_plan(const struct work *work)
 
 enum err works_run(struct work *works, uint32_t count)
 {
-	struct host_job *jobs = malloc(count * sizeof(*jobs));
+	const struct host_job **jobs = malloc(count * sizeof(*jobs));
 	enum err e = OK;
 
 	if (!jobs)
@@ -94,7 +95,7 @@ enum err works_run(struct work *works, uint32_t count)
 			e = work_plan(&works[i]);
 		if (!e && works[i].job.kind == JOB_COLL)
 			e = comm_log_choice(works[i].comm, &works[i].job.spec.key);
-		jobs[i] = works[i].job;
+		jobs[i] = &works[i].job;
 	}
 	if (!e)
 		e = host_run(jobs, count);
@@ -144,7 +145,7 @@ static enum err submit_here(const struct comm_call *calls, uint32_t count)
 		work_fill(&calls[i], &works[i]);
 	e = works_run(works, count);
 	for (uint32_t i = 0; i < count && e && e != ERR_ARGUMENT; i++)
-		comm_fail(calls[i].comm, e);
+		comm_fail(calls[i].comm, e, host_engine_culprit(calls[i].comm->engine));
 	works_leave(works, count);
 	free(works);
 	return e;
@@ -184,14 +185,27 @@ static enum err submit_one(const struct comm_call *call)
 
 	if (e)
 		return e;
-	spec_fill(call, &spec);
+	spec = call_spec(call);
 	if (call->op.scalar_pointer && coll_reduces(call->coll))
 		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
 	e = comm_log_choice(comm, &spec.key);
 	if (!e)
 		e = host_run_one(comm->engine, &spec);
 	if (e && e != ERR_ARGUMENT) /* that is the plan's: nothing has begun */
-		comm_fail(comm, e);
+		comm_fail(comm, e, host_engine_culprit(comm->engine));
+	inside_leave(comm);
+	return e;
+}
+
+enum err comm_exchange(struct comm *comm, const struct host_spec *spec)
+{
+	enum err e = inside_enter(comm);
+
+	if (e)
+		return e;
+	e = host_run_one(comm->engine, spec);
+	if (e)
+		comm_fail(comm, e, host_engine_culprit(comm->engine));
 	inside_leave(comm);
 	return e;
 }
@@ -271,9 +285,31 @@ static enum err submit_host(const struct comm_call *calls, uint32_t count)
 	return e ? e : deferred ? ERR_PROGRESS : OK;
 }
 
+bool call_has_root(enum call_kind kind, enum coll coll)
+{
+	return kind != CALL_COLL || coll_has_root(coll);
+}
+
+struct call_blocks comm_call_blocks(
+	const struct comm *comm, enum call_kind kind, enum coll coll, uint32_t root)
+{
+	bool at_root = root == comm->rank;
+
+	if (kind != CALL_COLL)
+		return (struct call_blocks){kind == CALL_SEND, kind == CALL_RECV};
+	return (struct call_blocks){
+		coll_blocks(coll, SPACE_IN, at_root, comm->rank_count),
+		coll_blocks(coll, SPACE_OUT, at_root, comm->rank_count)};
+}
+
 enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu)
 {
 	return gpu_takes(comm, in, out, on_gpu);
+}
+
+bool comm_look_for_cuda(struct comm *comm)
+{
+	return gpu_look(comm);
 }
 
 bool comm_is_device(const void *ptr)
@@ -308,6 +344,9 @@ enum err comm_submit(const struct comm_call *calls, uint32_t count)
 		on_gpu += calls[i].on_gpu;
 	if (!on_gpu)
 		return submit_host(calls, count);
+	e = first_meet(calls, count);
+	if (e)
+		return e;
 	if (on_gpu == count)
 		return gpu_submit(calls, count);
 	e = submit_some(calls, count, true);

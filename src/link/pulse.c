@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +18,9 @@
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/thread.h"
 
-enum { KEEPERS_MAX = 64, PULSES_MAX = 1000, STACK_BYTES = 1 << 20 };
+enum { KEEPERS_MAX = 64, PULSES_MAX = 1000 };
 
 /* What the kernel reads, in shared memory, and the word the thread sleeps on. */
 struct keeper_page {
@@ -59,24 +59,6 @@ static void *keeper_main(void *argument)
 	return NULL;
 }
 
-static int thread_start(struct keeper *keeper)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&keeper->thread, &attr, keeper_main, keeper);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (!rc)
-		pthread_setname_np(keeper->thread, "weft-pulse");
-	return rc;
-}
-
 static void keeper_stop(struct keeper *keeper)
 {
 	atomic_store(&keeper->page->state, KEEPER_ENDING);
@@ -96,7 +78,7 @@ static enum err keeper_start(struct keeper *keeper)
 	page->head.list.next = &page->head.list;
 	page->head.futex_offset = offsetof(struct pulse, word);
 	*keeper = (struct keeper){.page = page};
-	errno = thread_start(keeper);
+	errno = thread_start(&keeper->thread, "weft-pulse", keeper_main, keeper);
 	if (errno) {
 		munmap(page, sizeof(*page));
 		keeper->page = NULL;

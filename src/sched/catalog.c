@@ -76,8 +76,8 @@ static enum err write_alone(struct sched *sched)
 	struct writer w = write_begin(sched, 1, 1);
 
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | OUT_DST |
-				     (coll_reduces(sched->coll) ? OP_POST : 0u),
+		&(struct sched_line){.op = IN_SRC | OUT_DST |
+					   (coll_reduces(sched->coll) ? OP_POST : 0u),
 			.to = SPACE_OUT});
 	return w.error;
 }

@@ -93,7 +93,7 @@ struct step {
 static bool is_stale(const struct step *step, uint32_t cell_index, uint32_t received)
 {
 	const struct run *run = step->run;
-	const struct cell *cell = &run->mem.cells[cell_index];
+	const struct mem_cell *cell = &run->mem.cells[cell_index];
 
 	for (uint32_t i = 0; i < step->move->wait_count; i++) {
 		const struct wait *wait =

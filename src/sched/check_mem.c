@@ -68,7 +68,7 @@ static void mem_fill(struct mem *mem, const struct sched *sched)
 		for (uint32_t c = 0; c < cells->in_count; c++) {
 			uint32_t at = cells->user + tile * cells->user_count +
 				      cells->in_offset + c;
-			struct cell *cell = &mem->cells[at];
+			struct mem_cell *cell = &mem->cells[at];
 
 			cell->symbol = symbol_of(sched->coll, sched->rank, c);
 			cell->tile = (uint16_t)tile;
@@ -135,7 +135,7 @@ uint32_t mem_cell(
 
 static bool list_grow(struct mem *mem)
 {
-	struct reader *readers = realloc(
+	struct cell_reader *readers = realloc(
 		mem->readers, 2 * (size_t)mem->reader_room * sizeof(*readers));
 
 	if (!readers) {
@@ -149,7 +149,8 @@ static bool list_grow(struct mem *mem)
 
 /* A reader that is ordered before the new one needs no remembering: whoever waits for
  * the new one has waited for it too. */
-static void note_reader(struct mem *mem, struct cell *cell, const struct access *access)
+static void note_reader(
+	struct mem *mem, struct mem_cell *cell, const struct access *access)
 {
 	bool ordered = !cell->read_pos || clocks_know(access->clocks, access->lane,
 						  cell->read_lane, cell->read_pos);
@@ -157,7 +158,7 @@ static void note_reader(struct mem *mem, struct cell *cell, const struct access 
 	if (!ordered) {
 		if (mem->reader_count == mem->reader_room && !list_grow(mem))
 			return;
-		mem->readers[mem->reader_count] = (struct reader){
+		mem->readers[mem->reader_count] = (struct cell_reader){
 			cell->read_lane, cell->read_pos, cell->readers};
 		cell->readers = mem->reader_count++;
 	}
@@ -166,13 +167,13 @@ static void note_reader(struct mem *mem, struct cell *cell, const struct access 
 }
 
 static bool writer_is_before(
-	const struct cell *cell, const struct clocks *clocks, uint32_t lane)
+	const struct mem_cell *cell, const struct clocks *clocks, uint32_t lane)
 {
 	return !cell->write_pos ||
 	       clocks_know(clocks, lane, cell->write_lane, cell->write_pos);
 }
 
-static bool readers_are_before(const struct mem *mem, const struct cell *cell,
+static bool readers_are_before(const struct mem *mem, const struct mem_cell *cell,
 	const struct clocks *clocks, uint32_t lane)
 {
 	if (cell->read_pos && !clocks_know(clocks, lane, cell->read_lane, cell->read_pos))
@@ -183,8 +184,8 @@ static bool readers_are_before(const struct mem *mem, const struct cell *cell,
 	return true;
 }
 
-static const char *value_add(
-	struct value *value, const struct cell *cell, const uint64_t *set, uint32_t words)
+static const char *value_add(struct value *value, const struct mem_cell *cell,
+	const uint64_t *set, uint32_t words)
 {
 	bool posted = cell->flags & CELL_POSTED;
 
@@ -209,7 +210,7 @@ static const char *value_add(
 const char *mem_read(struct mem *mem, uint32_t index, uint32_t space,
 	const struct access *access, struct value *value)
 {
-	struct cell *cell = &mem->cells[index];
+	struct mem_cell *cell = &mem->cells[index];
 
 	if (!(cell->flags & CELL_FULL))
 		return "reads what was never written";
@@ -238,7 +239,7 @@ const char *mem_post(struct value *value)
 const char *mem_write(struct mem *mem, uint32_t index, const struct access *access,
 	const struct value *value)
 {
-	struct cell *cell = &mem->cells[index];
+	struct mem_cell *cell = &mem->cells[index];
 
 	if (!writer_is_before(cell, access->clocks, access->lane))
 		return "writes while another lane may be writing";
@@ -286,7 +287,7 @@ static struct value expected(const struct sched *sched, uint32_t chunk)
 }
 
 static const char *check_result(const struct mem *mem, const struct sched *sched,
-	const struct cell *cell, uint32_t tile, uint32_t chunk)
+	const struct mem_cell *cell, uint32_t tile, uint32_t chunk)
 {
 	struct value want = expected(sched, chunk);
 	uint32_t index = (uint32_t)(cell - mem->cells);
@@ -311,7 +312,7 @@ const char *mem_leave(struct mem *mem, const struct sched *sched,
 	const char *wrong = NULL;
 
 	for (uint32_t i = 0; i < cells->user_count * mem->tile_count; i++) {
-		const struct cell *cell = &mem->cells[cells->user + i];
+		const struct mem_cell *cell = &mem->cells[cells->user + i];
 
 		if (!writer_is_before(cell, clocks, lane) ||
 			!readers_are_before(mem, cell, clocks, lane))

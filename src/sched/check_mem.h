@@ -25,7 +25,7 @@ enum cell_flag {
 	CELL_UNREAD = 8	 /* nobody has read what was last written */
 };
 
-struct cell {
+struct mem_cell {
 	uint32_t symbol;
 	uint16_t tile;
 	uint8_t flags;	    /* enum cell_flag */
@@ -43,7 +43,7 @@ struct value {
 	uint64_t ranks[CHECK_WORDS];
 };
 
-struct reader {
+struct cell_reader {
 	uint32_t lane, pos, next;
 };
 
@@ -58,10 +58,10 @@ struct mem {
 	struct program *const *programs; /* borrowed */
 	uint32_t rank_count, word_count, tile_count, slot_chunks, depth;
 	struct rank_cells *ranks; /* owned */
-	struct cell *cells;	  /* owned */
+	struct mem_cell *cells;	  /* owned */
 	uint64_t *sets;		  /* owned: [cell * word_count] */
 	uint32_t cell_count;
-	struct reader *readers; /* owned; number 0 is not used */
+	struct cell_reader *readers; /* owned; number 0 is not used */
 	uint32_t reader_count, reader_room;
 	bool out_of_memory;
 };

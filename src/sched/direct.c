@@ -24,7 +24,7 @@ static void send_each(struct writer *w)
 	uint32_t n = w->sched->rank_count;
 
 	write_line(w, 0,
-		&(struct line){.op = IN_SRC | OUT_SEND,
+		&(struct sched_line){.op = IN_SRC | OUT_SEND,
 			.src = (w->sched->rank + 1) % n,
 			.reps = n - 1,
 			.stride = 1,
@@ -38,8 +38,8 @@ enum err direct_all_reduce(struct sched *sched)
 	connect_all(&w);
 	send_each(&w);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST | OUT_SEND |
-				     FAN_OUT | OP_POST,
+		&(struct sched_line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST |
+					   OUT_SEND | FAN_OUT | OP_POST,
 			.to = SPACE_OUT,
 			.src = sched->rank,
 			.dst = sched->rank,
@@ -57,7 +57,7 @@ enum err direct_reduce_scatter(struct sched *sched)
 	connect_all(&w);
 	send_each(&w);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST | OP_POST,
+		&(struct sched_line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST | OP_POST,
 			.to = SPACE_OUT,
 			.src = sched->rank,
 			.reps = sched->rank_count - 1,
@@ -71,7 +71,7 @@ enum err direct_all_gather(struct sched *sched)
 
 	connect_all(&w);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | OUT_DST | OUT_SEND | FAN_OUT,
+		&(struct sched_line){.op = IN_SRC | OUT_DST | OUT_SEND | FAN_OUT,
 			.to = SPACE_OUT,
 			.dst = sched->rank,
 			.reps = sched->rank_count - 1,
@@ -88,12 +88,12 @@ enum err direct_all_to_all(struct sched *sched)
 	write_tx_peers(&w, 0, r + 1, 1, n - 1);
 	write_rx_peers(&w, 0, r + n - 1, -1, n - 1);
 	write_line(&w, 0,
-		&(struct line){
+		&(struct sched_line){
 			.op = IN_SRC | OUT_DST, .to = SPACE_OUT, .src = r, .dst = r});
 	send_each(&w);
 	/* the peer that sent to us first is the one just below */
 	write_line(&w, 0,
-		&(struct line){.op = IN_RECV | OUT_DST,
+		&(struct sched_line){.op = IN_RECV | OUT_DST,
 			.to = SPACE_OUT,
 			.dst = (r + n - 1) % n,
 			.reps = n - 1,
@@ -110,12 +110,13 @@ enum err direct_gather(struct sched *sched)
 
 	if (sched->rank != sched->root) {
 		prog_tx(&sched->lanes[0], sched->root);
-		write_line(&w, 0, &(struct line){.op = IN_SRC | OUT_SEND, .push = true});
+		write_line(&w, 0,
+			&(struct sched_line){.op = IN_SRC | OUT_SEND, .push = true});
 		return w.error;
 	}
 	write_rx_peers(&w, 0, 0, 1, n);
 	write_line(&w, 0,
-		&(struct line){
+		&(struct sched_line){
 			.op = IN_SRC | OUT_DST, .to = SPACE_OUT, .dst = sched->root});
 	write_recv_each(&w, 0);
 	return w.error;
@@ -129,14 +130,14 @@ enum err direct_scatter(struct sched *sched)
 
 	if (sched->rank != sched->root) {
 		prog_rx(&sched->lanes[0], sched->root);
-		write_line(
-			&w, 0, &(struct line){.op = IN_RECV | OUT_DST, .to = SPACE_OUT});
+		write_line(&w, 0,
+			&(struct sched_line){.op = IN_RECV | OUT_DST, .to = SPACE_OUT});
 		return w.error;
 	}
 	write_tx_peers(&w, 0, sched->root + 1, 1, n - 1);
 	send_each(&w);
 	write_line(&w, 0,
-		&(struct line){
+		&(struct sched_line){
 			.op = IN_SRC | OUT_DST, .to = SPACE_OUT, .src = sched->root});
 	return w.error;
 }
@@ -145,7 +146,7 @@ enum err direct_broadcast(struct sched *sched)
 {
 	struct writer w = write_begin(sched, 1, 1);
 	uint32_t n = sched->rank_count;
-	struct line line = {.op = OUT_DST, .to = SPACE_OUT};
+	struct sched_line line = {.op = OUT_DST, .to = SPACE_OUT};
 
 	if (sched->rank == sched->root) {
 		write_tx_peers(&w, 0, sched->root + 1, 1, n - 1);
@@ -163,7 +164,7 @@ enum err direct_reduce(struct sched *sched)
 {
 	struct writer w = write_begin(sched, 1, 1);
 	uint32_t n = sched->rank_count;
-	struct line line = {.op = IN_SRC, .to = SPACE_OUT};
+	struct sched_line line = {.op = IN_SRC, .to = SPACE_OUT};
 
 	if (sched->rank == sched->root) {
 		write_rx_peers(&w, 0, 0, 1, n);

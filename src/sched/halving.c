@@ -62,11 +62,11 @@ static void write_spare(struct writer *w, const struct core *core)
 	uint32_t partner = w->sched->rank - 1;
 
 	write_line(w, 0,
-		&(struct line){.op = IN_SRC | OUT_SEND,
+		&(struct sched_line){.op = IN_SRC | OUT_SEND,
 			.count = core->chunks,
 			.tx = prog_tx(lane, partner)});
 	write_line(w, 0,
-		&(struct line){.op = IN_RECV | OUT_DST,
+		&(struct sched_line){.op = IN_RECV | OUT_DST,
 			.to = SPACE_OUT,
 			.count = core->chunks,
 			.rx = prog_rx(lane, partner)});
@@ -77,7 +77,7 @@ static void write_adopt(struct writer *w, const struct core *core)
 {
 	if (core->paired)
 		write_line(w, 0,
-			&(struct line){.op = IN_SRC | IN_RECV | OUT_DST,
+			&(struct sched_line){.op = IN_SRC | IN_RECV | OUT_DST,
 				.to = SPACE_OUT,
 				.count = core->chunks,
 				.rx = prog_rx(&w->sched->lanes[0], w->sched->rank + 1)});
@@ -95,14 +95,14 @@ static void write_halving(struct writer *w, const struct core *core, enum space 
 		uint32_t peer = core_rank(core, core->place ^ half);
 
 		write_line(w, 0,
-			&(struct line){.op = IN_SRC | OUT_SEND,
+			&(struct sched_line){.op = IN_SRC | OUT_SEND,
 				.from = from,
 				.src = give,
 				.count = half,
 				.tx = prog_tx(lane, peer)});
 		write_line(w, 0,
-			&(struct line){.op = IN_SRC | IN_RECV | OUT_DST |
-					     (half == 1 ? OP_POST : 0u),
+			&(struct sched_line){.op = IN_SRC | IN_RECV | OUT_DST |
+						   (half == 1 ? OP_POST : 0u),
 				.from = from,
 				.to = SPACE_OUT,
 				.src = keep,
@@ -123,13 +123,13 @@ static void write_doubling(struct writer *w, const struct core *core)
 		uint32_t peer = core_rank(core, core->place ^ have);
 
 		write_line(w, 0,
-			&(struct line){.op = IN_SRC | OUT_SEND,
+			&(struct sched_line){.op = IN_SRC | OUT_SEND,
 				.from = SPACE_OUT,
 				.src = low,
 				.count = have,
 				.tx = prog_tx(lane, peer)});
 		write_line(w, 0,
-			&(struct line){.op = IN_RECV | OUT_DST,
+			&(struct sched_line){.op = IN_RECV | OUT_DST,
 				.to = SPACE_OUT,
 				.dst = low ^ have,
 				.count = have,
@@ -151,7 +151,7 @@ enum err halving_all_reduce(struct sched *sched)
 	write_doubling(&w, &core);
 	if (core.paired)
 		write_line(&w, 0,
-			&(struct line){.op = IN_SRC | OUT_SEND,
+			&(struct sched_line){.op = IN_SRC | OUT_SEND,
 				.from = SPACE_OUT,
 				.count = core.chunks,
 				.tx = prog_tx(&sched->lanes[0], sched->rank + 1)});
@@ -168,7 +168,7 @@ enum err doubling_all_reduce(struct sched *sched)
 	struct core core = core_of(sched, 1);
 	struct writer w = write_begin(sched, 1, 1);
 	struct prog *lane = &sched->lanes[0];
-	struct line line = {.op = IN_SRC | OUT_SEND, .to = SPACE_OUT, .push = true};
+	struct sched_line line = {.op = IN_SRC | OUT_SEND, .to = SPACE_OUT, .push = true};
 
 	if (is_spare(&core, sched)) {
 		write_spare(&w, &core);
@@ -204,12 +204,12 @@ static uint32_t part_end(uint32_t begin, uint32_t count)
 
 /* One side of a Bruck round: blocks first .. first + count - 1, in one or two lines. */
 static void write_blocks(
-	struct writer *w, const struct line *line, uint32_t first, uint32_t count)
+	struct writer *w, const struct sched_line *line, uint32_t first, uint32_t count)
 {
 	uint32_t n = w->sched->rank_count;
 
 	for (uint32_t done = 0; done < count;) {
-		struct line part = *line;
+		struct sched_line part = *line;
 		uint32_t block = (first + done) % n;
 
 		part.src = part.dst = block;
@@ -227,16 +227,16 @@ enum err bruck_all_gather(struct sched *sched)
 
 	for (uint32_t d = 1; d < n; d *= 2) {
 		uint32_t count = d < n - d ? d : n - d;
-		struct line send = {.op = IN_SRC | OUT_SEND,
+		struct sched_line send = {.op = IN_SRC | OUT_SEND,
 			.from = SPACE_OUT,
 			.tx = prog_tx(lane, (r + n - d) % n)};
-		struct line recv = {.op = IN_RECV | OUT_DST,
+		struct sched_line recv = {.op = IN_RECV | OUT_DST,
 			.to = SPACE_OUT,
 			.rx = prog_rx(lane, (r + d) % n)};
 
 		if (d == 1)
 			write_line(&w, 0,
-				&(struct line){.op = IN_SRC | OUT_DST | OUT_SEND,
+				&(struct sched_line){.op = IN_SRC | OUT_DST | OUT_SEND,
 					.to = SPACE_OUT,
 					.dst = r,
 					.tx = send.tx});
@@ -253,13 +253,13 @@ enum err bruck_all_gather(struct sched *sched)
 /* A reversed round, or a part of it: blocks `begin` to `end` move by `distance`. Offsets
  * count from the receiving rank; the first `summed` of every rank stand in its TMP, the
  * others still in IN. */
-struct fold {
+struct half_fold {
 	uint32_t distance, begin, end, summed;
 };
 
 /* Where the message that starts at offset `at` ends: both sides cut where either changes
  * between TMP and IN, and where the block number wraps at rank n. */
-static uint32_t fold_cut(const struct fold *fold, uint32_t at, uint32_t wrap)
+static uint32_t fold_cut(const struct half_fold *fold, uint32_t at, uint32_t wrap)
 {
 	uint32_t cuts[3] = {fold->summed, wrap, 0};
 	uint32_t end = fold->end;
@@ -272,7 +272,7 @@ static uint32_t fold_cut(const struct fold *fold, uint32_t at, uint32_t wrap)
 	return end;
 }
 
-static void fold_send(struct writer *w, const struct fold *fold)
+static void fold_send(struct writer *w, const struct half_fold *fold)
 {
 	uint32_t n = w->sched->rank_count, to = (w->sched->rank + fold->distance) % n;
 	uint8_t tx = prog_tx(&w->sched->lanes[0], to);
@@ -283,7 +283,7 @@ static void fold_send(struct writer *w, const struct fold *fold)
 
 		end = fold_cut(fold, at, n - to);
 		write_line(w, 0,
-			&(struct line){.op = IN_SRC | OUT_SEND,
+			&(struct sched_line){.op = IN_SRC | OUT_SEND,
 				.from = summed ? SPACE_TMP : SPACE_IN,
 				.src = summed ? own : (to + at) % n,
 				.count = end - at,
@@ -291,7 +291,7 @@ static void fold_send(struct writer *w, const struct fold *fold)
 	}
 }
 
-static void fold_recv(struct writer *w, const struct fold *fold)
+static void fold_recv(struct writer *w, const struct half_fold *fold)
 {
 	uint32_t n = w->sched->rank_count, r = w->sched->rank;
 	bool last = fold->distance == 1;
@@ -302,7 +302,7 @@ static void fold_recv(struct writer *w, const struct fold *fold)
 
 		end = fold_cut(fold, at, n - r);
 		write_line(w, 0,
-			&(struct line){
+			&(struct sched_line){
 				.op = IN_SRC | IN_RECV | OUT_DST | (last ? OP_POST : 0u),
 				.from = summed ? SPACE_TMP : SPACE_IN,
 				.to = last ? SPACE_OUT : SPACE_TMP,
@@ -317,7 +317,7 @@ enum err halving_reduce_scatter(struct sched *sched)
 {
 	uint32_t n = sched->rank_count;
 	struct writer w = write_begin(sched, n, 1);
-	struct fold fold = {.distance = largest_power_below(n)};
+	struct half_fold fold = {.distance = largest_power_below(n)};
 
 	for (; fold.distance; fold.distance /= 2) {
 		uint32_t rest = n - fold.distance;

@@ -345,7 +345,8 @@ enum err program_lower_all(const struct sched *scheds, const struct lower_args *
 {
 	struct lower_args each = *args;
 	struct family *family = NULL;
-	enum err e = family_of(scheds, args, &family);
+	enum err e = scheds ? family_of(scheds, args, &family)
+			    : family_get(args, &family);
 
 	each.rank = 0;
 	while (!e && each.rank < args->rank_count) {

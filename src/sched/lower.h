@@ -112,9 +112,9 @@ struct lower_args {
  * nothing is left to free. */
 enum err program_lower(const struct lower_args *args, struct program **program);
 
-/* The programs of all ranks, of schedules already written, one per rank: programs[rank],
- * for the checker and the simulation. args->rank and args->kind are not looked at,
- * `scheds` is borrowed. On failure nothing is left to free. */
+/* The programs of all ranks, programs[rank]; args->rank is not looked at. With `scheds`,
+ * one per rank and borrowed, these are lowered and not args->kind's. On failure nothing
+ * is left to free. */
 enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
 	struct program **programs);
 

@@ -56,7 +56,7 @@ static enum err lane_flatten(struct match *match, uint32_t lane)
 /* Messages that meet, and where the first of them is staged if they are. */
 struct met {
 	const struct pair *pair;
-	struct meeting meeting;
+	struct encounter meeting;
 	enum how how;
 	struct place slot;
 	uint32_t earlier; /* staged ones over this connection alone */
@@ -75,7 +75,7 @@ static enum err met_next(struct met *met, struct pair *pair, enum lower_mode mod
 /* Find their slots, if they are staged; `stage` is the sender's. */
 static void met_stage(struct met *met, const struct stage *stage)
 {
-	const struct meeting *meeting = &met->meeting;
+	const struct encounter *meeting = &met->meeting;
 
 	if (met->how != HOW_STAGED)
 		return;
@@ -100,7 +100,7 @@ static struct place slot_at(const struct met *met, uint32_t k)
 /* As their sender sees them. */
 static void note_sent(struct match *match, const struct met *met, uint32_t tx)
 {
-	const struct meeting *meeting = &met->meeting;
+	const struct encounter *meeting = &met->meeting;
 	struct event *events = match->lanes[met->pair->lane].events;
 	uint32_t in_fan = meeting->send->op & FAN_OUT ? tx - meeting->send->tx : 0;
 
@@ -142,7 +142,7 @@ static enum err lane_send(struct match *match, uint32_t lane)
 /* As their receiver sees them. */
 static void note_received(struct match *match, const struct met *met, uint32_t rx)
 {
-	const struct meeting *meeting = &met->meeting;
+	const struct encounter *meeting = &met->meeting;
 	const struct event *events = match->lanes[met->pair->lane].events;
 	uint32_t in_fan = meeting->recv->op & FAN_IN ? rx - meeting->recv->rx : 0;
 	bool source = !(meeting->send->op & OUT_DST);

@@ -17,10 +17,10 @@ enum err oneshot_all_reduce(struct sched *sched)
 	write_rx_peers(&w, 0, 0, 1, n);
 	write_tx_peers(&w, 0, r + 1, 1, n - 1);
 	write_line(&w, 0,
-		&(struct line){
+		&(struct sched_line){
 			.op = IN_SRC | OUT_SEND | FAN_OUT, .reps = n - 1, .push = true});
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST | OP_POST,
+		&(struct sched_line){.op = IN_SRC | IN_RECV | FAN_IN | OUT_DST | OP_POST,
 			.to = SPACE_OUT,
 			.reps = n - 1,
 			.own = r});

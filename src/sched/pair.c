@@ -87,7 +87,7 @@ static void walk_take(struct walk *walk, uint32_t count)
 	walk->left -= count;
 }
 
-enum err pair_next(struct pair *pair, struct meeting *meeting)
+enum err pair_next(struct pair *pair, struct encounter *meeting)
 {
 	struct walk *send = &pair->send, *recv = &pair->recv;
 	bool more = walk_on(send);
@@ -110,7 +110,7 @@ enum err pair_next(struct pair *pair, struct meeting *meeting)
 			"sends another number",
 			pair->to, pair->lane, recv->pc - 1, recv->insn->count,
 			pair->from);
-	*meeting = (struct meeting){.send = send->insn,
+	*meeting = (struct encounter){.send = send->insn,
 		.recv = recv->insn,
 		.sent = send->first,
 		.received = recv->first,
@@ -150,7 +150,7 @@ static bool may_land(const struct insn *recv, enum lower_mode mode)
 	return mode == MODE_DIRECT && is_landable(recv);
 }
 
-enum how meeting_how(const struct meeting *meeting, enum lower_mode mode)
+enum how meeting_how(const struct encounter *meeting, enum lower_mode mode)
 {
 	if (mode == MODE_STAGED)
 		return HOW_STAGED;

@@ -26,7 +26,7 @@ enum how { HOW_STAGED, HOW_LENT, HOW_LANDED };
 
 /* Messages in a row, each end of which is one instruction. Events are repetitions of
  * instructions, counted through a lane. */
-struct meeting {
+struct encounter {
 	const struct insn *send, *recv; /* borrowed from the schedules */
 	uint32_t sent, received;	/* the first message's events */
 	uint32_t sent_turn, recv_turn;	/* .. and repetitions */
@@ -55,9 +55,9 @@ void pair_from(struct pair *pair, const struct sched *scheds, uint32_t from, uin
 void pair_to(struct pair *pair, const struct sched *scheds, uint32_t to, uint32_t rx);
 
 /* The next messages. ERR_USAGE with a sentence where the two ends do not fit. */
-enum err pair_next(struct pair *pair, struct meeting *meeting);
+enum err pair_next(struct pair *pair, struct encounter *meeting);
 
-enum how meeting_how(const struct meeting *meeting, enum lower_mode mode);
+enum how meeting_how(const struct encounter *meeting, enum lower_mode mode);
 
 /* May a send of this lane be staged in direct mode, and may one to this lane? If not,
  * none has to be looked at. */

@@ -20,10 +20,11 @@ static void reduce_round(struct writer *w)
 {
 	uint32_t n = w->sched->rank_count, r = w->sched->rank;
 
-	write_line(w, 0, &(struct line){.op = IN_SRC | OUT_SEND, .src = (r + n - 1) % n});
+	write_line(w, 0,
+		&(struct sched_line){.op = IN_SRC | OUT_SEND, .src = (r + n - 1) % n});
 	if (n > 2)
 		write_line(w, 0,
-			&(struct line){.op = IN_SRC | IN_RECV | OUT_SEND,
+			&(struct sched_line){.op = IN_SRC | IN_RECV | OUT_SEND,
 				.src = (r + n - 2) % n,
 				.reps = n - 2,
 				.stride = -1});
@@ -36,13 +37,13 @@ static void gather_round(struct writer *w)
 
 	if (n > 2)
 		write_line(w, 0,
-			&(struct line){.op = IN_RECV | OUT_DST | OUT_SEND,
+			&(struct sched_line){.op = IN_RECV | OUT_DST | OUT_SEND,
 				.to = SPACE_OUT,
 				.dst = (r + n - 1) % n,
 				.reps = n - 2,
 				.stride = -1});
 	write_line(w, 0,
-		&(struct line){
+		&(struct sched_line){
 			.op = IN_RECV | OUT_DST, .to = SPACE_OUT, .dst = (r + 1) % n});
 }
 
@@ -53,7 +54,8 @@ enum err ring_all_reduce(struct sched *sched)
 	connect_neighbours(&w);
 	reduce_round(&w);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | IN_RECV | OUT_DST | OUT_SEND | OP_POST,
+		&(struct sched_line){
+			.op = IN_SRC | IN_RECV | OUT_DST | OUT_SEND | OP_POST,
 			.to = SPACE_OUT,
 			.src = sched->rank,
 			.dst = sched->rank});
@@ -68,7 +70,7 @@ enum err ring_reduce_scatter(struct sched *sched)
 	connect_neighbours(&w);
 	reduce_round(&w);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | IN_RECV | OUT_DST | OP_POST,
+		&(struct sched_line){.op = IN_SRC | IN_RECV | OUT_DST | OP_POST,
 			.to = SPACE_OUT,
 			.src = sched->rank});
 	return w.error;
@@ -80,7 +82,7 @@ enum err ring_all_gather(struct sched *sched)
 
 	connect_neighbours(&w);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | OUT_DST | OUT_SEND,
+		&(struct sched_line){.op = IN_SRC | OUT_DST | OUT_SEND,
 			.to = SPACE_OUT,
 			.dst = sched->rank});
 	gather_round(&w);
@@ -99,8 +101,8 @@ enum err ring_broadcast(struct sched *sched)
 	if (!last)
 		prog_tx(&sched->lanes[0], (r + 1) % n);
 	write_line(&w, 0,
-		&(struct line){.op = (first ? IN_SRC : IN_RECV) | OUT_DST |
-				     (last ? 0u : OUT_SEND),
+		&(struct sched_line){.op = (first ? IN_SRC : IN_RECV) | OUT_DST |
+					   (last ? 0u : OUT_SEND),
 			.to = SPACE_OUT});
 	return w.error;
 }
@@ -116,8 +118,8 @@ enum err ring_reduce(struct sched *sched)
 	if (!last)
 		prog_tx(&sched->lanes[0], (r + 1) % n);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | (first ? 0u : IN_RECV) |
-				     (last ? OUT_DST | OP_POST : OUT_SEND),
+		&(struct sched_line){.op = IN_SRC | (first ? 0u : IN_RECV) |
+					   (last ? OUT_DST | OP_POST : OUT_SEND),
 			.to = SPACE_OUT});
 	return w.error;
 }

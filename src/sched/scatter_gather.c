@@ -15,7 +15,7 @@ static void broadcast_root(struct writer *w)
 
 	write_tx_peers(w, 0, w->sched->root + 1, 1, share_count);
 	write_line(w, 0,
-		&(struct line){.op = IN_SRC | OUT_DST | OUT_SEND,
+		&(struct sched_line){.op = IN_SRC | OUT_DST | OUT_SEND,
 			.to = SPACE_OUT,
 			.reps = share_count,
 			.stride = 1,
@@ -28,7 +28,7 @@ enum err scatter_gather_broadcast(struct sched *sched)
 	struct writer w = write_begin(sched, share_count, 1);
 	uint32_t share = (sched->rank + n - sched->root - 1) % n;
 	uint32_t above = share_count - 1 - share; /* shares after this rank's own */
-	struct line line = {.op = IN_RECV | OUT_DST, .to = SPACE_OUT, .dst = share};
+	struct sched_line line = {.op = IN_RECV | OUT_DST, .to = SPACE_OUT, .dst = share};
 
 	if (sched->rank == sched->root) {
 		broadcast_root(&w);
@@ -47,7 +47,7 @@ enum err scatter_gather_broadcast(struct sched *sched)
 	write_line(&w, 0, &line);
 	if (share_count > 1)
 		write_line(&w, 0,
-			&(struct line){.op = IN_RECV | OUT_DST,
+			&(struct sched_line){.op = IN_RECV | OUT_DST,
 				.to = SPACE_OUT,
 				.dst = (share + 1) % share_count,
 				.rx = 1,
@@ -62,7 +62,7 @@ enum err scatter_gather_reduce(struct sched *sched)
 	uint32_t n = sched->rank_count, r = sched->rank;
 	struct writer w = write_begin(sched, n, 1);
 	bool at_root = r == sched->root;
-	struct line fold = {.op = IN_SRC | IN_RECV | FAN_IN | OP_POST,
+	struct sched_line fold = {.op = IN_SRC | IN_RECV | FAN_IN | OP_POST,
 		.to = SPACE_OUT,
 		.src = r,
 		.dst = r,
@@ -72,7 +72,7 @@ enum err scatter_gather_reduce(struct sched *sched)
 	write_rx_peers(&w, 0, 0, 1, n); /* folds in rank order */
 	write_tx_peers(&w, 0, r + 1, 1, n - 1);
 	write_line(&w, 0,
-		&(struct line){.op = IN_SRC | OUT_SEND,
+		&(struct sched_line){.op = IN_SRC | OUT_SEND,
 			.src = (r + 1) % n,
 			.reps = n - 1,
 			.stride = 1,

@@ -36,39 +36,39 @@ bool coll_reduces(enum coll coll)
 	       coll == COLL_REDUCE_SCATTER;
 }
 
-static uint32_t block_chunks(const struct sched *sched, enum space space)
+uint32_t coll_blocks(enum coll coll, enum space space, bool at_root, uint32_t rank_count)
 {
-	bool at_root = sched->rank == sched->root;
-	uint32_t n = sched->rank_count;
+	bool in = space == SPACE_IN;
 
-	switch (sched->coll) {
+	switch (coll) {
+	case COLL_BROADCAST:
+		return !in || at_root;
+	case COLL_REDUCE:
+		return in || at_root;
 	case COLL_ALL_GATHER:
-		return space == SPACE_IN ? 1 : n;
+		return in ? 1 : rank_count;
 	case COLL_REDUCE_SCATTER:
-		return space == SPACE_IN ? n : 1;
+		return in ? rank_count : 1;
 	case COLL_GATHER:
-		return space == SPACE_IN ? 1 : at_root ? n : 0;
+		return in ? 1 : at_root ? rank_count : 0;
 	case COLL_SCATTER:
-		return space == SPACE_OUT ? 1 : at_root ? n : 0;
+		return !in ? 1 : at_root ? rank_count : 0;
+	case COLL_ALL_TO_ALL:
+		return rank_count;
 	default:
-		return n;
+		return 1;
 	}
 }
 
 uint32_t sched_chunks(const struct sched *sched, enum space space)
 {
+	uint32_t blocks;
+
 	if (space == SPACE_TMP)
 		return sched->tmp_count;
-	if (!coll_is_vector(sched->coll))
-		return block_chunks(sched, space);
-	/* broadcast reads IN at the root only; reduce writes OUT at the root only */
-	if (sched->coll == COLL_BROADCAST && space == SPACE_IN &&
-		sched->rank != sched->root)
-		return 0;
-	if (sched->coll == COLL_REDUCE && space == SPACE_OUT &&
-		sched->rank != sched->root)
-		return 0;
-	return sched->chunk_count;
+	blocks = coll_blocks(
+		sched->coll, space, sched->rank == sched->root, sched->rank_count);
+	return coll_is_vector(sched->coll) ? blocks * sched->chunk_count : blocks;
 }
 
 uint16_t sched_chunk(

@@ -52,6 +52,10 @@ bool coll_is_vector(enum coll coll);
 bool coll_has_root(enum coll coll);
 bool coll_reduces(enum coll coll);
 
+/* Blocks of a call's `count` elements that IN or OUT has; 0 where the rank has no such
+ * buffer: broadcast reads IN at the root only, reduce writes OUT at the root only. */
+uint32_t coll_blocks(enum coll coll, enum space space, bool at_root, uint32_t rank_count);
+
 /* Chunks of a space for this rank; 0 where the rank has no such buffer. */
 uint32_t sched_chunks(const struct sched *sched, enum space space);
 

@@ -86,7 +86,7 @@ static enum err lane_some(struct stage_lane *lane, struct pair *pair,
 	const struct sched *scheds, const struct lower_args *args)
 {
 	const struct prog *prog = &scheds[args->rank].lanes[pair->lane];
-	struct meeting meeting;
+	struct encounter meeting;
 	uint32_t conn_count = lane_may_stage(prog) ? prog->tx_count : 0;
 	enum err e = OK;
 

@@ -90,7 +90,8 @@ static void write_up(
 	struct writer *w, uint32_t chunk, const struct node *node, bool at_root)
 {
 	struct prog *lane = &w->sched->lanes[LANE_UP];
-	struct line line = {.op = IN_SRC, .src = chunk, .to = SPACE_OUT, .dst = chunk};
+	struct sched_line line = {
+		.op = IN_SRC, .src = chunk, .to = SPACE_OUT, .dst = chunk};
 
 	if (node->child_count) {
 		line.op |= IN_RECV | FAN_IN;
@@ -108,7 +109,8 @@ static void write_up(
 	write_line(w, LANE_UP, &line);
 }
 
-static void connect_down(struct prog *lane, const struct node *node, struct line *line)
+static void connect_down(
+	struct prog *lane, const struct node *node, struct sched_line *line)
 {
 	if (!node->child_count)
 		return;
@@ -124,7 +126,7 @@ static void write_down(
 	struct writer *w, uint32_t chunk, const struct node *node, bool at_root)
 {
 	struct prog *lane = &w->sched->lanes[LANE_DOWN];
-	struct line line = {
+	struct sched_line line = {
 		.from = SPACE_OUT, .to = SPACE_OUT, .src = chunk, .dst = chunk};
 
 	connect_down(lane, node, &line);
@@ -158,7 +160,7 @@ enum err tree_broadcast(struct sched *sched)
 {
 	struct writer w = write_begin(sched, 1, 1);
 	struct node node = node_find(0, sched->rank_count, sched->root, sched->rank);
-	struct line line = {.op = OUT_DST, .to = SPACE_OUT};
+	struct sched_line line = {.op = OUT_DST, .to = SPACE_OUT};
 
 	connect_down(&sched->lanes[0], &node, &line);
 	if (sched->rank == sched->root) {

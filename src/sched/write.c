@@ -12,7 +12,7 @@ struct writer write_begin(struct sched *sched, uint32_t chunk_count, uint32_t la
 
 /* Fields an instruction has no use for are zero, so that equal schedules have equal
  * bytes and the text form is exact. */
-static struct insn line_narrow(const struct line *line)
+static struct insn line_narrow(const struct sched_line *line)
 {
 	uint32_t op = line->op, reps = line->reps ? line->reps : 1;
 	bool reads = op & IN_SRC, touches = op & (OUT_DST | IN_ACC);
@@ -42,7 +42,7 @@ static struct insn line_narrow(const struct line *line)
 	return insn;
 }
 
-void write_line(struct writer *writer, uint32_t lane, const struct line *line)
+void write_line(struct writer *writer, uint32_t lane, const struct sched_line *line)
 {
 	struct insn insn = line_narrow(line);
 
@@ -84,7 +84,7 @@ void write_tx_peers(
 void write_recv_each(struct writer *writer, uint32_t lane)
 {
 	uint32_t n = writer->sched->rank_count, r = writer->sched->rank;
-	struct line line = {.op = IN_RECV | OUT_DST,
+	struct sched_line line = {.op = IN_RECV | OUT_DST,
 		.to = SPACE_OUT,
 		.stride = 1,
 		.conn_step = 1,

@@ -17,7 +17,7 @@ struct writer {
 
 /* One instruction in plain numbers. What is left out is: one chunk, one repetition, no
  * wait, connection 0. A fan of one connection is written as a plain instruction. */
-struct line {
+struct sched_line {
 	uint32_t op; /* enum insn_op bits */
 	enum space from, to;
 	uint32_t src, dst, count, reps;
@@ -32,7 +32,7 @@ struct line {
 struct writer write_begin(struct sched *sched, uint32_t chunk_count, uint32_t lane_count);
 
 /* Append one line to `lane`. */
-void write_line(struct writer *writer, uint32_t lane, const struct line *line);
+void write_line(struct writer *writer, uint32_t lane, const struct sched_line *line);
 
 /* Connect `lane` to `count` peers, first, first + step, .. modulo the rank count, leaving
  * out the rank itself. All are different, and none has a connection of that kind yet. */

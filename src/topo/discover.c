@@ -68,7 +68,7 @@ static enum err targets_fill(const struct seen *seen, struct xml_node *gpu_node)
 }
 
 static enum err gpu_links_fill(
-	const struct place *place, struct xml_node *node, const struct nvml_gpu *gpu)
+	const struct placing *place, struct xml_node *node, const struct nvml_gpu *gpu)
 {
 	struct xml_node *c2c;
 	enum err e = OK;
@@ -86,7 +86,7 @@ static enum err gpu_links_fill(
 	return e ? e : targets_fill(place->seen, node);
 }
 
-static enum err gpu_fill(const struct place *place, const struct nvml_gpu *gpu)
+static enum err gpu_fill(const struct placing *place, const struct nvml_gpu *gpu)
 {
 	/* GeForce boards do not let other devices into their memory. */
 	int gdr = !strstr(gpu->name, "GeForce");
@@ -144,7 +144,7 @@ static struct xml_node *net_find(struct xml_node *tree, const char *name)
 }
 
 static enum err net_fill(
-	const struct place *place, const struct nets_seen *nets, uint32_t dev)
+	const struct placing *place, const struct nets_seen *nets, uint32_t dev)
 {
 	const struct net_seen *net = &nets->nets[dev];
 	struct xml_node *node = net_find(place->tree, net->name), *parent, *nic;
@@ -316,7 +316,7 @@ static struct nvml_gpu *gpus_look(const struct discover_args *args,
 }
 
 /* The order is NCCL's: the first rank's GPU, all network devices, the other GPUs. */
-static enum err all_fill(const struct place *place, const struct nets_seen *nets)
+static enum err all_fill(const struct placing *place, const struct nets_seen *nets)
 {
 	enum err e = OK;
 
@@ -331,7 +331,7 @@ static enum err all_fill(const struct place *place, const struct nets_seen *nets
 
 /* CPUs that nothing hangs on: for people, and for ranks without a GPU. Where devices have
  * no NUMA node, the CPU they hang on stands for all. */
-static enum err cpus_fill(const struct place *place)
+static enum err cpus_fill(const struct placing *place)
 {
 	enum err e = OK;
 
@@ -351,7 +351,7 @@ static enum err look(const struct discover_args *args, struct xml_node *tree,
 	bool all_cpus, struct discover_report *report)
 {
 	struct seen_args where = {.sysfs = args->sysfs, .hwloc_xml = args->hwloc_xml};
-	struct place place = {.tree = tree, .report = report};
+	struct placing place = {.tree = tree, .report = report};
 	struct nets_seen *nets = calloc(1, sizeof(*nets));
 	struct nvml_gpu *gpus = NULL;
 	struct seen *seen = NULL;

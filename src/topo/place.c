@@ -25,7 +25,7 @@ static struct xml_node *pci_find(struct xml_node *tree, const char *busid)
 	return NULL;
 }
 
-static enum err cpu_fill(const struct place *place, struct xml_node *node)
+static enum err cpu_fill(const struct placing *place, struct xml_node *node)
 {
 	const char *numa = xml_attr(node, "numaid");
 	struct seen_cpu cpu;
@@ -49,7 +49,7 @@ static enum err cpu_fill(const struct place *place, struct xml_node *node)
 	return e || cpu.model < 0 ? e : xml_attr_setf(node, "modelid", "%d", cpu.model);
 }
 
-enum err place_cpu(const struct place *place, const char *numa, struct xml_node **out)
+enum err place_cpu(const struct placing *place, const char *numa, struct xml_node **out)
 {
 	struct xml_node *cpu = xml_sub_with(place->tree, "cpu", "numaid", numa);
 	enum err e;
@@ -67,7 +67,7 @@ enum err place_cpu(const struct place *place, const char *numa, struct xml_node 
 	return e;
 }
 
-enum err place_first_cpu(const struct place *place, struct xml_node **out)
+enum err place_first_cpu(const struct placing *place, struct xml_node **out)
 {
 	struct xml_node *cpu = xml_find(place->tree, "cpu", NULL);
 	char numa[16];
@@ -80,7 +80,7 @@ enum err place_first_cpu(const struct place *place, struct xml_node **out)
 	return place_cpu(place, numa, out);
 }
 
-static const struct nvml_gpu *gpu_find(const struct place *place, const char *busid)
+static const struct nvml_gpu *gpu_find(const struct placing *place, const char *busid)
 {
 	for (uint32_t i = 0; i < place->gpu_count; i++)
 		if (!strcmp(place->gpus[i].busid, busid))
@@ -119,7 +119,7 @@ static void link_from_nvml(const struct nvml_gpu *gpu, struct seen_pci *pci)
 }
 
 /* Broadcom switches can be tied together below the bus; NCCL follows these ties. */
-static enum err ties_fill(const struct place *place, struct xml_node *node)
+static enum err ties_fill(const struct placing *place, struct xml_node *node)
 {
 	const char *busid = xml_attr(node, "busid");
 	char folder[128];
@@ -158,7 +158,7 @@ static enum err ids_fill(struct xml_node *node, const struct seen_pci *pci)
 }
 
 static enum err pci_fill(
-	const struct place *place, struct xml_node *node, const char *class_id)
+	const struct placing *place, struct xml_node *node, const char *class_id)
 {
 	const char *busid = xml_attr(node, "busid"), *class_now, *vendor;
 	const struct nvml_gpu *gpu = NULL;
@@ -223,7 +223,7 @@ static struct xml_node *pci_add(struct xml_node *parent, const char *busid)
 
 /* From a device up to what the tree has already or to the root complex. `names` get what
  * must be made, the device first; `numa` the node of the last. */
-static uint32_t chain_find(const struct place *place, const char *busid,
+static uint32_t chain_find(const struct placing *place, const char *busid,
 	char names[CHAIN_MAX][SEEN_BUSID_BYTES], char numa[16], struct xml_node **found)
 {
 	uint32_t count = 0;
@@ -252,7 +252,7 @@ static uint32_t chain_find(const struct place *place, const char *busid,
 	return count;
 }
 
-enum err place_pci(const struct place *place, const char *busid, const char *class_id,
+enum err place_pci(const struct placing *place, const char *busid, const char *class_id,
 	struct xml_node **out)
 {
 	char names[CHAIN_MAX][SEEN_BUSID_BYTES], numa[16];

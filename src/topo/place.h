@@ -16,7 +16,7 @@
 #include "topo/xml.h"
 
 /* All borrowed. */
-struct place {
+struct placing {
 	struct xml_node *tree;
 	const struct seen *seen;
 	const struct nvml_gpu *gpus; /* NVML's word on them beats sysfs's */
@@ -26,13 +26,13 @@ struct place {
 
 /* The <pci> of a bus id, made if need be with everything above it, and filled.
  * `class_id` is what it must be if nobody can tell. */
-enum err place_pci(const struct place *place, const char *busid, const char *class_id,
+enum err place_pci(const struct placing *place, const char *busid, const char *class_id,
 	struct xml_node **pci);
 
 /* The <cpu> of a NUMA node ("0", "-1"), made if need be, and filled. */
-enum err place_cpu(const struct place *place, const char *numa, struct xml_node **cpu);
+enum err place_cpu(const struct placing *place, const char *numa, struct xml_node **cpu);
 
 /* The first <cpu>, made if there is none: where devices without a place hang. */
-enum err place_first_cpu(const struct place *place, struct xml_node **cpu);
+enum err place_first_cpu(const struct placing *place, struct xml_node **cpu);
 
 #endif

@@ -285,7 +285,7 @@ static float net_overhead(const struct scene *scene)
 }
 
 /* On POWER a tree's hop over PCI costs no more than a ring's. */
-static float wire_latency(const struct cell *cell, enum model_wire wire, enum algo algo)
+static float hop_latency(const struct cell *cell, enum model_wire wire, enum algo algo)
 {
 	if (cell->scene->cluster->cpu_arch == CPU_ARCH_POWER && wire == WIRE_PCI &&
 		algo == ALGO_TREE && cell->proto == PROTO_SIMPLE)
@@ -302,7 +302,7 @@ static enum model_wire inner_wire(const struct cell *cell)
 static float inter_latency(const struct cell *cell)
 {
 	enum algo row = cell->scene->ranks_per_node == 1 ? ALGO_TREE : cell->algo;
-	float latency = wire_latency(cell, WIRE_NET, row) + cell->graph->latency_inter;
+	float latency = hop_latency(cell, WIRE_NET, row) + cell->graph->latency_inter;
 
 	return cell->proto == PROTO_SIMPLE ? latency + cell->graph->latency_inter
 					   : latency;
@@ -316,9 +316,9 @@ static float chain_latency(const struct cell *cell)
 								     : WIRE_NET;
 
 	if (cell->graph->same_channels)
-		return wire_latency(cell, wire, ALGO_RING);
+		return hop_latency(cell, wire, ALGO_RING);
 	return (float)ring_hops(cell) *
-	       wire_latency(
+	       hop_latency(
 		       cell, wire, cell->proto == PROTO_SIMPLE ? ALGO_TREE : ALGO_RING);
 }
 
@@ -327,7 +327,7 @@ static float ring_latency(const struct cell *cell)
 	int nodes = cell->scene->cluster->node_count;
 	int hops = ring_hops(cell);
 	int inter = cell->func == MODEL_ALL_REDUCE ? 2 * (nodes - 1) : nodes - 1;
-	float intra = wire_latency(cell, inner_wire(cell), ALGO_RING);
+	float intra = hop_latency(cell, inner_wire(cell), ALGO_RING);
 	float overhead = 0;
 
 	if (cell->func == MODEL_BROADCAST || cell->func == MODEL_REDUCE)
@@ -348,7 +348,7 @@ static double way_latency(const struct cell *cell)
 	int nodes = cell->scene->cluster->node_count;
 	int ranks = cell->scene->cluster->rank_count;
 	int others = ranks / nodes - 1; /* in a node */
-	float intra = wire_latency(cell, inner_wire(cell), cell->algo);
+	float intra = hop_latency(cell, inner_wire(cell), cell->algo);
 	float inter = inter_latency(cell);
 
 	switch (cell->algo) {

@@ -5,29 +5,15 @@
  * The product is pruned: all types and operators at one count, all counts, placements,
  * shifts and roots at a few types. Ranks are threads and processes.
  */
+#include "colls.h"
 #include "gpu.h"
 #include "ranks.h"
 #include "value.h"
 
-enum kind {
-	ALL_REDUCE,
-	BROADCAST,
-	REDUCE,
-	ALL_GATHER,
-	REDUCE_SCATTER,
-	ALL_TO_ALL,
-	GATHER,
-	SCATTER,
-	KIND_COUNT
-};
-
-static const char *const kind_names[KIND_COUNT] = {"AllReduce", "Broadcast", "Reduce",
-	"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"};
-
 enum { COUNT_MAX = 65537, GUARD = 256, FILLER = 0xa5 };
 
 struct cell {
-	enum kind kind;
+	int kind;
 	ncclDataType_t type;
 	int op;
 	size_t count;
@@ -47,14 +33,9 @@ struct seat {
 	uint64_t random, cells;
 };
 
-static bool reduces(enum kind kind)
+static bool reduces(int kind)
 {
 	return kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
-}
-
-static bool has_root(enum kind kind)
-{
-	return kind == BROADCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
 }
 
 static size_t blocks(const struct seat *seat, const struct cell *cell, bool received)
@@ -119,7 +100,7 @@ static struct pair pair_of(
 	size_t size = type_size(cell->type);
 	size_t shift = GUARD + (cell->is_shifted ? size : 0);
 	size_t sent = blocks(seat, cell, false), received = blocks(seat, cell, true);
-	size_t own = (size_t)(has_root(cell->kind) ? cell->root : seat->rank);
+	size_t own = (size_t)(collective_has_root(cell->kind) ? cell->root : seat->rank);
 	size_t offset = own * cell->count * size;
 	struct pair pair = {base[0] + shift, base[1] + shift};
 
@@ -142,29 +123,17 @@ static bool can_be_in_place(const struct cell *cell)
 static ncclResult_t call(const struct cell *c, struct pair p, ncclRedOp_t op,
 	ncclComm_t comm, cu_stream on)
 {
-	cudaStream_t stream = (cudaStream_t)on;
+	const struct collective_call made = {.collective = c->kind,
+		.in = p.in,
+		.out = p.out,
+		.count = c->count,
+		.type = c->type,
+		.op = op,
+		.root = c->root,
+		.comm = comm,
+		.stream = (cudaStream_t)on};
 
-	switch (c->kind) {
-	case ALL_REDUCE:
-		return ncclAllReduce(p.in, p.out, c->count, c->type, op, comm, stream);
-	case BROADCAST:
-		return ncclBroadcast(
-			p.in, p.out, c->count, c->type, c->root, comm, stream);
-	case REDUCE:
-		return ncclReduce(
-			p.in, p.out, c->count, c->type, op, c->root, comm, stream);
-	case ALL_GATHER:
-		return ncclAllGather(p.in, p.out, c->count, c->type, comm, stream);
-	case REDUCE_SCATTER:
-		return ncclReduceScatter(
-			p.in, p.out, c->count, c->type, op, comm, stream);
-	case ALL_TO_ALL:
-		return ncclAlltoAll(p.in, p.out, c->count, c->type, comm, stream);
-	case GATHER:
-		return ncclGather(p.in, p.out, c->count, c->type, c->root, comm, stream);
-	default:
-		return ncclScatter(p.in, p.out, c->count, c->type, c->root, comm, stream);
-	}
+	return collective_call(&made);
 }
 
 static ncclRedOp_t op_make(
@@ -207,7 +176,7 @@ static void compare(struct seat *seat, const struct cell *cell, int which)
 		return;
 	rank_context("rank %d of %d %s type %d op %d count %zu %s%s root %d: "
 		     "%zu bytes of %s, from %td (%02x, not %02x) to %td",
-		seat->rank, seat->rank_count, kind_names[cell->kind], cell->type,
+		seat->rank, seat->rank_count, collective_name(cell->kind), cell->type,
 		cell->op, cell->count, cell->in_place ? "in place" : "out of place",
 		cell->is_shifted ? " shifted" : "", cell->root, wrong,
 		which ? "recvbuff" : "sendbuff", (ptrdiff_t)first - GUARD,
@@ -224,7 +193,7 @@ static void cell_run(struct seat *seat, const struct cell *cell)
 	ncclRedOp_t op;
 
 	rank_context("rank %d of %d %s type %d op %d count %zu place %d shift %d root %d",
-		seat->rank, seat->rank_count, kind_names[cell->kind], cell->type,
+		seat->rank, seat->rank_count, collective_name(cell->kind), cell->type,
 		cell->op, cell->count, cell->in_place, cell->is_shifted, cell->root);
 	HOLDS(bytes <= seat->room);
 	for (int i = 0; i < 2; i++)
@@ -251,9 +220,9 @@ static void cell_run(struct seat *seat, const struct cell *cell)
 static void all_types(struct seat *seat)
 {
 	for (int type = 0; type < ncclNumTypes; type++)
-		for (int kind = 0; kind < KIND_COUNT; kind++)
+		for (int kind = 0; kind < COLLECTIVES; kind++)
 			for (int op = 0; op <= OP_PREMUL; op++) {
-				struct cell cell = {.kind = (enum kind)kind,
+				struct cell cell = {.kind = kind,
 					.type = (ncclDataType_t)type,
 					.op = op,
 					.count = 1000,
@@ -286,8 +255,8 @@ static void all_counts(struct seat *seat)
 
 	for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
 		for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++)
-			for (int kind = 0; kind < KIND_COUNT; kind++)
-				one_count(seat, (struct cell){.kind = (enum kind)kind,
+			for (int kind = 0; kind < COLLECTIVES; kind++)
+				one_count(seat, (struct cell){.kind = kind,
 							.type = types[t],
 							.op = ncclSum,
 							.count = counts[c]});
@@ -295,10 +264,10 @@ static void all_counts(struct seat *seat)
 
 static void all_roots(struct seat *seat)
 {
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < COLLECTIVES; kind++)
 		for (int root = 0; root < seat->rank_count; root++)
-			if (has_root((enum kind)kind))
-				cell_run(seat, &(struct cell){.kind = (enum kind)kind,
+			if (collective_has_root(kind))
+				cell_run(seat, &(struct cell){.kind = kind,
 						       .type = ncclFloat16,
 						       .op = ncclSum,
 						       .count = 333,

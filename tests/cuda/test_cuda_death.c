@@ -85,58 +85,36 @@ static ncclResult_t call(const struct survivor *survivor)
 		survivor->comm, (cudaStream_t)survivor->stream);
 }
 
-static void note(struct survivor *survivor, ncclResult_t got)
-{
-	if (got != ncclInProgress && !survivor->error)
-		survivor->error = got;
-}
-
-static void note_state(struct survivor *survivor)
-{
-	ncclResult_t state = ncclSuccess;
-
-	OK(ncclCommGetAsyncError(survivor->comm, &state));
-	note(survivor, state);
-}
-
-static void latest_raise(struct rank *rank, uint64_t late)
-{
-	uint64_t now = atomic_load(&rank->page->result);
-
-	while (late > now &&
-		!atomic_compare_exchange_weak(&rank->page->result, &now, late))
-		;
-}
-
 /* Who makes no call need not be told by itself, only when it calls. */
 static void call_after_all(struct survivor *survivor, uint64_t at)
 {
 	if (survivor->error || !survivor->is_idle || !at || now_us() < at + TOLD_US)
 		return;
 	survivor->is_idle = false;
-	note(survivor, call(survivor));
+	error_note(&survivor->error, call(survivor));
 }
 
 /* Until there is an error and the stream has finished. */
 static void survive(struct survivor *survivor)
 {
 	_Atomic uint64_t *at = &survivor->rank->page->words[AT_US];
-	uint64_t end = now_us() + 2 * LIMIT_US;
+	uint64_t end = patient_us() + 2 * LIMIT_US;
 	bool is_done = false;
 
 	while (!survivor->error || !is_done || !atomic_load(at)) {
-		note_state(survivor);
+		error_note_state(&survivor->error, survivor->comm);
 		call_after_all(survivor, atomic_load(at));
 		is_done = gpu_is_done(survivor->stream);
 		rank_context("rank %d has error %d (%s), its stream has %sfinished",
 			survivor->rank->rank, survivor->error,
 			ncclGetLastError(survivor->comm), is_done ? "" : "not ");
-		HOLDS(now_us() < end);
-		HOLDS(!atomic_load(at) || now_us() < atomic_load(at) + LIMIT_US);
+		HOLDS(patient_us() < end);
+		HOLDS(!atomic_load(at) ||
+			(double)(now_us() - atomic_load(at)) < LIMIT_US * crowding());
 		usleep(POLL_US);
 	}
 	HOLDS(ncclGetLastError(survivor->comm)[0]);
-	latest_raise(survivor->rank, now_us() - atomic_load(at));
+	rank_raise(survivor->rank, now_us() - atomic_load(at));
 }
 
 /* The survivors make a communicator without `victim`, and it works. */
@@ -189,14 +167,14 @@ static void *die_soon(void *argument)
 static void call_in_loop(struct survivor *survivor)
 {
 	bool is_victim = survivor->rank->rank == victim_of(survivor->rank);
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	pthread_t thread;
 
 	if (is_victim)
 		EQ(pthread_create(&thread, NULL, die_soon, survivor->rank), 0);
-	while (!survivor->error && now_us() < end) {
-		note(survivor, call(survivor));
-		note_state(survivor);
+	while (!survivor->error && patient_us() < end) {
+		error_note(&survivor->error, call(survivor));
+		error_note_state(&survivor->error, survivor->comm);
 		if (!survivor->error && !is_victim)
 			usleep(50); /* so that the queue does not grow without end */
 	}
@@ -228,9 +206,9 @@ static void death(struct rank *rank)
 	else if (is_victim)
 		die_when_called(rank);
 	else if (when == IN_CALL)
-		note(&survivor, call(&survivor));
+		error_note(&survivor.error, call(&survivor));
 	else if (when == IN_MESSAGE)
-		note(&survivor, message(&survivor));
+		error_note(&survivor.error, message(&survivor));
 	else if (when == IN_REPLAY)
 		gpu_replay(&graph, survivor.stream);
 	survive(&survivor);
@@ -253,7 +231,7 @@ static void death_at_start(struct rank *rank)
 	rank_meet(rank);
 	if (rank->rank == victim_of(rank))
 		EQ(pthread_create(&thread, NULL, die_soon, rank), 0);
-	note(&survivor,
+	error_note(&survivor.error,
 		ncclCommInitRank(&survivor.comm, rank->rank_count, id, rank->rank));
 	if (rank->rank == victim_of(rank))
 		pause();
@@ -292,8 +270,9 @@ static void mismatch(struct rank *rank)
 	comm_check(survivor.comm, survivor.stream);
 	rank_meet(rank);
 	at_now(rank);
-	note(&survivor, is_odd ? call_other(&survivor, (enum other)part_value(rank))
-			       : call(&survivor));
+	error_note(&survivor.error,
+		is_odd ? call_other(&survivor, (enum other)part_value(rank))
+		       : call(&survivor));
 	survive(&survivor);
 	rank_meet(rank);
 	OK(ncclCommAbort(survivor.comm));
@@ -338,7 +317,7 @@ static void beyond_refused(struct survivor *survivor, enum beyond beyond, void *
 		beyond == SENT || beyond == MESSAGE_SENT ? "send" : "receive",
 		WORDS * sizeof(uint32_t), little);
 	gpu_sentence(sentence);
-	note(survivor, ncclInvalidArgument);
+	error_note(&survivor->error, ncclInvalidArgument);
 }
 
 /* Rank 0 is the partner of a message; the rest have nothing to do with it. */
@@ -347,10 +326,11 @@ static void beyond_other(struct survivor *survivor, enum beyond beyond)
 	int last = survivor->rank->rank_count - 1;
 
 	if (beyond == SENT || beyond == RECEIVED)
-		note(survivor, call(survivor));
+		error_note(&survivor->error, call(survivor));
 	else if (survivor->rank->rank == 0)
-		note(survivor, message_do(survivor, beyond == MESSAGE_RECEIVED,
-				       survivor->data, last));
+		error_note(
+			&survivor->error, message_do(survivor, beyond == MESSAGE_RECEIVED,
+						  survivor->data, last));
 	else
 		survivor->is_idle = true;
 }
@@ -400,7 +380,7 @@ static void abort_one(struct rank *rank)
 		OK(ncclCommAbort(survivor.comm));
 	} else {
 		atomic_fetch_add(&rank->page->words[CALLED], 1);
-		note(&survivor, call(&survivor));
+		error_note(&survivor.error, call(&survivor));
 		survive(&survivor);
 	}
 	rank_meet(rank);

@@ -9,6 +9,7 @@
  */
 #include <unistd.h>
 
+#include "colls.h"
 #include "parts.h"
 
 enum {
@@ -24,18 +25,8 @@ enum { AT_US, CALLED, PID };
 
 /* ---- calls ---- */
 
-enum kind {
-	ALL_REDUCE,
-	BROADCAST,
-	REDUCE,
-	ALL_GATHER,
-	REDUCE_SCATTER,
-	ALL_TO_ALL,
-	GATHER,
-	SCATTER,
-	MESSAGE, /* from the first rank to the last */
-	KINDS
-};
+/* Beside the collectives: from the first rank to the last. */
+enum { MESSAGE = COLLECTIVES, KINDS };
 
 static const char *const kind_names[KINDS] = {"all_reduce", "broadcast", "reduce",
 	"all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "message"};
@@ -55,7 +46,7 @@ struct side {
 };
 
 struct request {
-	enum kind kind;
+	int kind;
 	size_t count;
 	ncclDataType_t type;
 	ncclRedOp_t op;
@@ -78,36 +69,20 @@ static ncclResult_t message(const struct side *side, const struct request *reque
 
 static ncclResult_t call(const struct side *side, const struct request *request)
 {
-	cudaStream_t stream = (cudaStream_t)side->stream;
-	size_t count = request->count;
-	ncclDataType_t type = request->type;
-	ncclComm_t comm = side->comm;
-	void *in = side->in, *out = side->out;
+	const struct collective_call made = {.collective = request->kind,
+		.in = side->in,
+		.out = side->out,
+		.count = request->count,
+		.type = request->type,
+		.op = request->op,
+		.root = request->root,
+		.comm = side->comm,
+		.stream = (cudaStream_t)side->stream};
 
-	switch (request->kind) {
-	case ALL_REDUCE:
-		return ncclAllReduce(in, out, count, type, request->op, comm, stream);
-	case BROADCAST:
-		return ncclBroadcast(in, out, count, type, request->root, comm, stream);
-	case REDUCE:
-		return ncclReduce(
-			in, out, count, type, request->op, request->root, comm, stream);
-	case ALL_GATHER:
-		return ncclAllGather(in, out, count, type, comm, stream);
-	case REDUCE_SCATTER:
-		return ncclReduceScatter(in, out, count, type, request->op, comm, stream);
-	case ALL_TO_ALL:
-		return ncclAlltoAll(in, out, count, type, comm, stream);
-	case GATHER:
-		return ncclGather(in, out, count, type, request->root, comm, stream);
-	case SCATTER:
-		return ncclScatter(in, out, count, type, request->root, comm, stream);
-	default:
-		return message(side, request);
-	}
+	return request->kind == MESSAGE ? message(side, request) : collective_call(&made);
 }
 
-static struct request request_of(enum kind kind)
+static struct request request_of(int kind)
 {
 	return (struct request){.kind = kind,
 		.count = WORDS,
@@ -139,29 +114,6 @@ static void side_close(struct side *side)
 	gpu_stream_end(side->stream);
 }
 
-static void note(struct side *side, ncclResult_t got)
-{
-	if (got != ncclInProgress && !side->error)
-		side->error = got;
-}
-
-static void note_state(struct side *side)
-{
-	ncclResult_t state = ncclSuccess;
-
-	OK(ncclCommGetAsyncError(side->comm, &state));
-	note(side, state);
-}
-
-static void latest_raise(struct rank *rank, uint64_t late)
-{
-	uint64_t now = atomic_load(&rank->page->result);
-
-	while (late > now &&
-		!atomic_compare_exchange_weak(&rank->page->result, &now, late))
-		;
-}
-
 static void at_now(struct rank *rank)
 {
 	atomic_store(&rank->page->words[AT_US], now_us());
@@ -170,28 +122,28 @@ static void at_now(struct rank *rank)
 /* Until there is an error and the stream has finished. */
 static void side_is_told(struct side *side)
 {
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	bool is_done = false;
 
 	while (!side->error || !is_done) {
-		note_state(side);
+		error_note_state(&side->error, side->comm);
 		is_done = gpu_is_done(side->stream);
 		rank_context("rank %d has error %d (%s), its stream has %sfinished",
 			side->rank->rank, side->error, ncclGetLastError(side->comm),
 			is_done ? "" : "not ");
-		HOLDS(now_us() < end);
+		HOLDS(patient_us() < end);
 		usleep(POLL_US);
 	}
-	latest_raise(side->rank, now_us() - atomic_load(&side->rank->page->words[AT_US]));
+	rank_raise(side->rank, now_us() - atomic_load(&side->rank->page->words[AT_US]));
 	rank_context("%s", "");
 }
 
 static void side_abort(struct side *side)
 {
-	uint64_t start = now_us();
+	uint64_t start = patient_us();
 
 	OK(ncclCommAbort(side->comm));
-	HOLDS(now_us() - start < LIMIT_US);
+	HOLDS(patient_us() - start < LIMIT_US);
 	gpu_wait(side->stream);
 }
 
@@ -202,7 +154,7 @@ static void side_abort(struct side *side)
 static bool request_wrong(
 	const struct request *right, enum mistake mistake, struct request *wrong)
 {
-	enum kind kind = right->kind;
+	int kind = right->kind;
 	bool is_reduced = kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
 	bool is_rooted = kind == BROADCAST || kind == REDUCE || kind == GATHER ||
 			 kind == SCATTER;
@@ -238,7 +190,7 @@ static void sentence_check(const struct request *right, const struct request *wr
 	gpu_sentence(kind_names[wrong->kind]);
 }
 
-static void mistake_make(struct side *side, enum kind kind, enum mistake mistake)
+static void mistake_make(struct side *side, int kind, enum mistake mistake)
 {
 	struct rank *rank = side->rank;
 	bool is_odd = rank->rank == rank->rank_count - 1;
@@ -251,9 +203,9 @@ static void mistake_make(struct side *side, enum kind kind, enum mistake mistake
 	if (rank->rank == 0)
 		at_now(rank);
 	rank_meet(rank);
-	note(side, call(side, is_odd ? &wrong : &right));
+	error_note(&side->error, call(side, is_odd ? &wrong : &right));
 	if (mistake == ORDER && !side->error)
-		note(side, call(side, is_odd ? &right : &wrong));
+		error_note(&side->error, call(side, is_odd ? &right : &wrong));
 	side_is_told(side);
 	EQ(side->error, ncclInvalidUsage);
 	if (is_in_it)
@@ -263,7 +215,7 @@ static void mistake_make(struct side *side, enum kind kind, enum mistake mistake
 /* One row: a communicator for each mistake. */
 static void matrix(struct rank *rank)
 {
-	enum kind kind = (enum kind)part_value(rank);
+	int kind = (int)part_value(rank);
 
 	for (int m = 0; m < MISTAKES; m++) {
 		struct request right = request_of(kind), wrong;
@@ -312,7 +264,7 @@ static void absent(struct rank *rank)
 	}
 	if (!is_absent || absence == TIMES_OUT) {
 		if (!is_absent)
-			note(&side, call(&side, &sum));
+			error_note(&side.error, call(&side, &sum));
 		side_is_told(&side);
 	}
 	if (absence == LEAVES)
@@ -365,7 +317,7 @@ static void abort_both(struct side sides[2], const cu_stream *streams)
 	start = now_us();
 	for (int i = 0; i < 2; i++)
 		OK(ncclCommAbort(sides[i].comm));
-	latest_raise(rank, now_us() - start);
+	rank_raise(rank, now_us() - start);
 	for (int s = 0; s < stream_count(); s++)
 		gpu_wait(streams[s]);
 	if (atomic_fetch_add(&rank->page->words[CALLED], 1) + 2 ==
@@ -410,6 +362,50 @@ static void abort_alone(struct rank *rank)
 		gpu_stream_end(streams[s]);
 }
 
+/* Rank 0 gives up a call that the others never make. Those whose calls are all done are
+ * told, and end in peace; with value 1 they are in a call as well, and hear of it when
+ * they end. */
+enum { REST_US = 500 * 1000 };
+
+static void ends_in_peace(const struct side *side)
+{
+	ncclResult_t state = ncclSystemError;
+
+	OK(ncclCommFinalize(side->comm));
+	OK(ncclCommGetAsyncError(side->comm, &state));
+	EQ(state, ncclSuccess);
+}
+
+static void peer_gives_up(struct rank *rank)
+{
+	bool is_cut = part_value(rank), gives_up = rank->rank == 0;
+	struct side side;
+
+	side_open(&side, rank, 0);
+	OK(call(&side, &sum));
+	gpu_wait(side.stream);
+	rank_meet(rank);
+	if (gives_up || (is_cut && rank->rank == 1))
+		OK(call(&side, &sum));
+	usleep(REST_US); /* it waits by now, and the others have long had nothing to do */
+	rank_meet(rank);
+	at_now(rank);
+	if (gives_up)
+		side_abort(&side);
+	else
+		side_is_told(&side);
+	rank_meet(rank);
+	if (!gives_up && !(is_cut && rank->rank == 1))
+		ends_in_peace(&side);
+	else if (!gives_up)
+		GIVES(ncclCommFinalize(side.comm), ncclRemoteError);
+	if (!gives_up && !is_cut)
+		OK(ncclCommDestroy(side.comm));
+	else if (!gives_up)
+		OK(ncclCommAbort(side.comm));
+	side_close(&side);
+}
+
 /* ---- a stopped peer ---- */
 
 static bool is_stopped(pid_t pid)
@@ -430,14 +426,14 @@ static void victim_run(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
 	bool launches = side->rank->rank == 0 || getenv("CPU_CUDA_MPS");
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 
 	atomic_store(&words[PID], (uint64_t)getpid());
 	if (is_cpu())
 		setenv("CPU_CUDA_STOP", launches ? "launch" : "memop", 1);
-	while (!side->error && now_us() < end) {
-		note(side, call(side, &sum));
-		note_state(side);
+	while (!side->error && patient_us() < end) {
+		error_note(&side->error, call(side, &sum));
+		error_note_state(&side->error, side->comm);
 		usleep(50);
 	}
 }
@@ -446,7 +442,7 @@ static void victim_run(struct side *side)
 static pid_t victim_stop(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	pid_t pid;
 
 	while (!(pid = (pid_t)atomic_load(&words[PID])))
@@ -457,7 +453,7 @@ static pid_t victim_stop(struct side *side)
 		EQ(kill(pid, SIGSTOP), 0);
 	else
 		OK(call(side, &sum));
-	while (!is_stopped(pid) && now_us() < end)
+	while (!is_stopped(pid) && patient_us() < end)
 		usleep(POLL_US);
 	usleep(SOON_US);
 	at_now(side->rank);
@@ -488,14 +484,14 @@ static void stopped(struct rank *rank)
 		pid_t pid = victim_stop(&side);
 
 		OK(ncclCommAbort(side.comm));
-		latest_raise(rank, now_us() - atomic_load(&rank->page->words[AT_US]));
+		rank_raise(rank, now_us() - atomic_load(&rank->page->words[AT_US]));
 		memory_fill(&side, RUBBISH);
 		kill(pid, SIGCONT);
 	} else {
 		if (rank->rank == victim)
 			victim_run(&side);
 		else
-			note(&side, call(&side, &sum));
+			error_note(&side.error, call(&side, &sum));
 		side_is_told(&side);
 	}
 	rank_meet(rank);
@@ -526,6 +522,8 @@ static const struct part parts[] = {
 	{"leaves", "2x1 3x1 1x3", absent, .value = LEAVES, US},
 	{"times out", "2x1 3x1 1x3", absent, .value = TIMES_OUT, US},
 	{"abort alone", "2x1 3x1", abort_alone, US},
+	{"given up", "2x1 3x1", peer_gives_up, .value = 0, US},
+	{"given up in a call", "3x1", peer_gives_up, .value = 1, US},
 	{"stopped", "2x1 3x1", stopped, .value = 1, US},
 	{"stopped leader", "2x1 3x1", stopped, .value = 0, US},
 };

@@ -20,6 +20,29 @@ uint64_t now_us(void)
 	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+void rank_raise(struct rank *rank, uint64_t value)
+{
+	uint64_t now = atomic_load(&rank->page->result);
+
+	while (value > now &&
+		!atomic_compare_exchange_weak(&rank->page->result, &now, value))
+		;
+}
+
+void error_note(ncclResult_t *first, ncclResult_t got)
+{
+	if (got != ncclInProgress && !*first)
+		*first = got;
+}
+
+void error_note_state(ncclResult_t *first, ncclComm_t comm)
+{
+	ncclResult_t state = ncclSuccess;
+
+	OK(ncclCommGetAsyncError(comm, &state));
+	error_note(first, state);
+}
+
 /* ---- checks ---- */
 
 void rank_context(const char *format, ...)
@@ -172,14 +195,14 @@ static bool reap(struct ranks *ranks, int i, bool killed)
 void ranks_wait(struct ranks *ranks, unsigned killed)
 {
 	int limit_s = ranks->limit_s ? ranks->limit_s : LIMIT_S, left = ranks->processes;
-	uint64_t end = now_us() + (uint64_t)limit_s * 1000000u;
+	uint64_t end = patient_us() + (uint64_t)limit_s * 1000000u;
 
 	while (left) {
 		left = 0;
 		for (int i = 0; i < ranks->processes; i++)
 			if (ranks->pids[i] && !reap(ranks, i, killed >> i & 1))
 				left++;
-		for (int i = 0; left && now_us() > end && i < ranks->processes; i++)
+		for (int i = 0; left && patient_us() > end && i < ranks->processes; i++)
 			if (ranks->pids[i])
 				give_up(ranks, i, "did not end in time", 0);
 		if (left)

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "nccl.h"
+#include "patience.h"
 #include "test.h"
 
 enum { RANKS_MAX = 32, RANKS_IDS = 512, RANKS_WORDS = 256 };
@@ -42,7 +43,7 @@ struct ranks {
 	rank_function *function;
 	const void *argument;
 	const char *const *environment; /* NAME, value, .., NULL; may be NULL */
-	int limit_s;			/* 0: 60 */
+	int limit_s;			/* of patience.h; 0: 60 */
 	uint64_t result;		/* what a rank left in the page */
 	/* the runner's */
 	struct ranks_page *page;
@@ -68,6 +69,13 @@ ncclComm_t rank_comm(struct rank *rank, int index);
 void rank_meet(struct rank *rank);
 
 uint64_t now_us(void);
+
+/* The page's result becomes this, unless it is more already. */
+void rank_raise(struct rank *rank, uint64_t value);
+
+/* The first failure stays: of calls, and what the communicator says. */
+void error_note(ncclResult_t *first, ncclResult_t got);
+void error_note_state(ncclResult_t *first, ncclComm_t comm);
 
 /* What a failed check says besides its place; of this thread. */
 void rank_context(const char *format, ...) __attribute__((format(printf, 1, 2)));

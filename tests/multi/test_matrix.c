@@ -10,27 +10,24 @@
 #include <stdint.h>
 
 #include "buffers.h"
+#include "colls.h"
 #include "ranks.h"
 #include "value.h"
 
-enum kind {
-	ALL_REDUCE,
-	BROADCAST,
-	BCAST,
-	REDUCE,
-	ALL_GATHER,
-	REDUCE_SCATTER,
-	ALL_TO_ALL,
-	GATHER,
-	SCATTER,
+/* Beside the collectives. */
+enum {
+	BCAST = COLLECTIVES,
 	SEND_RECV, /* to the next rank, in a group */
 	EXCHANGE,  /* an all-to-all of sends and receives */
 	KIND_COUNT
 };
 
-static const char *const kind_names[KIND_COUNT] = {"AllReduce", "Broadcast", "Bcast",
-	"Reduce", "AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter",
-	"SendRecv", "Exchange"};
+static const char *kind_name(int kind)
+{
+	static const char *const more[] = {"Bcast", "SendRecv", "Exchange"};
+
+	return kind < COLLECTIVES ? collective_name(kind) : more[kind - COLLECTIVES];
+}
 
 static const size_t counts[] = {0, 1, 3, 17, 1023, 5000, 100003};
 
@@ -45,12 +42,12 @@ struct job {
 	int rank_count;
 	bool single; /* one thread drives all ranks */
 	enum memory memory;
-	unsigned kinds;	 /* mask of enum kind */
+	unsigned kinds;	 /* mask of kinds */
 	unsigned stride; /* take every so many'th case */
 };
 
 struct cell {
-	enum kind kind;
+	int kind;
 	ncclDataType_t type;
 	int op;
 	size_t count;
@@ -77,15 +74,14 @@ struct world {
 	uint64_t done;
 };
 
-static bool reduces(enum kind kind)
+static bool reduces(int kind)
 {
 	return kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
 }
 
-static bool has_root(enum kind kind)
+static bool has_root(int kind)
 {
-	return kind == BROADCAST || kind == BCAST || kind == REDUCE || kind == GATHER ||
-	       kind == SCATTER;
+	return kind == BCAST || collective_has_root(kind);
 }
 
 static size_t send_blocks(const struct world *world, const struct cell *cell, int rank)
@@ -199,31 +195,18 @@ static void seat_exchange(
 
 static ncclResult_t seat_call(struct seat *s, const struct cell *c, ncclRedOp_t op)
 {
-	switch (c->kind) {
-	case ALL_REDUCE:
-		return ncclAllReduce(s->in, s->out, c->count, c->type, op, s->comm, NULL);
-	case BROADCAST:
-		return ncclBroadcast(
-			s->in, s->out, c->count, c->type, c->root, s->comm, NULL);
-	case BCAST:
-		return ncclBcast(s->out, c->count, c->type, c->root, s->comm, NULL);
-	case REDUCE:
-		return ncclReduce(
-			s->in, s->out, c->count, c->type, op, c->root, s->comm, NULL);
-	case ALL_GATHER:
-		return ncclAllGather(s->in, s->out, c->count, c->type, s->comm, NULL);
-	case REDUCE_SCATTER:
-		return ncclReduceScatter(
-			s->in, s->out, c->count, c->type, op, s->comm, NULL);
-	case ALL_TO_ALL:
-		return ncclAlltoAll(s->in, s->out, c->count, c->type, s->comm, NULL);
-	case GATHER:
-		return ncclGather(
-			s->in, s->out, c->count, c->type, c->root, s->comm, NULL);
-	default:
-		return ncclScatter(
-			s->in, s->out, c->count, c->type, c->root, s->comm, NULL);
-	}
+	const struct collective_call made = {.collective = c->kind,
+		.in = s->in,
+		.out = s->out,
+		.count = c->count,
+		.type = c->type,
+		.op = op,
+		.root = c->root,
+		.comm = s->comm};
+
+	return c->kind == BCAST
+		       ? ncclBcast(s->out, c->count, c->type, c->root, s->comm, NULL)
+		       : collective_call(&made);
 }
 
 static void world_call(struct world *world, const struct cell *cell)
@@ -324,7 +307,7 @@ static void cell_run(struct world *world, const struct cell *cell)
 		value_reduced(cell->type, cell->op, world->rank_count, world->reduced);
 	rank_context("rank %d of %d %s: %s type %d op %d count %zu %s root %d memory %d",
 		world->seats[0].rank, world->rank_count,
-		world->job->single ? "in one thread" : "", kind_names[cell->kind],
+		world->job->single ? "in one thread" : "", kind_name(cell->kind),
 		cell->type, cell->op, cell->count,
 		cell->in_place ? "in place" : "out of place", cell->root,
 		world->job->memory);
@@ -353,13 +336,13 @@ static void world_walk(struct world *world, unsigned turn)
 	struct cell cell;
 
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		int ops = reduces((enum kind)kind) ? OP_COUNT : 1;
+		int ops = reduces(kind) ? OP_COUNT : 1;
 
 		if (!(world->job->kinds >> kind & 1))
 			continue;
 		for (int type = 0; type < ncclNumTypes; type++)
 			for (int op = 0; op < ops; op++, turn++) {
-				cell = (struct cell){.kind = (enum kind)kind,
+				cell = (struct cell){.kind = kind,
 					.type = (ncclDataType_t)type,
 					.op = op};
 				if (turn % world->job->stride == 0)

@@ -7,6 +7,7 @@
 #ifndef DATA_H
 #define DATA_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -28,6 +29,26 @@ static inline bool data_find(const char *name, char path[DATA_PATH_MAX])
 		folder = WEFT_SHARED_DATA;
 	snprintf(path, DATA_PATH_MAX, "%s/%s", folder, name);
 	return !access(path, R_OK);
+}
+
+/* Do this with every file of a folder of the corpora that has `part` in its name, and its
+ * folder. What a test's main() returns. */
+static inline int data_each(const char *name, const char *part,
+	void (*check)(const char *folder, const char *file))
+{
+	char folder[DATA_PATH_MAX];
+	const struct dirent *entry;
+	DIR *dir;
+
+	if (!data_find(name, folder))
+		return TEST_SKIP;
+	dir = opendir(folder);
+	TRUE(dir);
+	while ((entry = readdir(dir)))
+		if (strstr(entry->d_name, part))
+			check(folder, entry->d_name);
+	closedir(dir);
+	return 0;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "log_text.h"
 #include "test.h"
 
 static char folder[] = "/tmp/weft-param-XXXXXX";
@@ -21,22 +22,6 @@ static void conf_write(void)
 	      "NCCL_HOSTID==a=b\nWEFT_TILE=0x100\nNCCL_ALGO=Ring\n",
 		file);
 	EQ(fclose(file), 0);
-}
-
-/* How often a text stands in the log. */
-static int log_count(const char *text)
-{
-	static char content[1 << 16];
-	FILE *file = fopen(logged, "r");
-	size_t bytes = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
-	int count = 0;
-
-	if (file)
-		fclose(file);
-	content[bytes] = '\0';
-	for (const char *at = content; (at = strstr(at, text)); at++)
-		count++;
-	return count;
 }
 
 static void table_is_complete(void)
@@ -80,14 +65,16 @@ static void bad_values_fall_back(void)
 	EQ(param_origin(PARAM_BOOT_TIMEOUT), PARAM_FROM_DEFAULT);
 	EQ(param_int(PARAM_TIMEOUT), 0); /* out of range */
 	EQ(param_int(PARAM_BOOT_TIMEOUT), 120);
-	EQ(log_count("Invalid value 12x for WEFT_BOOT_TIMEOUT_SEC, using default 120."),
+	EQ(log_count(logged,
+		   "Invalid value 12x for WEFT_BOOT_TIMEOUT_SEC, using default 120."),
 		1);
-	EQ(log_count("Invalid value -3 for WEFT_TIMEOUT_SEC, using default 0."), 1);
-	EQ(log_count("NCCL INFO WEFT_SPIN set by environment to 7.\n"), 1);
-	EQ(log_count("NCCL INFO NCCL_HOSTID set by environment to =a=b\n"), 1);
-	EQ(log_count("NCCL_DEBUG"), 0);
+	EQ(log_count(logged, "Invalid value -3 for WEFT_TIMEOUT_SEC, using default 0."),
+		1);
+	EQ(log_count(logged, "NCCL INFO WEFT_SPIN set by environment to 7.\n"), 1);
+	EQ(log_count(logged, "NCCL INFO NCCL_HOSTID set by environment to =a=b\n"), 1);
+	EQ(log_count(logged, "NCCL_DEBUG"), 0);
 	EQ_STR(param_text(PARAM_SECRET), "hush");
-	EQ(log_count("hush"), 0);
+	EQ(log_count(logged, "hush"), 0);
 }
 
 static void forgetting_reads_again(void)
@@ -123,7 +110,7 @@ static void file_gives(int64_t spin, const char *why, int times)
 	if (!pid) {
 		EQ(param_int(PARAM_SPIN), spin);
 		EQ(param_int(PARAM_CMA), -2);
-		EQ(log_count(why), times);
+		EQ(log_count(logged, why), times);
 		_exit(0);
 	}
 	EQ(waitpid(pid, &status, 0), pid);

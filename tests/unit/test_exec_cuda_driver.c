@@ -6,25 +6,11 @@
 #include <unistd.h>
 
 #include "../cuda/fake_cuda.h"
+#include "log_text.h"
 
 enum { THREADS = 8 };
 
 static char logged[] = "/tmp/weft-driver-XXXXXX";
-
-static int log_count(const char *text)
-{
-	static char content[1 << 14];
-	FILE *file = fopen(logged, "r");
-	size_t bytes = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
-	int count = 0;
-
-	if (file)
-		fclose(file);
-	content[bytes] = '\0';
-	for (const char *at = content; (at = strstr(at, text)); at++)
-		count++;
-	return count;
-}
 
 /* In a process of its own: what is loaded stays. */
 static void child_run(void (*test)(void))
@@ -56,7 +42,7 @@ static void test_lacking(void)
 	fake_cuda_load(WEFT_FAKE_CUDA "/lacking");
 	TRUE(!cuda_driver());
 	TRUE(!cuda_driver());
-	EQ(log_count("libcuda.so.1 has no cuLaunchKernel"), 1);
+	EQ(log_count(logged, "libcuda.so.1 has no cuLaunchKernel"), 1);
 }
 
 static void test_older(void)
@@ -111,7 +97,7 @@ static void test_now(void)
 	EQ(uuid[15], 7);
 	EQ(cuda_check(CU_INVALID_VALUE, "copying"), ERR_CUDA);
 	EQ_STR(err_last(), "copying: the CUDA driver says CUDA_ERROR_INVALID_VALUE (1)");
-	EQ(log_count("libcuda.so.1 has no"), 0);
+	EQ(log_count(logged, "libcuda.so.1 has no"), 0);
 }
 
 int main(void)

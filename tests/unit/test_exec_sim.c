@@ -134,7 +134,7 @@ static enum err write_contest(struct sched *sched)
 	bool first = sched->rank == 0, last = sched->rank == 2;
 
 	for (uint32_t lane = 0; lane < (last ? 1u : 2u); lane++) {
-		struct line line = {.op = first ? IN_SRC : IN_RECV | OUT_DST,
+		struct sched_line line = {.op = first ? IN_SRC : IN_RECV | OUT_DST,
 			.to = SPACE_OUT,
 			.src = lane,
 			.dst = lane,

@@ -2,7 +2,6 @@
  * for the spelling of `dev` and the ranks that newer dumps have. */
 #include "graph/graph.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include "data.h"
@@ -53,11 +52,12 @@ static void check_heads(const struct xml_node *old, const struct xml_node *new)
 	}
 }
 
-static void check_file(const char *path)
+static void check_file(const char *folder, const char *file)
 {
-	char copy[] = "/tmp/test_graph_file_corpus.XXXXXX";
+	char path[2 * DATA_PATH_MAX], copy[] = "/tmp/test_graph_file_corpus.XXXXXX";
 	struct xml_node *tree, *again;
 
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
 	EQ(xml_read(path, "graphs", &tree), OK);
 	make_topo(tree);
 	memset(&set, 0, sizeof(set));
@@ -76,20 +76,5 @@ static void check_file(const char *path)
 
 int main(void)
 {
-	char folder[DATA_PATH_MAX], path[2 * DATA_PATH_MAX];
-	const struct dirent *entry;
-	DIR *dir;
-
-	if (!data_find("topologies", folder))
-		return TEST_SKIP;
-	dir = opendir(folder);
-	TRUE(dir);
-	while ((entry = readdir(dir))) {
-		if (!strstr(entry->d_name, ".graph"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		check_file(path);
-	}
-	closedir(dir);
-	return 0;
+	return data_each("topologies", ".graph", check_file);
 }

@@ -1,6 +1,5 @@
 /* On captured machines: the graphs we find come back from the file we write of them, and
  * what NCCL dumped on a machine is taken for that machine. */
-#include <dirent.h>
 #include <unistd.h>
 
 #include "data.h"
@@ -105,27 +104,25 @@ static void check_dump(const char *folder, const char *name)
 	topo_free(topo);
 }
 
+static void check_file(const char *folder, const char *file)
+{
+	char path[2 * DATA_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	if (strstr(file, ".graph")) {
+		check_dump(folder, file);
+	} else if (!strstr(path, "/rccl-")) {
+		round_trip(path, 1);
+		round_trip(path, 2);
+	}
+}
+
 int main(void)
 {
-	char folder[DATA_PATH_MAX], path[2 * DATA_PATH_MAX];
-	const struct dirent *entry;
-	DIR *dir;
+	int result;
 
-	if (!data_find("topologies", folder))
-		return TEST_SKIP;
 	close(mkstemp(copy));
-	dir = opendir(folder);
-	TRUE(dir);
-	while ((entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		if (strstr(entry->d_name, ".graph")) {
-			check_dump(folder, entry->d_name);
-		} else if (strstr(entry->d_name, ".xml") && !strstr(path, "/rccl-")) {
-			round_trip(path, 1);
-			round_trip(path, 2);
-		}
-	}
-	closedir(dir);
+	result = data_each("topologies", ".xml", check_file);
 	EQ(unlink(copy), 0);
-	return 0;
+	return result;
 }

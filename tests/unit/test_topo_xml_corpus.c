@@ -1,8 +1,6 @@
 /* Every captured file loads, and writing and reading it again changes nothing. */
 #include "topo/xml.h"
 
-#include <dirent.h>
-
 #include "data.h"
 
 static char *printed(const struct xml_node *tree, size_t *bytes)
@@ -16,12 +14,15 @@ static char *printed(const struct xml_node *tree, size_t *bytes)
 }
 
 /* One file is RCCL's, of another version: NCCL does not take it either. */
-static void check_file(const char *path, const char *root)
+static void check_file(const char *folder, const char *file)
 {
+	const char *root = strstr(file, ".graph") ? "graphs" : "system";
+	char path[2 * DATA_PATH_MAX];
 	struct xml_node *tree, *again;
 	size_t bytes;
 	char *text;
 
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
 	if (strstr(path, "/rccl-")) {
 		EQ(xml_read(path, root, &tree), ERR_USAGE);
 		return;
@@ -40,20 +41,5 @@ static void check_file(const char *path, const char *root)
 
 int main(void)
 {
-	char folder[DATA_PATH_MAX], path[2 * DATA_PATH_MAX];
-	const struct dirent *entry;
-	DIR *dir;
-
-	if (!data_find("topologies", folder))
-		return TEST_SKIP;
-	dir = opendir(folder);
-	TRUE(dir);
-	while ((entry = readdir(dir))) {
-		if (!strstr(entry->d_name, ".xml"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		check_file(path, strstr(entry->d_name, ".graph") ? "graphs" : "system");
-	}
-	closedir(dir);
-	return 0;
+	return data_each("topologies", ".xml", check_file);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "exec/cuda/state.h"
 
 enum {
@@ -75,23 +76,20 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 /* Everything ranks must agree on. */
 static uint64_t call_sign(const struct cuda_call *call)
 {
-	uint64_t sign = 0xcbf29ce484222325u;
+	uint64_t sign = HASH_START;
 	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
 		call->key.count, coll_reduces(call->key.coll) ? call->op : 0,
 		call->kind ? 1 + call->codec : 0};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		sign = (sign ^ parts[i]) * 0x100000001b3u;
+		sign = hash_add(sign, parts[i]);
 	return sign;
 }
 
+/* A schedule's name, short enough for a ledger's line. */
 static uint32_t name_hash(const char *name)
 {
-	uint32_t hash = 2166136261u;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 16777619u;
-	return hash;
+	return (uint32_t)(hash_add_text(HASH_START, name) >> 32);
 }
 
 /* Written where the others see it, before anything else is done. */

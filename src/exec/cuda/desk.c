@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "exec/cuda/moves_abi.h"
 #include "exec/cuda/share.h"
@@ -138,7 +139,7 @@ static void *desk_main(void *argument)
 				slot_serve(desk, r);
 		if (clock_ns() >= look_at) {
 			desk->args.look(desk->args.arg);
-			look_at = clock_ns() + WATCH_MS * 1000000ull;
+			look_at = clock_ns() + WATCH_MS * CLOCK_MS;
 		}
 		futex_wait(&desk->page->bell, bell, WATCH_MS * 1000);
 	}
@@ -212,7 +213,7 @@ static enum err page_of(struct desk *desk, uint32_t peer, struct desk_page **pag
 static enum err ask(struct desk *desk, uint32_t peer, struct desk_page *page)
 {
 	struct desk_slot *slot = &page->slots[desk->args.rank];
-	uint64_t end = clock_ns() + PATIENCE_S * 1000000000ull;
+	uint64_t end = clock_ns() + PATIENCE_S * CLOCK_SEC;
 
 	atomic_store(&slot->state, SLOT_ASKED);
 	atomic_fetch_add(&page->bell, 1);
@@ -258,7 +259,7 @@ static void known_forget(struct desk *desk, struct known **link)
 
 static size_t known_hash(uint64_t block)
 {
-	return (size_t)((block >> 9) * 0x9e3779b97f4a7c15u >> 55) % KNOWN_SPREAD;
+	return (size_t)(hash_spread(block >> 9) >> 55) % KNOWN_SPREAD;
 }
 
 /* Look at everything we have shown; forget what was freed. */

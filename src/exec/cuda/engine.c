@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
+#include "exec/cuda/context.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/mps.h"
 #include "exec/cuda/share.h"
@@ -210,44 +211,64 @@ static enum err parts_make(struct cuda_engine *engine, struct cuda_hello *hello)
 	return e;
 }
 
-enum err cuda_engine_prepare(const struct cuda_engine_args *args,
-	struct cuda_hello *hello, struct cuda_engine **engine)
+/* An engine that has nothing yet, for ranks that are not too many. */
+static enum err engine_make(uint32_t rank, uint32_t rank_count, cu_context context,
+	struct cuda_engine **engine)
 {
-	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
-	cu_context context = NULL;
 	struct cuda_engine *made;
-	int mode;
-	enum err e;
 
-	*engine = NULL;
-	memset(hello, 0, sizeof(*hello));
-	if (!driver || driver->context_get(&context) || !context)
-		return OK;
-	if (args->rank_count > MOVES_RANKS_MAX)
+	if (rank_count > MOVES_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%u ranks: at most %d can work together on device memory",
-			args->rank_count, MOVES_RANKS_MAX);
+			rank_count, MOVES_RANKS_MAX);
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
-	made->driver = driver;
+	made->driver = cuda_driver();
 	made->context = context;
-	made->rank = args->rank;
-	made->rank_count = args->rank_count;
-	made->watch = args->watch;
+	made->rank = rank;
+	made->rank_count = rank_count;
 	pthread_mutex_init(&made->fate.lock, NULL);
 	pthread_mutex_init(&made->fate.freeing, NULL);
-	hello->pid = (uint32_t)getpid();
-	cuda_capture_relax(driver, &mode);
-	e = parts_make(made, hello);
-	cuda_capture_restore(driver, mode);
-	if (e) {
-		cuda_engine_destroy(made);
-		return e;
-	}
-	hello->has_gpu = 1;
 	*engine = made;
 	return OK;
+}
+
+static enum err engine_fill(struct cuda_engine *engine, struct cuda_hello *hello)
+{
+	const struct cuda_driver *driver = engine->driver;
+	int mode;
+	enum err e;
+
+	hello->pid = (uint32_t)getpid();
+	cuda_capture_relax(driver, &mode);
+	e = parts_make(engine, hello);
+	cuda_capture_restore(driver, mode);
+	return e;
+}
+
+enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
+	struct cuda_engine **engine)
+{
+	cu_context context;
+	struct cuda_engine *made = NULL;
+	enum err e = cuda_context(&context);
+
+	*engine = NULL;
+	memset(hello, 0, sizeof(*hello));
+	if (!e && !context)
+		return OK;
+	if (!e)
+		e = engine_make(rank, rank_count, context, &made);
+	if (!e)
+		e = engine_fill(made, hello);
+	hello->has_gpu = !e;
+	hello->has_failed = e != OK;
+	if (e)
+		cuda_engine_destroy(made);
+	else
+		*engine = made;
+	return e;
 }
 
 static bool is_same_gpu(const struct cuda_hello *a, const struct cuda_hello *b)
@@ -265,10 +286,6 @@ static enum err way_choose(
 
 	engine->is_one_device = true;
 	for (uint32_t r = 0; r < n; r++) {
-		if (!hellos[r]->has_gpu)
-			return err_set(ERR_USAGE,
-				"rank %u has no CUDA context and rank %u has one", r,
-				engine->rank);
 		engine->is_one_device &= is_same_gpu(hellos[r], mine);
 		beside += is_same_gpu(hellos[r], mine);
 		here += is_same_gpu(hellos[r], mine) && hellos[r]->pid == mine->pid;
@@ -422,7 +439,7 @@ bool cuda_engine_is_apart(const struct cuda_engine *engine)
 	return engine->is_apart;
 }
 
-enum err cuda_engine_start(struct cuda_engine *engine)
+enum err cuda_engine_start(struct cuda_engine *engine, struct health *health)
 {
 	uint32_t n = engine->rank_count;
 	struct desk_address *desks = calloc(n, sizeof(*desks));
@@ -432,6 +449,10 @@ enum err cuda_engine_start(struct cuda_engine *engine)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
 	for (uint32_t r = 0; r < n; r++)
 		desks[r] = engine->hellos[r].desk;
+	/* somebody may be asking already how the engine is */
+	pthread_mutex_lock(&engine->fate.lock);
+	engine->health = health;
+	pthread_mutex_unlock(&engine->fate.lock);
 	e = desk_start(engine->desk, desks);
 	free(desks);
 	return e;
@@ -452,6 +473,19 @@ const char *cuda_engine_way(const struct cuda_engine *engine)
 				     : "a GPU each, with peer access: a kernel each";
 }
 
+enum err cuda_context(cu_context *context)
+{
+	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
+
+	*context = NULL;
+	return driver ? context_of_thread(driver, context) : OK;
+}
+
+enum err cuda_memory_context(const void *ptr, cu_context *context)
+{
+	return context_of_memory(cuda_driver(), ptr, context);
+}
+
 bool cuda_memory_is(const void *ptr)
 {
 	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
@@ -467,18 +501,18 @@ bool cuda_memory_is(const void *ptr)
 /* Whole blocks: a window begins at a multiple of 4096, and others map a whole one. */
 enum err cuda_memory_alloc(size_t bytes, void **ptr)
 {
-	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
-	cu_context context = NULL;
+	cu_context context;
 	cu_ptr address = 0;
-	enum err e;
+	enum err e = cuda_context(&context);
 
 	*ptr = NULL;
-	if (!driver || driver->context_get(&context) || !context)
-		return OK;
+	if (e || !context)
+		return e;
 	if (bytes > SIZE_MAX - BLOCK_BYTES)
 		return err_set(ERR_ARGUMENT, "%zu bytes are more than a GPU has", bytes);
 	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-	e = cuda_check(driver->mem_alloc(&address, bytes), "allocate device memory");
+	e = cuda_check(
+		cuda_driver()->mem_alloc(&address, bytes), "allocate device memory");
 	*ptr = (void *)(uintptr_t)address;
 	return e;
 }
@@ -515,9 +549,9 @@ static bool is_capturing(const struct cuda_engine *engine, cu_stream stream)
 }
 
 /* What an address was found to be before; or a place for that, with another address. */
-static struct seen *seen_find(struct cuda_engine *engine, const void *ptr)
+static struct seen_pointer *seen_find(struct cuda_engine *engine, const void *ptr)
 {
-	struct seen *seen = engine->seen;
+	struct seen_pointer *seen = engine->seen;
 
 	while (seen < engine->seen + SEEN_MAX && seen->ptr != ptr)
 		seen++;
@@ -526,7 +560,8 @@ static struct seen *seen_find(struct cuda_engine *engine, const void *ptr)
 		       : &engine->seen[engine->seen_next++ % SEEN_MAX];
 }
 
-static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct seen *seen)
+static enum err seen_look(
+	struct cuda_engine *engine, const void *ptr, struct seen_pointer *seen)
 {
 	enum err e = cuda_where(engine->driver, ptr, &seen->where);
 
@@ -537,7 +572,7 @@ static enum err seen_look(struct cuda_engine *engine, const void *ptr, struct se
 /* To ask the driver takes many threads at once a microsecond and more each. They do not
  * map each other's memory, so that it does not matter when an address is another
  * allocation of the GPU's by now; that it has become the host's is not thought of. */
-static bool is_trusted(const struct cuda_engine *engine, const struct seen *seen)
+static bool is_trusted(const struct cuda_engine *engine, const struct seen_pointer *seen)
 {
 	return engine->way == CUDA_WAY_THREADS && seen->where.is_device &&
 	       seen->where.is_shareable;
@@ -546,7 +581,7 @@ static bool is_trusted(const struct cuda_engine *engine, const struct seen *seen
 enum err engine_where(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
 {
-	struct seen *seen = seen_find(engine, ptr);
+	struct seen_pointer *seen = seen_find(engine, ptr);
 	enum err e = OK;
 
 	if (seen->ptr != ptr ||
@@ -561,14 +596,15 @@ enum err engine_where(
 enum err engine_where_now(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where)
 {
-	struct seen *seen = seen_find(engine, ptr);
+	struct seen_pointer *seen = seen_find(engine, ptr);
 	enum err e = seen_look(engine, ptr, seen);
 
 	*where = seen->where;
 	return e;
 }
 
-enum err order_begin(struct cuda_engine *engine, struct order *order, cu_stream stream)
+enum err order_begin(
+	struct cuda_engine *engine, struct stream_order *order, cu_stream stream)
 {
 	if (!order->is_recorded || engine->is_capturing ||
 		order->stream == engine->stream_number)
@@ -589,7 +625,8 @@ enum err resident_order(struct cuda_engine *engine, cu_stream stream)
 	return e ? e : order_begin(engine, &engine->order, stream);
 }
 
-enum err order_end(struct cuda_engine *engine, struct order *order, cu_stream stream)
+enum err order_end(
+	struct cuda_engine *engine, struct stream_order *order, cu_stream stream)
 {
 	enum err e;
 
@@ -615,6 +652,12 @@ enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 		engine->rank_count, (long long)channels);
 }
 
+/* Whatever the call has enqueued can be looked at. */
+static void is_enqueued(struct cuda_engine *engine)
+{
+	atomic_store_explicit(&engine->is_enqueuing, false, memory_order_release);
+}
+
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	int mode = 0;
@@ -624,6 +667,7 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 
 	if (e)
 		return e;
+	atomic_store(&engine->is_enqueuing, true);
 	engine->moment++;
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
@@ -645,6 +689,8 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	if (!is_quiet)
 		cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);
+	if (e)
+		is_enqueued(engine);
 	return e ? engine_blame(engine, e) : OK;
 }
 
@@ -666,14 +712,17 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 	cu_context had;
 	enum err e;
 
-	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used)
+	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used) {
+		is_enqueued(engine);
 		return OK;
+	}
 	had = context_enter(engine);
 	e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
 
 	if (!e)
 		e = bounce_end(engine, call->stream);
 	context_leave(engine->driver, engine->context, had);
+	is_enqueued(engine);
 	return e ? engine_blame(engine, e) : OK;
 }
 

@@ -24,6 +24,7 @@
 #include "exec/cuda/driver.h"
 #include "exec/cuda/ledger.h"
 #include "exec/fold.h"
+#include "exec/health.h"
 
 struct cuda_engine;
 
@@ -31,7 +32,8 @@ enum cuda_way { CUDA_WAY_THREADS, CUDA_WAY_LEADER, CUDA_WAY_RESIDENT };
 
 /* What a rank tells the others when they meet: plain bytes. */
 struct cuda_hello {
-	uint32_t has_gpu; /* a CUDA context was current when the communicator was made */
+	uint32_t has_gpu;    /* the program shows that it works on one, context.h */
+	uint32_t has_failed; /* it does, and it cannot be used */
 	uint32_t pid;
 	char uuid[16]; /* of the device */
 	uint32_t is_mps, multiprocessors;
@@ -41,28 +43,10 @@ struct cuda_hello {
 	struct ledger_address ledger;
 };
 
-/* How the engine learns of the other ranks' end and tells of trouble; called by a thread
- * of its own and by those that make calls, one at a time, and not any more once
- * cuda_engine_destroy() was called. */
-struct cuda_watch {
-	/* OK, or why somebody will not come any more: with a sentence, and who it is */
-	enum err (*look)(void *arg, uint32_t *culprit);
-	/* has this rank ended its communicator, in peace? */
-	bool (*has_left)(void *arg, uint32_t rank);
-	/* something is wrong with a call that is under way, for once */
-	void (*tell)(void *arg, enum err code, uint32_t culprit);
-	void *arg;
-};
-
-struct cuda_engine_args {
-	uint32_t rank, rank_count;
-	struct cuda_watch watch;
-};
-
-/* Before the ranks meet. *engine stays NULL, and hello says so, in a process that has no
- * CUDA context; that is no failure. */
-enum err cuda_engine_prepare(const struct cuda_engine_args *args,
-	struct cuda_hello *hello, struct cuda_engine **engine);
+/* Before the ranks meet. *engine stays NULL, and hello says so, in a program that shows
+ * no CUDA context; that is no failure. */
+enum err cuda_engine_prepare(uint32_t rank, uint32_t rank_count, struct cuda_hello *hello,
+	struct cuda_engine **engine);
 
 /* After they met. ERR_USAGE, with a sentence, when these ranks cannot work together. */
 enum err cuda_engine_connect(
@@ -83,16 +67,27 @@ enum err cuda_engine_offer(
 	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer);
 enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers);
 
-/* Everybody is connected: the watch begins. */
-enum err cuda_engine_start(struct cuda_engine *engine);
+/* Everybody is connected. From now on, until cuda_engine_destroy(), a thread of the
+ * engine's looks every now and then whether the others are well, and tells them when it
+ * finds that this engine is over; who uses the engine asks cuda_engine_check(). `health`
+ * is borrowed. */
+enum err cuda_engine_start(struct cuda_engine *engine, struct health *health);
 
 /* Stops what waits on the device, of every rank: the others must be able to learn why
  * before. What others' kernels were in the middle of is over then. NULL is fine. */
 void cuda_engine_abort(struct cuda_engine *engine);
 
+/* False when another rank's end was seen, and this one had nothing under way then. */
+bool cuda_engine_is_cut(struct cuda_engine *engine);
+
 /* Waits for what is enqueued, then frees. After an abort or a failure it does not wait
  * for other work of the process, which may never end: a thread frees when that has. */
 void cuda_engine_destroy(struct cuda_engine *engine);
+
+/* The CUDA context that this thread works in, which is current then; NULL: none,
+ * context.h. And the one that memory of the device belongs to. */
+enum err cuda_context(cu_context *context);
+enum err cuda_memory_context(const void *ptr, cu_context *context);
 
 /* Is this memory the device's? False, at once, in a process without CUDA. */
 bool cuda_memory_is(const void *ptr);

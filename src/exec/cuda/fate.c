@@ -58,7 +58,7 @@ static enum err trouble_check(struct cuda_engine *engine, uint32_t *culprit)
 /* Who saw a difference first and stopped may have been neither of the two. */
 static enum err peers_check(struct cuda_engine *engine, uint32_t *culprit)
 {
-	enum err e = engine->watch.look(engine->watch.arg, culprit), found = OK;
+	enum err e = health_look(engine->health, culprit), found = OK;
 
 	if (e == ERR_USAGE)
 		found = ledger_search(engine->ledger, culprit);
@@ -69,15 +69,14 @@ static enum err peers_check(struct cuda_engine *engine, uint32_t *culprit)
 static enum err late_check(struct cuda_engine *engine, uint32_t peer, const char *owed)
 {
 	int64_t limit_s = param_int(PARAM_TIMEOUT);
-	uint64_t at = ledger_progress(engine->ledger, peer), now = clock_ns();
+	uint64_t at = ledger_progress(engine->ledger, peer);
 	struct fate *fate = &engine->fate;
 
 	if (!fate->late_since[peer] || fate->late_at[peer] != at) {
-		fate->late_since[peer] = now;
+		fate->late_since[peer] = clock_ns();
 		fate->late_at[peer] = at;
 	}
-	if (limit_s <= 0 ||
-		now - fate->late_since[peer] < (uint64_t)limit_s * 1000000000u)
+	if (!clock_is_over(fate->late_since[peer], limit_s))
 		return OK;
 	return err_set(ERR_TIMEOUT, "rank %u did not make %s within %ld s", peer, owed,
 		(long)limit_s);
@@ -91,8 +90,7 @@ static enum err debts_check(struct cuda_engine *engine, bool of_left, uint32_t *
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
 		char owed[LEDGER_TEXT_BYTES];
 
-		if (r == engine->rank ||
-			engine->watch.has_left(engine->watch.arg, r) != of_left)
+		if (r == engine->rank || health_has_left(engine->health, r) != of_left)
 			continue;
 		*culprit = r;
 		if (!ledger_is_behind(engine->ledger, r, owed))
@@ -121,16 +119,50 @@ static enum err cause_find(struct cuda_engine *engine, uint32_t *culprit)
 
 /* ---- the end ---- */
 
-/* With the lock held. Whoever is told must be able to tell the others before these find
- * their kernels stopped. */
+/* Is all of it done that this rank has enqueued? Any thread may ask. */
+static bool is_idle(struct cuda_engine *engine)
+{
+	const struct stream_order *order = &engine->order;
+	cu_context had;
+	bool is_done;
+	int mode;
+
+	if (atomic_load(&engine->is_enqueuing))
+		return false;
+	had = context_enter(engine);
+	cuda_capture_relax(engine->driver, &mode);
+	is_done = memops_are_done(engine) &&
+		  (!order->is_recorded || !engine->driver->event_query(order->event));
+	cuda_capture_restore(engine->driver, mode);
+	context_leave(engine->driver, engine->context, had);
+	return is_done;
+}
+
+/* Once a rank has made no call for a while it is found out whether all are done: when a
+ * peer has ended, words are set free, and it cannot be told any more. Whoever ends says
+ * so before, and is looked for once more. */
+static void rest_note(struct cuda_engine *engine)
+{
+	struct fate *fate = &engine->fate;
+	uint64_t at = ledger_made(engine->ledger);
+	uint32_t culprit;
+
+	if (fate->rested_at == at && fate->done_at != at && is_idle(engine) &&
+		!cause_find(engine, &culprit))
+		fate->done_at = at;
+	fate->rested_at = at;
+}
+
+/* With the lock held. The others can read why before they find their kernels stopped. */
 static void end_begin(struct cuda_engine *engine, enum err code, uint32_t culprit)
 {
 	struct fate *fate = &engine->fate;
 
 	snprintf(fate->reason, sizeof(fate->reason), "%s", err_last());
 	fate->culprit = culprit;
+	fate->is_cut = code != ERR_REMOTE || fate->done_at != ledger_made(engine->ledger);
 	atomic_store(&fate->code, (int)code);
-	engine->watch.tell(engine->watch.arg, code, culprit);
+	health_tell(engine->health, code, culprit, fate->reason);
 	all_stop(engine);
 }
 
@@ -141,10 +173,12 @@ enum err engine_judge(struct cuda_engine *engine)
 	enum err e;
 
 	pthread_mutex_lock(&fate->lock);
-	if (!atomic_load(&fate->code) && engine->watch.look) {
+	if (!atomic_load(&fate->code) && engine->health) {
 		e = cause_find(engine, &culprit);
 		if (e)
 			end_begin(engine, e, culprit);
+		else
+			rest_note(engine);
 	}
 	e = (enum err)atomic_load(&fate->code);
 	pthread_mutex_unlock(&fate->lock);
@@ -158,6 +192,11 @@ enum err cuda_engine_check(struct cuda_engine *engine)
 	bool is_troubled = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
 
 	return is_troubled || engine_is_stopped(engine) ? engine_judge(engine) : OK;
+}
+
+bool cuda_engine_is_cut(struct cuda_engine *engine)
+{
+	return !atomic_load(&engine->fate.code) || engine->fate.is_cut;
 }
 
 enum err engine_is_well(struct cuda_engine *engine)
@@ -192,7 +231,7 @@ void engine_look(void *arg)
 static void engine_mute(struct cuda_engine *engine)
 {
 	pthread_mutex_lock(&engine->fate.lock);
-	engine->watch = (struct cuda_watch){0};
+	engine->health = NULL;
 	pthread_mutex_unlock(&engine->fate.lock);
 }
 
@@ -296,7 +335,7 @@ static void *reaper_main(void *argument)
 static bool engine_leave(struct cuda_engine *engine)
 {
 	struct reaper *reaper = calloc(1, sizeof(*reaper));
-	uint64_t end = clock_ns() + IDLE_MS * 1000000ull;
+	uint64_t end = clock_ns() + IDLE_MS * CLOCK_MS;
 	uint32_t stage = 0;
 	pthread_t thread;
 

@@ -291,14 +291,13 @@ enum err moves_flatten(
 		.mode = MODE_DIRECT,
 		.depth = 1};
 	struct list list = {0};
-	enum err e = OK;
+	enum err e;
 
 	if (!args.kind || !rank_count || rank_count > MOVES_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%s of %u ranks on one GPU; at most %d can share it",
 			coll_name(coll), rank_count, MOVES_RANKS_MAX);
-	for (args.rank = 0; args.rank < rank_count && !e; args.rank++)
-		e = program_lower(&args, &programs[args.rank]);
+	e = program_lower_all(NULL, &args, programs);
 	if (!e)
 		e = list_write(programs, rank_count, &list);
 	if (!e && coll_is_vector(coll) && programs[0]->chunk_count == 1)

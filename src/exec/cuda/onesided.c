@@ -13,7 +13,7 @@ static bool is_here(const struct cuda_engine *engine, uint32_t peer)
 	return engine->hellos[peer].pid == engine->hellos[engine->rank].pid;
 }
 
-static enum err check_stream(const struct cuda_engine *engine, cu_stream stream)
+static enum err capture_refuse(const struct cuda_engine *engine, cu_stream stream)
 {
 	int status = 0;
 
@@ -97,7 +97,7 @@ enum err cuda_engine_put(
 {
 	cu_context had = context_enter(engine);
 	cu_ptr hall = 0;
-	enum err e = check_stream(engine, stream);
+	enum err e = capture_refuse(engine, stream);
 
 	if (!e)
 		e = engine_is_well(engine);
@@ -114,7 +114,7 @@ enum err cuda_engine_await(
 {
 	uint32_t *awaited = &engine->awaited[await->signal][await->peer];
 	struct cu_memop op;
-	enum err e = check_stream(engine, stream);
+	enum err e = capture_refuse(engine, stream);
 
 	if (!e)
 		e = engine_is_well(engine);

@@ -443,7 +443,7 @@ static enum err letters_put(
 	if (!engine->letters)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", list->count);
 	for (uint32_t i = 0; i < list->count && !e; i++) {
-		struct letter *letter = &engine->letters[engine->letter_count];
+		struct table_letter *letter = &engine->letters[engine->letter_count];
 
 		if (!list->pairs[i].is_send)
 			continue;
@@ -466,7 +466,7 @@ static enum err letters_put(
 
 /* Take what is sent to us, as it comes. */
 static enum err letters_take(struct cuda_engine *engine, struct pair_list *list,
-	struct letter **letters, cu_stream stream)
+	struct table_letter **letters, cu_stream stream)
 {
 	enum err e = OK;
 
@@ -494,7 +494,7 @@ static enum err letters_take(struct cuda_engine *engine, struct pair_list *list,
 
 /* Copy, then let the senders' streams go on. */
 static enum err letters_copy(struct cuda_engine *engine, const struct pair_list *list,
-	struct letter *const *letters, cu_stream stream)
+	struct table_letter *const *letters, cu_stream stream)
 {
 	const struct cuda_driver *driver = engine->driver;
 	struct pairs_args args;
@@ -523,7 +523,8 @@ static enum err letters_copy(struct cuda_engine *engine, const struct pair_list 
 static enum err threads_move(
 	struct cuda_engine *engine, const struct cuda_call *call, struct pair_list *list)
 {
-	struct letter **letters = calloc(list->count + 1, sizeof(struct letter *));
+	struct table_letter **letters = calloc(
+		list->count + 1, sizeof(struct table_letter *));
 	enum err e = letters ? OK : err_set(ERR_SYSTEM, "no memory for a group");
 
 	if (!e)
@@ -607,7 +608,7 @@ enum err pairs_finish(struct cuda_engine *engine)
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < engine->letter_count && is_by_letters(engine); i++) {
-		struct letter *letter = &engine->letters[i];
+		struct table_letter *letter = &engine->letters[i];
 		enum err one = letter_wait(engine->table, letter, &engine->words->abort);
 
 		if (!one && letter->is_own)

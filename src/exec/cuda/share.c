@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "exec/cuda/where.h"
 
@@ -49,7 +50,7 @@ static struct mapping *mappings;
 /* Ids are counters: mix them, so that those of several processes do not fall together. */
 static size_t bucket_of(uint64_t process, uint64_t block_id)
 {
-	uint64_t mixed = (process * 0x9e3779b97f4a7c15u) ^ block_id;
+	uint64_t mixed = hash_spread(process) ^ block_id;
 
 	return (size_t)((mixed ^ mixed >> 32) % BUCKET_COUNT);
 }

@@ -24,7 +24,7 @@ struct kept_moves {
 
 /* Addresses that calls came with lately, and what they are. */
 enum { SEEN_MAX = 8 };
-struct seen {
+struct seen_pointer {
 	const void *ptr;
 	uint64_t moment; /* the call for which it was looked at */
 	struct cuda_where where;
@@ -45,6 +45,9 @@ struct fate {
 	pthread_mutex_t lock; /* of the members below, and of who looks */
 	_Atomic int code;     /* enum err; the others are valid when it is not 0 */
 	uint32_t culprit;
+	/* how many calls this rank had made at the last look, and when all were done */
+	uint64_t rested_at, done_at;
+	bool is_cut; /* a call of this rank's was under way, as far as can be told */
 	char reason[ERR_TEXT_BYTES];
 	/* since when a peer was waited for, and how far it was; 0: it is not */
 	uint64_t late_since[MOVES_RANKS_MAX], late_at[MOVES_RANKS_MAX];
@@ -54,7 +57,7 @@ struct fate {
 };
 
 /* So that calls on several streams run one after the other, where they must. */
-struct order {
+struct stream_order {
 	cu_event event; /* recorded after the last call */
 	bool is_recorded;
 	uint64_t stream; /* .. which was on this one */
@@ -62,11 +65,13 @@ struct order {
 
 struct cuda_engine {
 	const struct cuda_driver *driver;
-	struct cuda_watch watch;
+	struct health *health; /* borrowed; NULL: nobody is asked or told yet, or any more
+				*/
 	cu_context context;
 	uint32_t rank, rank_count;
 	enum cuda_way way;
 	bool is_one_device;
+	atomic_bool is_enqueuing;     /* a thread is in the middle of a call */
 	bool can_pass_fds;	      /* between all processes */
 	bool is_apart;		      /* on GPUs that cannot reach each other's memory */
 	unsigned resident_blocks;     /* of one rank */
@@ -81,7 +86,7 @@ struct cuda_engine {
 	struct table *table;	/* counted */
 	struct moves_args table_args; /* of the call that is laid down there */
 	cu_event ready, done, copied; /* of threads; copied: by receives */
-	struct letter *letters;	      /* owned: sends of the call under way */
+	struct table_letter *letters; /* owned: sends of the call under way */
 	uint32_t letter_count;
 	struct dev_pair *pairs_plan; /* owned: of the same call */
 	uint32_t pairs_count;
@@ -109,9 +114,9 @@ struct cuda_engine {
 	/* resident: the stream, plus one, of the last call that has a number and no event
 	 */
 	uint64_t last_numbered;
-	struct order order; /* calls that share words of the halls */
-	struct order puts;
-	struct seen seen[SEEN_MAX];
+	struct stream_order order; /* calls that share words of the halls */
+	struct stream_order puts;
+	struct seen_pointer seen[SEEN_MAX];
 	uint32_t seen_next;
 	uint64_t moment; /* counts calls */
 	struct bounce bounce;
@@ -160,8 +165,10 @@ enum err engine_clear(struct cuda_engine *engine, cu_ptr to, size_t bytes);
 
 /* Calls of this communicator that share words run one after the other, whatever streams
  * they are on: before the first and after the last thing a call enqueues. */
-enum err order_begin(struct cuda_engine *engine, struct order *order, cu_stream stream);
-enum err order_end(struct cuda_engine *engine, struct order *order, cu_stream stream);
+enum err order_begin(
+	struct cuda_engine *engine, struct stream_order *order, cu_stream stream);
+enum err order_end(
+	struct cuda_engine *engine, struct stream_order *order, cu_stream stream);
 
 /* The same for calls whose kernels wait for each other. As long as there was no other
  * way, calls have numbers and no event, and the hall's word tells that one is done. */
@@ -195,6 +202,10 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
+
+/* Has this rank's last collective ended on the device? False also when that cannot be
+ * told. */
+bool memops_are_done(struct cuda_engine *engine);
 
 /* Let everything of this rank that waits on the device go on, once no kernel of others is
  * in the middle of using its memory, and let none begin to; kernels that wait see the

@@ -382,34 +382,15 @@ static enum err whole_write(
 	return OK;
 }
 
-static enum err scheds_lower(
-	const struct steps_key *key, struct sched *scheds, struct whole *whole)
+enum err steps_flatten(
+	const struct steps_key *key, struct dev_steps **steps, size_t *bytes)
 {
-	struct lower_args args = {.kind = key->kind,
+	const struct lower_args args = {.kind = key->kind,
 		.rank_count = key->rank_count,
 		.root = coll_has_root(key->kind->coll) ? key->root : 0,
 		.mode = MODE_STAGED,
 		.depth = key->depth};
-	uint32_t written = 0;
-	enum err e = OK;
-
-	while (written < key->rank_count && !e) {
-		e = catalog_write(
-			key->kind, key->rank_count, written, args.root, &scheds[written]);
-		written += !e;
-	}
-	if (!e)
-		e = program_lower_all(scheds, &args, whole->programs);
-	while (written > 0)
-		sched_fini(&scheds[--written]);
-	return e;
-}
-
-enum err steps_flatten(
-	const struct steps_key *key, struct dev_steps **steps, size_t *bytes)
-{
 	struct whole whole = {.rank_count = key->rank_count};
-	struct sched *scheds;
 	enum err e;
 
 	if (!key->rank_count || key->rank_count > STEPS_RANKS_MAX)
@@ -418,11 +399,7 @@ enum err steps_flatten(
 			coll_name(key->kind->coll), key->rank_count, STEPS_RANKS_MAX);
 	if (!key->depth || key->depth & (key->depth - 1) || key->depth > INT16_MAX)
 		return err_set(ERR_INTERNAL, "%u slots are no power of 2", key->depth);
-	scheds = calloc(key->rank_count, sizeof(*scheds));
-	if (!scheds)
-		return err_set(ERR_SYSTEM, "no memory for %u schedules", key->rank_count);
-	e = scheds_lower(key, scheds, &whole);
-	free(scheds);
+	e = program_lower_all(NULL, &args, whole.programs);
 	if (e)
 		return e;
 	e = notes_write(&whole);

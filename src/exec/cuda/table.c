@@ -35,8 +35,9 @@ struct table {
 	/* the lock guards these, is_broken, and the letters */
 	uint32_t rank_count, users;
 	bool is_serving; /* somebody launches, and waits for nobody */
-	struct letter *letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
-	_Atomic uint32_t letter_count;				  /* ever put */
+	struct table_letter
+		*letters[MOVES_RANKS_MAX][MOVES_RANKS_MAX]; /* [from][to], a list */
+	_Atomic uint32_t letter_count;			    /* ever put */
 };
 
 /* Wait a little; false: it has been long enough to sleep. Who spins may be keeping the
@@ -231,9 +232,10 @@ enum err table_wait(
 	return OK;
 }
 
-void letter_put(struct table *table, uint32_t from, uint32_t to, struct letter *letter)
+void letter_put(
+	struct table *table, uint32_t from, uint32_t to, struct table_letter *letter)
 {
-	struct letter **last = &table->letters[from][to];
+	struct table_letter **last = &table->letters[from][to];
 
 	letter->next = NULL;
 	atomic_store(&letter->state, 0);
@@ -247,7 +249,7 @@ void letter_put(struct table *table, uint32_t from, uint32_t to, struct letter *
 }
 
 enum err letter_take(struct table *table, uint32_t from, uint32_t to,
-	const uint32_t *abort, struct letter **letter)
+	const uint32_t *abort, struct table_letter **letter)
 {
 	for (uint32_t turn = 0;; turn++) {
 		uint32_t seen = atomic_load(&table->letter_count);
@@ -268,20 +270,20 @@ enum err letter_take(struct table *table, uint32_t from, uint32_t to,
 	}
 }
 
-void letter_done(struct letter *letter, enum err error)
+void letter_done(struct table_letter *letter, enum err error)
 {
 	atomic_store(&letter->state, DONE + (uint32_t)error);
 	futex_wake(&letter->state);
 }
 
 /* Is it still there to be taken back? */
-static bool letter_withdraw(struct table *table, const struct letter *letter)
+static bool letter_withdraw(struct table *table, const struct table_letter *letter)
 {
 	bool is_found = false;
 
 	pthread_mutex_lock(&table->lock);
 	for (uint32_t i = 0; i < MOVES_RANKS_MAX * MOVES_RANKS_MAX && !is_found; i++) {
-		struct letter **link = &table->letters[0][0] + i;
+		struct table_letter **link = &table->letters[0][0] + i;
 
 		while (*link && *link != letter)
 			link = &(*link)->next;
@@ -293,7 +295,8 @@ static bool letter_withdraw(struct table *table, const struct letter *letter)
 	return is_found;
 }
 
-enum err letter_wait(struct table *table, struct letter *letter, const uint32_t *abort)
+enum err letter_wait(
+	struct table *table, struct table_letter *letter, const uint32_t *abort)
 {
 	uint32_t state;
 

@@ -65,8 +65,8 @@ const char *table_reason(const struct table *table);
  * it, enqueues everything on both streams and says so. What must come after it on a
  * stream that only its thread can name is the sender's to enqueue.
  */
-struct letter {
-	struct letter *next;
+struct table_letter {
+	struct table_letter *next;
 	uint64_t from, bytes;
 	cu_stream stream;	/* the sender's */
 	bool is_own;		/* .. which only its thread can name */
@@ -75,12 +75,14 @@ struct letter {
 	_Atomic uint32_t state; /* not 0: done, or failed (enum err + 1) */
 };
 
-void letter_put(struct table *table, uint32_t from, uint32_t to, struct letter *letter);
+void letter_put(
+	struct table *table, uint32_t from, uint32_t to, struct table_letter *letter);
 /* The oldest one. ERR_REMOTE when `abort` is set meanwhile. */
 enum err letter_take(struct table *table, uint32_t from, uint32_t to,
-	const uint32_t *abort, struct letter **letter);
-void letter_done(struct letter *letter, enum err error);
+	const uint32_t *abort, struct table_letter **letter);
+void letter_done(struct table_letter *letter, enum err error);
 /* Wait until it is; whatever comes of it, nobody has the letter any more. */
-enum err letter_wait(struct table *table, struct letter *letter, const uint32_t *abort);
+enum err letter_wait(
+	struct table *table, struct table_letter *letter, const uint32_t *abort);
 
 #endif

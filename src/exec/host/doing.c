@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "exec/host/sign.h"
+#include "exec/host/state.h"
 
 static bool is_same(const struct doing *a, const struct doing *b)
 {

@@ -10,6 +10,7 @@
 #define EXEC_HOST_DOING_H
 
 #include "exec/host/engine.h"
+#include "link/board.h"
 
 /* Write down what this rank waits for, and since when. The same again costs nothing. */
 void doing_tell(struct host_engine *engine, const struct doing *doing);

@@ -1,26 +1,24 @@
 /*
  * engine.h - runs plans on host memory: one engine per rank of a communicator.
  *
- * A call goes through: its card is free, (unless eager) everyone has arrived and shown
- * its buffers, the lanes run, lent buffers are given back. host_call_step() does what
- * can be done without blocking; run.h decides how to wait. Calls of one engine run one
- * at a time, in the order all ranks agree on.
+ * Calls of one engine run one at a time, in the order all ranks agree on; run.h runs
+ * them. What an engine is made of is known to the files of this folder only (state.h).
  */
 #ifndef EXEC_HOST_ENGINE_H
 #define EXEC_HOST_ENGINE_H
 
-#include "base/dtype.h"
-#include "exec/fold.h"
-#include "exec/lane.h"
-#include "link/board.h"
-#include "link/ref.h"
-#include "link/watch.h"
+#include <stdatomic.h>
 
+#include "exec/fold.h"
+#include "exec/health.h"
+
+struct board;
 struct host_engine;
 struct limits;
 
 struct host_engine_args {
-	struct board *board; /* borrowed */
+	struct board *board;   /* borrowed */
+	struct health *health; /* borrowed, of the same rank */
 	uint32_t rank;
 	const atomic_int *abort; /* borrowed: non-zero stops every wait */
 	bool zero_copy;
@@ -34,11 +32,7 @@ void host_engine_destroy(struct host_engine *engine);
 /* The kernel copies between these processes, or does not: known when all have tried. */
 void host_engine_reach(struct host_engine *engine, bool foreign);
 
-/* The number of the first call that is not complete: a failure now is one of that call.
- */
-uint64_t host_engine_next(const struct host_engine *engine);
-
-/* The rank the last failure is blamed on. */
+/* The rank the last failure of a call is blamed on; for the thread that ran it. */
 uint32_t host_engine_culprit(const struct host_engine *engine);
 
 /* From any thread: whoever of this engine is asleep looks up, and sees the abort word. */
@@ -46,6 +40,22 @@ void host_engine_wake(struct host_engine *engine);
 
 /* The planner of this engine: plans fit its board. */
 struct planner *host_engine_planner(const struct host_engine *engine);
+
+/* A reference to memory of this rank, for peers to follow (link/ref.h), and the version
+ * of the directory it is in. REF_NONE when they cannot. */
+uint64_t host_engine_show(
+	struct host_engine *engine, const void *ptr, size_t bytes, uint32_t *directory);
+
+/* At the end: compare the last call with whoever is in it, and is anything left that was
+ * sent to this rank? */
+enum err host_signs_check(struct host_engine *engine);
+
+/* This rank has failed and said so: wait until nobody is in the middle of reading or
+ * writing its buffers, so that its user may use or free them; for some milliseconds. Who
+ * is stopped, or stuck, is not waited for any longer: what the call had shown to others
+ * to write is withdrawn (region.h), so that a late store lands in pages that nobody
+ * reads. The answer says whether a stuck rank may also be writing a window. */
+bool host_peers_leave(struct host_engine *engine);
 
 /* What to do, with pointers. */
 struct host_spec {
@@ -56,92 +66,8 @@ struct host_spec {
 	void *out;
 };
 
-enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
-
-/* A call in flight. Plain memory of the caller's; nothing to free. */
-struct host_call {
-	struct host_engine *engine;
-	const struct host_spec *spec; /* borrowed */
-	const struct plan *plan;
-	const struct shape *shape; /* set once the mode is known */
-	struct fold_rule rule;
-	bool foreign;	   /* some buffer in use is foreign */
-	uint64_t trial_ns; /* when a call began that is timed for plan_note(); 0: it is
-			      not */
-	bool streaming;	   /* outputs are too large for the caches to keep */
-	uint64_t number, base; /* call number; position zero of this call */
-	enum host_phase phase;
-	uint32_t patience; /* looks at a position before giving way to other jobs */
-	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
-	struct lane lanes[SCHED_LANES_MAX];
-	uint64_t sign;
-	bool announced; /* some position of this call was published */
-	enum err error;
-	/* what it is blocked on, for sleeping and for reports */
-	uint32_t blocked_rank, blocked_lane;
-	uint64_t blocked_want;
-};
-
-/* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only
- * for want of memory or a bad schedule. */
-enum err host_call_start(
-	struct host_engine *engine, const struct host_spec *spec, struct host_call *call);
-
-/* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
-enum err host_call_step(struct host_call *call);
-
-/* A call that failed will not go on: its peers' buffers are no longer touched. */
-void host_call_leave(const struct host_call *call);
-
-/* A number that changes whenever the call makes progress. */
-uint64_t host_call_stamp(const struct host_call *call);
-
-/* Slow checks while blocked: abort, a peer that died or left, a call that does not match
- * ours. OK means keep waiting. */
-enum err host_call_check(struct host_call *call);
-
-/* The engine's own state, for the files of this folder. */
-struct host_buffers {
-	char *in, *out;
-	bool in_foreign, out_foreign; /* addresses in that rank's process, not here */
-	union kernel_scalar scalar;
-};
-
-/* What a call in flight lets others write: this rank's OUT. */
-struct host_shown {
-	char *out; /* NULL: nothing */
-	size_t bytes;
-	const struct shape *shape;
-};
-
-struct host_engine {
-	struct board *board;	 /* borrowed */
-	struct ref_table *refs;	 /* owned */
-	struct planner *planner; /* owned */
-	const atomic_int *abort; /* borrowed */
-	uint32_t rank, rank_count;
-	uint32_t spin_turns, patience;
-	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
-	_Atomic uint32_t culprit;   /* the rank the last failure is blamed on */
-	uint64_t number;	    /* of the last call begun */
-	_Atomic uint64_t completed; /* .. and of the last one that ended well */
-	uint64_t chain;		    /* sign of all calls so far, see sign.h */
-	bool has_told;		    /* there is a note of what we wait for, see doing.h */
-	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
-	struct host_shown shown;
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
-	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
-	struct watch **watches;	      /* owned: per rank; NULL in this process */
-	bool foreign;		      /* see host_engine_reach() */
-	char *bounce;		      /* owned: for foreign memory; NULL until needed */
-	char *scratch;		      /* owned: TMP chunks */
-	size_t scratch_bytes;
-	/* sends and receives: letters posted to and taken from each peer */
-	uint64_t *posted, *taken; /* owned */
-	/* one-sided: signals given to and waited for from each peer, all of one peer's
-	 * side by side */
-	uint64_t *signals, *awaited; /* owned */
-};
+/* An AllGather has no operator. This one marks that of ranks which meet because device
+ * memory has come: who makes a program's call instead is told what it met. */
+enum { OP_MEETING = REDOP_PREMUL };
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef EXEC_HOST_MOVE_H
 #define EXEC_HOST_MOVE_H
 
-#include "exec/host/engine.h"
+#include "exec/host/state.h"
 
 /* Run one tile of a move whose waits are over. Fails only where memory is foreign. */
 enum err host_move(struct host_call *call, const struct move *move, uint32_t tile);

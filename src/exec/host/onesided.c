@@ -1,6 +1,7 @@
 #include "exec/host/onesided.h"
 
 #include "exec/host/peers.h"
+#include "exec/host/state.h"
 
 static struct signal *signal_of(const struct onesided *onesided)
 {

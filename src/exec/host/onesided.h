@@ -9,6 +9,7 @@
 #define EXEC_HOST_ONESIDED_H
 
 #include "exec/host/engine.h"
+#include "link/board.h"
 
 struct onesided {
 	struct host_engine *engine;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec/host/peers.h"
+#include "exec/host/state.h"
 #include "link/foreign.h"
 
 /* Below this a copy through the slot beats waiting for the receiver. */

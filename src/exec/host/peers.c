@@ -1,10 +1,10 @@
 #include "exec/host/peers.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "exec/host/state.h"
 #include "link/region.h"
 
 enum {
@@ -16,82 +16,15 @@ enum {
 	LEAVE_HERE_NS = 1000000000 /* for threads, which are never stopped alone */
 };
 
-bool host_peer_is_dead(const struct host_engine *engine, uint32_t rank)
-{
-	return pulse_has_stopped(&board_status(engine->board, rank)->pulse) ||
-	       watch_has_ended(engine->watches[rank]);
-}
-
-static enum err peer_dead(struct host_engine *engine, uint32_t rank)
-{
-	engine->culprit = rank;
-	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank,
-		board_status(engine->board, rank)->pid);
-}
-
-/* Misuse and a patience that ended are everybody's; the rest happened elsewhere. A rank
- * that blames another has said all there is to say. */
-static enum err peer_gone(struct host_engine *engine, uint32_t rank, uint32_t state)
-{
-	const struct rank_status *status = board_status(engine->board, rank);
-	uint32_t culprit = atomic_load(&status->culprit);
-	enum err code = (enum err)atomic_load(&status->code);
-	char why[BOARD_SENTENCE_BYTES];
-
-	engine->culprit = rank;
-	if (state == RANK_LEFT)
-		return err_set(ERR_REMOTE,
-			"rank %u destroyed its communicator before this call was "
-			"complete",
-			rank);
-	memcpy(why, status->sentence, sizeof(why));
-	why[sizeof(why) - 1] = '\0';
-	if (code != ERR_USAGE && code != ERR_TIMEOUT)
-		code = ERR_REMOTE;
-	if (culprit < engine->rank_count && culprit != rank)
-		engine->culprit = culprit;
-	if (!strncmp(why, "rank", 4)) /* it names whom it means */
-		return err_set(code, "%s", why);
-	return err_set(code, "rank %u failed: %s", rank,
-		why[0] ? why : err_name((enum err)atomic_load(&status->code)));
-}
-
 enum err host_failed_check(struct host_engine *engine, uint64_t number)
 {
-	/* what was read of others before is not younger than what is read now */
-	atomic_thread_fence(memory_order_acquire);
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		const struct rank_status *status = board_status(engine->board, rank);
-
-		if (rank != engine->rank &&
-			atomic_load_explicit(&status->state, memory_order_acquire) ==
-				RANK_FAILED &&
-			atomic_load(&status->failed_at) <= number)
-			return peer_gone(engine, rank, RANK_FAILED);
-	}
-	return OK;
+	return health_failed(engine->health, number, &engine->culprit);
 }
 
-/* Deaths first: they are the cause of whatever the others report. Who left or failed
- * before its process ended is not dead but gone. */
 enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what)
 {
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (rank != engine->rank &&
-			atomic_load(&board_status(engine->board, rank)->state) ==
-				RANK_LIVE &&
-			host_peer_is_dead(engine, rank) && needed(what, rank))
-			return peer_dead(engine, rank);
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		uint32_t state = atomic_load(&board_status(engine->board, rank)->state);
-
-		if (rank != engine->rank &&
-			(state == RANK_FAILED || state == RANK_LEFT) &&
-			needed(what, rank))
-			return peer_gone(engine, rank, state);
-	}
-	return OK;
+	return health_check(engine->health, needed, what, &engine->culprit);
 }
 
 /* Who has left has made all its calls, and nobody touches its memory any more. */
@@ -99,7 +32,7 @@ static bool has_not_left(const void *what, uint32_t rank)
 {
 	const struct host_engine *engine = what;
 
-	return atomic_load(&board_status(engine->board, rank)->state) != RANK_LEFT;
+	return !health_has_left(engine->health, rank);
 }
 
 void host_touch(const struct host_engine *engine, enum touch_kind kind)
@@ -118,7 +51,7 @@ static bool is_here(const struct host_engine *engine, uint32_t rank)
 static bool is_quiet(const struct host_engine *engine, uint32_t rank)
 {
 	return atomic_load(&board_status(engine->board, rank)->touching) == TOUCH_NONE ||
-	       watch_has_ended(engine->watches[rank]);
+	       health_has_ended(engine->health, rank);
 }
 
 /* Bytes of OUT that others were to write: all but what this rank writes itself. */

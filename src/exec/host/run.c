@@ -2,11 +2,13 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/param.h"
 #include "exec/host/doing.h"
+#include "exec/host/state.h"
 
 enum {
 	YIELD_NS = 1000000,    /* yield this long before sleeping */
@@ -14,7 +16,8 @@ enum {
 	SLEEP_US = 10000,      /* later ones double up to this; slow checks in between */
 	SLEEP_SHARED_US = 500, /* .. when one thread drives several jobs */
 	STACKED_YIELDS = 2,    /* yields before asking whether two ranks share a core */
-	CLOCK_EVERY = 16       /* yields between looks at the clock */
+	CLOCK_EVERY = 16,      /* yields between looks at the clock */
+	RUNNING_INLINE = 8     /* enough for a send and a receive per neighbour */
 };
 
 /* How long this thread has been without progress. */
@@ -54,7 +57,6 @@ static enum err wait_check(
 	struct host_engine *engine, struct idle *idle, struct doing *doing)
 {
 	int64_t limit_s = param_int(PARAM_TIMEOUT), warn_s = param_int(PARAM_STALL);
-	uint64_t waited = clock_ns() - idle->since_ns;
 	enum err e;
 
 	doing->since_ns = idle->since_ns;
@@ -62,13 +64,13 @@ static enum err wait_check(
 	e = doing_circle_check(engine);
 	if (e)
 		return e;
-	if (warn_s > 0 && !idle->has_warned && waited > (uint64_t)warn_s * 1000000000u) {
+	if (!idle->has_warned && clock_is_over(idle->since_ns, warn_s)) {
 		idle->has_warned = true;
 		doing_warn(engine, doing);
 	}
-	if (limit_s <= 0 || waited <= (uint64_t)limit_s * 1000000000u)
-		return OK;
-	return wait_timeout(engine, doing, limit_s);
+	return clock_is_over(idle->since_ns, limit_s)
+		       ? wait_timeout(engine, doing, limit_s)
+		       : OK;
 }
 
 /*
@@ -186,20 +188,30 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 	return e;
 }
 
+/* A job on its way. */
+struct running {
+	struct host_job asked;
+	struct host_call call; /* of a JOB_COLL */
+	enum err result;       /* ERR_AGAIN until it ends */
+	bool started;
+	struct running *before; /* must end first; NULL: may start at once */
+};
+
 /* Must b, which comes first, end before a begins? */
-static bool jobs_conflict(const struct host_job *a, const struct host_job *b)
+static bool jobs_conflict(const struct running *a, const struct running *b)
 {
-	if (a->engine != b->engine || a->kind != b->kind)
+	if (a->asked.engine != b->asked.engine || a->asked.kind != b->asked.kind)
 		return false;
-	if (a->kind == JOB_P2P)
-		return a->p2p.peer == b->p2p.peer && a->p2p.is_send == b->p2p.is_send;
-	if (a->kind == JOB_ONESIDED)
-		return a->onesided.peer == b->onesided.peer &&
-		       !a->onesided.awaited == !b->onesided.awaited;
+	if (a->asked.kind == JOB_P2P)
+		return a->asked.p2p.peer == b->asked.p2p.peer &&
+		       a->asked.p2p.is_send == b->asked.p2p.is_send;
+	if (a->asked.kind == JOB_ONESIDED)
+		return a->asked.onesided.peer == b->asked.onesided.peer &&
+		       !a->asked.onesided.awaited == !b->asked.onesided.awaited;
 	return true;
 }
 
-static void jobs_order(struct host_job *jobs, uint32_t count)
+static void jobs_order(struct running *jobs, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		jobs[i].before = NULL;
@@ -212,7 +224,7 @@ static void jobs_order(struct host_job *jobs, uint32_t count)
 }
 
 /* One attempt at one job; *moved when anything happened. */
-static enum err job_step(struct host_job *job, bool *moved)
+static enum err job_step(struct running *job, bool *moved)
 {
 	uint64_t stamp;
 
@@ -221,67 +233,68 @@ static enum err job_step(struct host_job *job, bool *moved)
 	if (!job->started) {
 		enum err e = OK;
 
-		if (job->kind == JOB_COLL)
-			e = host_call_start(job->engine, &job->spec, &job->call);
+		if (job->asked.kind == JOB_COLL)
+			e = host_call_start(
+				job->asked.engine, &job->asked.spec, &job->call);
 		if (e)
 			return e;
 		job->started = true;
 		*moved = true;
 	}
-	switch (job->kind) {
+	switch (job->asked.kind) {
 	case JOB_COLL:
 		stamp = host_call_stamp(&job->call);
 		job->result = host_call_step(&job->call);
 		*moved = *moved || stamp != host_call_stamp(&job->call);
 		break;
 	case JOB_P2P:
-		stamp = job->p2p.done + job->p2p.started;
-		job->result = p2p_step(&job->p2p);
-		*moved = *moved || stamp != job->p2p.done + job->p2p.started;
+		stamp = job->asked.p2p.done + job->asked.p2p.started;
+		job->result = p2p_step(&job->asked.p2p);
+		*moved = *moved || stamp != job->asked.p2p.done + job->asked.p2p.started;
 		break;
 	case JOB_ONESIDED:
-		job->result = onesided_step(&job->onesided);
+		job->result = onesided_step(&job->asked.onesided);
 		break;
 	}
 	*moved = *moved || !job->result;
 	return job->result;
 }
 
-static enum err job_check(struct host_job *job)
+static enum err job_check(struct running *job)
 {
-	switch (job->kind) {
+	switch (job->asked.kind) {
 	case JOB_COLL:
 		return host_call_check(&job->call);
 	case JOB_P2P:
-		return p2p_check(&job->p2p);
+		return p2p_check(&job->asked.p2p);
 	default:
-		return onesided_check(&job->onesided);
+		return onesided_check(&job->asked.onesided);
 	}
 }
 
 static struct doing job_doing(
-	const struct host_job *job, const struct host_job *jobs, uint32_t count)
+	const struct running *job, const struct running *jobs, uint32_t count)
 {
 	struct doing doing;
 
-	if (job->kind == JOB_COLL)
+	if (job->asked.kind == JOB_COLL)
 		doing = call_doing(&job->call);
-	else if (job->kind == JOB_P2P)
-		doing = p2p_doing(&job->p2p);
+	else if (job->asked.kind == JOB_P2P)
+		doing = p2p_doing(&job->asked.p2p);
 	else
-		doing = onesided_doing(&job->onesided);
+		doing = onesided_doing(&job->asked.onesided);
 	doing.jobs = doing.colls = 0;
 	for (uint32_t i = 0; i < count; i++)
-		if (jobs[i].engine == job->engine && jobs[i].result) {
+		if (jobs[i].asked.engine == job->asked.engine && jobs[i].result) {
 			doing.jobs++;
-			doing.colls += jobs[i].kind == JOB_COLL;
+			doing.colls += jobs[i].asked.kind == JOB_COLL;
 		}
 	return doing;
 }
 
 /* The first blocked job of each communicator stands for it in the notes. */
-static enum err jobs_check(struct host_job *jobs, uint32_t count, struct idle *idle,
-	struct host_job **sleeper)
+static enum err jobs_check(
+	struct running *jobs, uint32_t count, struct idle *idle, struct running **sleeper)
 {
 	const struct host_engine *noted = NULL;
 	enum err e = OK;
@@ -293,51 +306,53 @@ static enum err jobs_check(struct host_job *jobs, uint32_t count, struct idle *i
 		e = job_check(&jobs[i]);
 		if (!*sleeper)
 			*sleeper = &jobs[i];
-		if (!e && jobs[i].engine != noted) {
+		if (!e && jobs[i].asked.engine != noted) {
 			struct doing doing = job_doing(&jobs[i], jobs, count);
 
-			noted = jobs[i].engine;
-			e = wait_check(jobs[i].engine, idle, &doing);
+			noted = jobs[i].asked.engine;
+			e = wait_check(jobs[i].asked.engine, idle, &doing);
 		}
 	}
 	return e;
 }
 
-static void notes_end(struct host_job *jobs, uint32_t count)
+static void notes_end(struct running *jobs, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (jobs[i].engine->has_told)
-			doing_end(jobs[i].engine);
+		if (jobs[i].asked.engine->has_told)
+			doing_end(jobs[i].asked.engine);
 }
 
-static void job_sleep(const struct host_job *job, uint32_t timeout_us)
+static void job_sleep(const struct running *job, uint32_t timeout_us)
 {
 	_Atomic uint32_t *sleepers;
 	_Atomic uint64_t *word;
 
-	if (job->kind == JOB_COLL) {
+	if (job->asked.kind == JOB_COLL) {
 		call_sleep(&job->call, timeout_us);
 		return;
 	}
-	if (job->kind == JOB_ONESIDED) {
-		word = onesided_word(&job->onesided, &sleepers);
-		engine_sleep(job->engine, word, sleepers, atomic_load(word), timeout_us);
+	if (job->asked.kind == JOB_ONESIDED) {
+		word = onesided_word(&job->asked.onesided, &sleepers);
+		engine_sleep(
+			job->asked.engine, word, sleepers, atomic_load(word), timeout_us);
 		return;
 	}
-	word = p2p_word(&job->p2p, &sleepers);
-	engine_sleep(job->engine, word, sleepers,
-		job->p2p.is_send ? atomic_load(word) : job->engine->taken[job->p2p.peer],
+	word = p2p_word(&job->asked.p2p, &sleepers);
+	engine_sleep(job->asked.engine, word, sleepers,
+		job->asked.p2p.is_send ? atomic_load(word)
+				       : job->asked.engine->taken[job->asked.p2p.peer],
 		timeout_us);
 }
 
-static enum err jobs_run(struct host_job *jobs, uint32_t count)
+static enum err jobs_run(struct running *jobs, uint32_t count)
 {
-	struct idle idle = {.spin_turns = count ? jobs[0].engine->spin_turns : 0};
+	struct idle idle = {.spin_turns = count ? jobs[0].asked.engine->spin_turns : 0};
 	uint32_t left = count;
 
 	jobs_order(jobs, count);
 	while (left) {
-		struct host_job *sleeper;
+		struct running *sleeper;
 		bool moved = false;
 		enum err e = OK;
 
@@ -367,13 +382,23 @@ static enum err jobs_run(struct host_job *jobs, uint32_t count)
 	return OK;
 }
 
-enum err host_run(struct host_job *jobs, uint32_t count)
+enum err host_run(const struct host_job *const *jobs, uint32_t count)
 {
-	enum err e = jobs_run(jobs, count);
+	struct running few[RUNNING_INLINE], *all = few;
+	enum err e;
 
-	notes_end(jobs, count);
+	if (count > RUNNING_INLINE)
+		all = malloc(count * sizeof(*all));
+	if (!all)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = 0; i < count; i++)
+		all[i].asked = *jobs[i];
+	e = jobs_run(all, count);
+	notes_end(all, count);
 	for (uint32_t i = 0; e && i < count; i++)
-		if (jobs[i].kind == JOB_COLL && jobs[i].started && jobs[i].result)
-			host_call_leave(&jobs[i].call);
+		if (all[i].asked.kind == JOB_COLL && all[i].started && all[i].result)
+			host_call_leave(&all[i].call);
+	if (all != few)
+		free(all);
 	return e;
 }

@@ -15,23 +15,19 @@
 
 enum host_job_kind { JOB_COLL, JOB_P2P, JOB_ONESIDED };
 
+/* What to do. */
 struct host_job {
 	enum host_job_kind kind;
 	struct host_engine *engine;
 	struct host_spec spec;	  /* JOB_COLL */
 	struct p2p p2p;		  /* JOB_P2P: initialised, with data and bytes */
 	struct onesided onesided; /* JOB_ONESIDED: filled */
-	/* filled while running */
-	struct host_call call;
-	enum err result; /* ERR_AGAIN until it ends */
-	bool started;
-	struct host_job *before; /* must end first; NULL: may start at once */
 };
 
 /* Run one collective. */
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec);
 
 /* Run them all; the first failure ends the others where they are. */
-enum err host_run(struct host_job *jobs, uint32_t count);
+enum err host_run(const struct host_job *const *jobs, uint32_t count);
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef EXEC_HOST_SIGN_H
 #define EXEC_HOST_SIGN_H
 
-#include "exec/host/engine.h"
+#include "exec/host/state.h"
 
 /* The sign of a call that begins, chained to those before. */
 void sign_begin(struct host_call *call);
@@ -19,16 +19,20 @@ void sign_skip(struct host_engine *engine, enum coll coll);
 /* Show it on this rank's card. */
 void sign_show(const struct host_call *call, struct card *card);
 
-/* Compare, the first time `rank` is seen in this call; sets call->error. */
-void sign_check(struct host_call *call, uint32_t rank);
+/* Our sign is not that of `rank`, which is in this call: sets call->error. */
+void sign_differs(struct host_call *call, uint32_t rank);
+
+/* Compare with a rank that is in this call and shows this card. */
+static inline void sign_check(
+	struct host_call *call, uint32_t rank, const struct card *card)
+{
+	if (atomic_load_explicit(&card->sign_hash, memory_order_relaxed) != call->sign)
+		sign_differs(call, rank);
+}
 
 /* The same for an earlier call, `number`, whose card is still there: a rank that waits
  * for nobody, as a root does, sees only here that it was alone in it. */
 void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number);
-
-/* At the end: compare the last call with whoever is in it, and is anything left that was
- * sent to this rank? */
-enum err host_signs_check(struct host_engine *engine);
 
 /* "AllReduce of 4 float32, sum", for people; root where there is one. */
 enum { SIGN_TEXT_BYTES = 96 };

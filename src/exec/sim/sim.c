@@ -23,8 +23,9 @@ static enum err args_check(const struct sim_args *args)
 		return err_set(ERR_ARGUMENT,
 			"a link of %g ns and %g GB/s cannot be simulated",
 			link->latency_ns, link->bytes_per_ns);
-	if (args->rank_count &&
-		key->count > SIZE_MAX / 16 / dtype_size(key->type) / args->rank_count)
+	if (!args->rank_count)
+		return err_set(ERR_ARGUMENT, "there are no ranks to simulate");
+	if (key->count > SIZE_MAX / 16 / dtype_size(key->type) / args->rank_count)
 		return err_set(ERR_ARGUMENT, "%zu elements are too many to simulate",
 			key->count);
 	return OK;
@@ -76,31 +77,16 @@ static enum err rank_init(struct world *world, uint32_t index, struct program *p
 	return e || !world->with_data ? e : rank_memory(rank);
 }
 
-/* Write and lower all ranks' schedules: programs[rank]. */
+/* All ranks': programs[rank]. */
 static enum err programs_make(const struct sim_args *args, struct program **programs)
 {
-	uint32_t root = coll_has_root(args->key.coll) ? args->key.root : 0, written = 0;
-	struct lower_args lower = {.kind = args->kind,
+	const struct lower_args lower = {.kind = args->kind,
 		.rank_count = args->rank_count,
-		.root = root,
+		.root = coll_has_root(args->key.coll) ? args->key.root : 0,
 		.mode = MODE_STAGED,
 		.depth = args->depth ? args->depth : plan_stage_depth()};
-	struct sched *scheds = calloc(args->rank_count + 1u, sizeof(*scheds));
-	enum err e = OK;
 
-	if (!scheds)
-		return err_set(ERR_SYSTEM, "no memory for schedules");
-	do {
-		e = catalog_write(
-			args->kind, args->rank_count, written, root, &scheds[written]);
-		written += !e;
-	} while (written < args->rank_count && !e);
-	if (!e)
-		e = program_lower_all(scheds, &lower, programs);
-	while (written > 0)
-		sched_fini(&scheds[--written]);
-	free(scheds);
-	return e;
+	return program_lower_all(NULL, &lower, programs);
 }
 
 static enum err world_fill(struct world *world)

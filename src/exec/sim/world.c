@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include "base/hash.h"
+
 static const uint64_t not_yet = ~(uint64_t)0;
 
 /* ---- when ---- */
@@ -66,8 +68,7 @@ static void lane_wake(struct world *world, const struct sim_lane *lane, uint64_t
 {
 	uint32_t id = (uint32_t)(lane - world->lanes);
 	uint64_t seed = world->args->order_seed;
-	uint32_t turn =
-		seed ? (uint32_t)((id + 1) * (seed | 1) * 0x9e3779b97f4a7c15u >> 32) : id;
+	uint32_t turn = seed ? (uint32_t)(hash_spread((id + 1) * (seed | 1)) >> 32) : id;
 
 	agenda_add(&world->agenda,
 		&(struct wake){.at_ps = at_ps > world->now_ps ? at_ps : world->now_ps,

@@ -95,7 +95,7 @@ static bool wave_matches(const int32_t *at, size_t count, struct wave wave, size
 	return !other;
 }
 
-static bool has_blocks(enum collective collective)
+static bool has_blocks(int collective)
 {
 	return collective >= ALL_GATHER && collective <= SCATTER;
 }
@@ -140,7 +140,7 @@ static struct ends ends_of(const struct data *data, const struct group *group)
 
 static size_t input_count(const struct data *data, const struct group *group)
 {
-	enum collective collective = data->job->collective;
+	int collective = data->job->collective;
 	size_t count = count_of(data, group);
 	bool all = collective == REDUCE_SCATTER || collective == ALL_TO_ALL ||
 		   collective == SCATTER;
@@ -154,50 +154,20 @@ void data_fill(struct data *data, const struct group *group, int call)
 		wave_of(group->members[group->me], call), 0);
 }
 
-static ncclResult_t send_recv(
-	const struct ends *ends, size_t count, const struct group *group)
-{
-	int n = group->count;
-	ncclResult_t got = ncclGroupStart(), end;
-
-	if (got)
-		return got;
-	got = ncclSend(ends->in, count, ncclInt, (group->me + 1) % n, group->comm, NULL);
-	if (!got)
-		got = ncclRecv(ends->out, count, ncclInt, (group->me + n - 1) % n,
-			group->comm, NULL);
-	end = ncclGroupEnd();
-	return got ? got : end;
-}
-
 ncclResult_t data_call(struct data *data, const struct group *group, int call)
 {
-	const struct ends e = ends_of(data, group);
-	size_t count = count_of(data, group);
-	ncclComm_t comm = group->comm;
-	int root = call % group->count;
+	const struct ends ends = ends_of(data, group);
+	const struct collective_call made = {.collective = data->job->collective,
+		.in = ends.in,
+		.out = ends.out,
+		.count = count_of(data, group),
+		.type = ncclInt,
+		.op = ncclSum,
+		.root = call % group->count,
+		.comm = group->comm};
 
-	switch (data->job->collective) {
-	case BROADCAST:
-		return ncclBroadcast(e.in, e.out, count, ncclInt, root, comm, NULL);
-	case REDUCE:
-		return ncclReduce(e.in, e.out, count, ncclInt, ncclSum, root, comm, NULL);
-	case ALL_GATHER:
-		return ncclAllGather(e.in, e.out, count, ncclInt, comm, NULL);
-	case REDUCE_SCATTER:
-		return ncclReduceScatter(
-			e.in, e.out, count, ncclInt, ncclSum, comm, NULL);
-	case ALL_TO_ALL:
-		return ncclAlltoAll(e.in, e.out, count, ncclInt, comm, NULL);
-	case GATHER:
-		return ncclGather(e.in, e.out, count, ncclInt, root, comm, NULL);
-	case SCATTER:
-		return ncclScatter(e.in, e.out, count, ncclInt, root, comm, NULL);
-	case SEND_RECV:
-		return send_recv(&e, count, group);
-	default:
-		return ncclAllReduce(e.in, e.out, count, ncclInt, ncclSum, comm, NULL);
-	}
+	return made.collective == SEND_RECV ? ring_call(&made, group->me, group->count)
+					    : collective_call(&made);
 }
 
 /* Block j of the output is rank j's input from element `first` on. */

@@ -11,9 +11,6 @@ const char *const fault_names[FAULT_COUNT] = {"kill", "segfault", "exit", "stop"
 	"descriptors", "memory"};
 const char *const moment_names[MOMENT_COUNT] = {
 	"init", "split", "shrink", "calls", "destroy"};
-static const char *const collective_names[COLLECTIVE_COUNT] = {"AllReduce", "Broadcast",
-	"Reduce", "AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter",
-	"SendRecv"};
 static const char *const after_names[AFTER_COUNT] = {"abort", "destroy", "shrink",
 	"shrink with abort", "revoke and shrink", "revoke and split"};
 
@@ -220,7 +217,7 @@ static void pick_details(uint64_t *state, struct job *job)
 	if (fails_call)
 		job->call = 0;
 	job->delay_us = chance(state, 20) ? 0 : (unsigned)pick_power(state, 2, 14);
-	job->collective = (enum collective)pick(state, 0, COLLECTIVE_COUNT - 1);
+	job->collective = (int)pick(state, 0, KIND_COUNT - 1);
 	if (job->bytes < 4 * (size_t)job->rank_count)
 		job->bytes = 4 *
 			     (size_t)job->rank_count; /* no empty blocks: nobody waits */
@@ -313,8 +310,10 @@ void job_print(const struct job *job, char *text, size_t room)
 			text + used, room - used, " + %u us", job->delay_us);
 	used += (size_t)snprintf(text + used, room - used,
 		"; %d ranks in %d processes, %s of %zu B%s%s", job->rank_count,
-		job->process_count, collective_names[job->collective], job->bytes,
-		job->nccl_memory ? ", nccl memory" : "",
+		job->process_count,
+		job->collective == SEND_RECV ? "SendRecv"
+					     : collective_name(job->collective),
+		job->bytes, job->nccl_memory ? ", nccl memory" : "",
 		job->in_place ? ", in place" : "");
 	snprintf(text + used, room - used, "; then %s", after_names[job->after]);
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "colls.h"
+
 enum { JOB_RANKS = 16 };
 
 enum fault {
@@ -32,18 +34,8 @@ enum fault {
 
 enum moment { AT_INIT, AT_SPLIT, AT_SHRINK, AT_CALLS, AT_DESTROY, MOMENT_COUNT };
 
-enum collective {
-	ALL_REDUCE,
-	BROADCAST,
-	REDUCE,
-	ALL_GATHER,
-	REDUCE_SCATTER,
-	ALL_TO_ALL,
-	GATHER,
-	SCATTER,
-	SEND_RECV,
-	COLLECTIVE_COUNT
-};
+/* Beside the collectives: round the ranks. */
+enum { SEND_RECV = COLLECTIVES, KIND_COUNT };
 
 /* What those who got an error do then. */
 enum after {
@@ -60,7 +52,7 @@ struct job {
 	uint64_t seed;
 	enum fault fault;
 	enum moment moment;
-	enum collective collective;
+	int collective; /* enum collective, or SEND_RECV */
 	enum after after;
 	int rank_count, process_count;
 	int process_of[JOB_RANKS];

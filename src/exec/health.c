@@ -1,0 +1,219 @@
+#include "exec/health.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/futex.h"
+#include "link/board.h"
+#include "link/watch.h"
+
+struct health {
+	const struct board *board; /* borrowed */
+	uint32_t rank, rank_count;
+	const _Atomic uint64_t *completed; /* borrowed; NULL */
+	atomic_bool is_told;		   /* this rank's failure is on the board */
+	struct watch *watches[];	   /* owned: per rank; NULL in this process */
+};
+
+enum err health_create(const struct board *board, uint32_t rank, struct health **health)
+{
+	size_t n = board->rank_count;
+	struct health *h = calloc(1, sizeof(*h) + n * sizeof(h->watches[0]));
+	enum err e = OK;
+
+	if (!h)
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
+	h->board = board;
+	h->rank = rank;
+	h->rank_count = board->rank_count;
+	for (uint32_t i = 0; i < n && !e; i++)
+		e = watch_get(board_status(board, i)->pid, &h->watches[i]);
+	if (e) {
+		health_destroy(h);
+		return e;
+	}
+	*health = h;
+	return OK;
+}
+
+void health_destroy(struct health *health)
+{
+	if (!health)
+		return;
+	for (uint32_t i = 0; i < health->rank_count; i++)
+		watch_put(health->watches[i]);
+	free(health);
+}
+
+void health_count(struct health *health, const _Atomic uint64_t *completed)
+{
+	health->completed = completed;
+}
+
+/* ---- asking ---- */
+
+static const struct rank_status *status_of(const struct health *health, uint32_t rank)
+{
+	return board_status(health->board, rank);
+}
+
+bool health_has_ended(const struct health *health, uint32_t rank)
+{
+	return watch_has_ended(health->watches[rank]);
+}
+
+bool health_is_dead(const struct health *health, uint32_t rank)
+{
+	return pulse_has_stopped(&status_of(health, rank)->pulse) ||
+	       health_has_ended(health, rank);
+}
+
+bool health_has_left(const struct health *health, uint32_t rank)
+{
+	return atomic_load(&status_of(health, rank)->state) == RANK_LEFT;
+}
+
+/* Misuse and a patience that ended are everybody's; the rest happened elsewhere. A rank
+ * that blames another has said all there is to say. */
+static enum err rank_failed(const struct health *health, uint32_t rank, uint32_t *culprit)
+{
+	const struct rank_status *status = status_of(health, rank);
+	uint32_t blamed = atomic_load(&status->culprit);
+	enum err code = (enum err)atomic_load(&status->code);
+	char why[BOARD_SENTENCE_BYTES];
+
+	*culprit = blamed < health->rank_count ? blamed : rank;
+	memcpy(why, status->sentence, sizeof(why));
+	why[sizeof(why) - 1] = '\0';
+	if (code != ERR_USAGE && code != ERR_TIMEOUT)
+		code = ERR_REMOTE;
+	if (!strncmp(why, "rank", 4)) /* it names whom it means */
+		return err_set(code, "%s", why);
+	return err_set(code, "rank %u failed: %s", rank,
+		why[0] ? why : err_name((enum err)atomic_load(&status->code)));
+}
+
+enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit)
+{
+	/* what was read of others before is not younger than what is read now */
+	atomic_thread_fence(memory_order_acquire);
+	for (uint32_t rank = 0; rank < health->rank_count; rank++) {
+		const struct rank_status *status = status_of(health, rank);
+
+		/* pairs with the last store of health_tell() */
+		if (rank != health->rank &&
+			atomic_load_explicit(&status->state, memory_order_acquire) ==
+				RANK_FAILED &&
+			atomic_load(&status->failed_at) <= number)
+			return rank_failed(health, rank, culprit);
+	}
+	return OK;
+}
+
+/* Who left or failed before its process ended is not dead but gone. */
+static enum err dead_find(const struct health *health,
+	bool (*needed)(const void *what, uint32_t rank), const void *what,
+	uint32_t *culprit)
+{
+	for (uint32_t rank = 0; rank < health->rank_count; rank++) {
+		const struct rank_status *status = status_of(health, rank);
+
+		if (rank == health->rank || atomic_load(&status->state) != RANK_LIVE ||
+			!health_is_dead(health, rank) || !needed(what, rank))
+			continue;
+		*culprit = rank;
+		return err_set(
+			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
+	}
+	return OK;
+}
+
+/* Deaths first: they are the cause of whatever the others report. */
+enum err health_check(const struct health *health,
+	bool (*needed)(const void *what, uint32_t rank), const void *what,
+	uint32_t *culprit)
+{
+	enum err e = dead_find(health, needed, what, culprit);
+
+	for (uint32_t rank = 0; rank < health->rank_count && !e; rank++) {
+		uint32_t state = atomic_load(&status_of(health, rank)->state);
+
+		if (rank == health->rank ||
+			(state != RANK_FAILED && state != RANK_LEFT) ||
+			!needed(what, rank))
+			continue;
+		/* perhaps because of a death that came after our look */
+		e = dead_find(health, needed, what, culprit);
+		if (e)
+			return e;
+		if (state == RANK_FAILED)
+			return rank_failed(health, rank, culprit);
+		*culprit = rank;
+		return err_set(ERR_REMOTE,
+			"rank %u destroyed its communicator before this call was "
+			"complete",
+			rank);
+	}
+	return e;
+}
+
+static bool any(const void *what, uint32_t rank)
+{
+	(void)what;
+	(void)rank;
+	return true;
+}
+
+enum err health_look(const struct health *health, uint32_t *culprit)
+{
+	enum err e = dead_find(health, any, NULL, culprit), later;
+
+	if (e)
+		return e;
+	e = health_failed(health, UINT64_MAX, culprit);
+	later = e ? dead_find(health, any, NULL, culprit) : OK;
+	return later ? later : e;
+}
+
+/* ---- telling ---- */
+
+/* Everyone who may be asleep waiting for this rank. */
+static void sleepers_wake(const struct health *health)
+{
+	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
+		struct card *card = board_card(health->board, health->rank, i);
+
+		for (uint32_t lane = 0; lane < BOARD_LANES; lane++)
+			futex_wake(&card->position[lane]);
+	}
+	for (uint32_t i = 0; i < health->rank_count; i++) {
+		futex_wake(&board_box(health->board, health->rank, i)->posted);
+		futex_wake(&board_box(health->board, i, health->rank)->taken);
+	}
+}
+
+void health_tell(
+	struct health *health, enum err code, uint32_t culprit, const char *sentence)
+{
+	struct rank_status *status = board_status(health->board, health->rank);
+
+	if (!atomic_exchange(&health->is_told, true)) {
+		snprintf(status->sentence, sizeof(status->sentence), "%s", sentence);
+		atomic_store(&status->culprit, culprit);
+		atomic_store(&status->code, (uint32_t)code);
+		atomic_store(&status->failed_at,
+			health->completed ? atomic_load(health->completed) + 1 : 0);
+		atomic_store(&status->state, RANK_FAILED);
+	}
+	sleepers_wake(health);
+}
+
+uint32_t health_blamed(const struct health *health)
+{
+	const struct rank_status *status = status_of(health, health->rank);
+
+	/* pairs with the last store of health_tell() */
+	return atomic_load(&status->state) == RANK_FAILED ? atomic_load(&status->culprit)
+							  : health->rank;
+}

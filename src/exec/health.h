@@ -1,0 +1,62 @@
+/*
+ * health.h - who of the ranks died, failed or left; and this rank's own failure, told.
+ *
+ * All of it is read from and written to the board, so that whoever runs calls, on host
+ * memory or on GPUs, asks and tells here and needs nobody above. Any thread may, at any
+ * time; each answer that is no OK has one sentence and names the rank to blame, which is
+ * the asker's own to remember.
+ */
+#ifndef EXEC_HEALTH_H
+#define EXEC_HEALTH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct board;
+struct health;
+
+/* For `rank` on this board, on which all ranks have shown their processes; borrowed. */
+enum err health_create(const struct board *board, uint32_t rank, struct health **health);
+void health_destroy(struct health *health); /* NULL is fine */
+
+/* Collectives on host memory are counted here (borrowed; NULL: none any more): those that
+ * were complete before this rank failed are not touched by that. */
+void health_count(struct health *health, const _Atomic uint64_t *completed);
+
+/* Has the rank's process ended? Two witnesses: its pulse on the board and, where the
+ * system gives one, a descriptor of the process. The second one knows that no thread of
+ * it runs any more. */
+bool health_is_dead(const struct health *health, uint32_t rank);
+bool health_has_ended(const struct health *health, uint32_t rank);
+
+/* Has it destroyed its communicator, in peace? */
+bool health_has_left(const struct health *health, uint32_t rank);
+
+/* Has any rank failed or aborted in call `number` or before? Its buffers are its own
+ * again, whatever it announced before. UINT64_MAX asks for any failure at all. *culprit
+ * is written with a failure only, here and below. */
+enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit);
+
+/* The rank that died, left or failed and so cannot do what we need, as a sentence and
+ * ERR_REMOTE; OK when all are well. `needed(what, rank)` is true for ranks we still need.
+ */
+enum err health_check(const struct health *health,
+	bool (*needed)(const void *what, uint32_t rank), const void *what,
+	uint32_t *culprit);
+
+/* Is anybody dead, or has failed? For whoever does not know yet whom it needs. */
+enum err health_look(const struct health *health, uint32_t *culprit);
+
+/* This rank has failed, and blames `culprit` for it: everybody can read why, and who
+ * sleeps waiting for this rank looks up. Only the first failure is shown; it is the cause
+ * of the others. */
+void health_tell(
+	struct health *health, enum err code, uint32_t culprit, const char *sentence);
+
+/* Whom this rank's failure was blamed on; the rank itself when it has not failed. */
+uint32_t health_blamed(const struct health *health);
+
+#endif

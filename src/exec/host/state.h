@@ -1,0 +1,107 @@
+/*
+ * state.h - what a host engine is made of, and a call on its way through it; for the
+ * files of this folder only.
+ *
+ * A call goes through: its card is free, (unless eager) everyone has arrived and shown
+ * its buffers, the lanes run, lent buffers are given back. host_call_step() does what
+ * can be done without blocking; run.c decides how to wait.
+ */
+#ifndef EXEC_HOST_STATE_H
+#define EXEC_HOST_STATE_H
+
+#include "exec/host/engine.h"
+#include "exec/lane.h"
+#include "link/board.h"
+#include "link/ref.h"
+
+enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
+
+/* A call in flight. Plain memory of the caller's; nothing to free. */
+struct host_call {
+	struct host_engine *engine;
+	const struct host_spec *spec; /* borrowed */
+	const struct plan *plan;
+	const struct shape *shape; /* set once the mode is known */
+	struct fold_rule rule;
+	bool foreign;	   /* some buffer in use is foreign */
+	uint64_t trial_ns; /* when a call began that is timed for plan_note(); 0: it is
+			      not */
+	bool streaming;	   /* outputs are too large for the caches to keep */
+	uint64_t number, base; /* call number; position zero of this call */
+	enum host_phase phase;
+	uint32_t patience; /* looks at a position before giving way to other jobs */
+	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
+	struct lane lanes[SCHED_LANES_MAX];
+	uint64_t sign;
+	bool announced; /* some position of this call was published, or is about to be */
+	/* per lane: a position retired and not yet announced, see plan.terse; 0: none */
+	uint64_t untold[SCHED_LANES_MAX];
+	bool has_untold;
+	enum err error;
+	/* what it is blocked on, for sleeping and for reports */
+	uint32_t blocked_rank, blocked_lane;
+	uint64_t blocked_want;
+};
+
+/* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only
+ * for want of memory or a bad schedule. */
+enum err host_call_start(
+	struct host_engine *engine, const struct host_spec *spec, struct host_call *call);
+
+/* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
+enum err host_call_step(struct host_call *call);
+
+/* A call that failed will not go on: its peers' buffers are no longer touched. */
+void host_call_leave(const struct host_call *call);
+
+/* A number that changes whenever the call makes progress. */
+uint64_t host_call_stamp(const struct host_call *call);
+
+/* Slow checks while blocked: abort, a peer that died or left, a call that does not match
+ * ours. OK means keep waiting. */
+enum err host_call_check(struct host_call *call);
+
+struct host_buffers {
+	char *in, *out;
+	bool in_foreign, out_foreign; /* addresses in that rank's process, not here */
+	union kernel_scalar scalar;
+};
+
+/* What a call in flight lets others write: this rank's OUT. */
+struct host_shown {
+	char *out; /* NULL: nothing */
+	size_t bytes;
+	const struct shape *shape;
+};
+
+struct host_engine {
+	struct board *board;	 /* borrowed */
+	struct health *health;	 /* borrowed */
+	struct ref_table *refs;	 /* owned */
+	struct planner *planner; /* owned */
+	const atomic_int *abort; /* borrowed */
+	uint32_t rank, rank_count;
+	uint32_t spin_turns, patience;
+	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
+	uint32_t culprit; /* the last failure is blamed on; of the thread that runs calls
+			   */
+	uint64_t number;  /* of the last call begun */
+	_Atomic uint64_t completed; /* .. and of the last one that ended well */
+	uint64_t chain;		    /* sign of all calls so far, see sign.h */
+	bool has_told;		    /* there is a note of what we wait for, see doing.h */
+	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
+	struct host_shown shown;
+	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t entered; /* .. and one that every rank's first lane has reached */
+	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
+	bool foreign;		      /* see host_engine_reach() */
+	char *bounce;		      /* owned: for foreign memory; NULL until needed */
+	char *scratch;		      /* owned: TMP chunks */
+	size_t scratch_bytes;
+	/* sends and receives: letters posted to and taken from each peer */
+	uint64_t *posted, *taken; /* owned */
+	/* one-sided: signals given to and waited for from each peer */
+	uint64_t *signals, *awaited; /* owned */
+};
+
+#endif
