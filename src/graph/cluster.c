@@ -193,9 +193,7 @@ static void align(struct join *join)
 	cluster->cpu_vendor = own->cpu_vendor;
 	cluster->mnnvl = domain->topo->host_count > 1;
 	cluster->nvs_count = (int)domain->topo->counts[TOPO_NVS];
-	cluster->collnet_heads = own->collnet_heads;
 	cluster->collnet_direct_heads = own->direct_heads;
-	cluster->collnet_chain = own->is_chain;
 	for (uint32_t i = 0; i < join->fact_count; i++)
 		align_facts(cluster, &join->facts[i]);
 	join->graph_channels = min_int(cluster->info[ALGO_TREE].channel_count,
@@ -204,6 +202,11 @@ static void align(struct join *join)
 	cluster->info[ALGO_RING].channel_count = join->graph_channels;
 	cluster->info[ALGO_PAT].channel_count = join->graph_channels;
 	cluster->nvls_support = cluster->info[ALGO_NVLS].channel_count > 0;
+	/* one node without NVLS is enough for all to use the other heads */
+	cluster->collnet_heads = cluster->nvls_support ? own->head_count
+						       : own->direct_heads;
+	cluster->collnet_chain = cluster->nvls_support ? own->nvls_has_chain
+						       : own->direct_has_chain;
 	cluster->collnet_enable = join->args->collnet &&
 				  cluster->info[ALGO_COLLNET_CHAIN].channel_count > 0 &&
 				  cluster->node_count >= COLLNET_NODES_MIN;

@@ -233,7 +233,8 @@ static enum err make_domain(const struct deciding *deciding, const struct xml_no
 {
 	const struct decide_args *args = deciding->args;
 	/* like NCCL, search as if nobody had bounded the channels: joining does that */
-	struct search_options options = {.unbounded = args->search.unbounded};
+	struct search_options options = {.unbounded = args->search.unbounded,
+		.no_multicast = !args->has_multicast};
 	enum err e = topo_build(tree, hash, &domain->topo);
 
 	if (e)

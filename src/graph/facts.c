@@ -222,14 +222,24 @@ static int first_gpus(const struct graph *graph, int channels, int *heads)
 	return count;
 }
 
+static bool has_all(const int *heads, int count, const int *wanted, int wanted_count)
+{
+	for (int w = 0; w < wanted_count; w++) {
+		int h = 0;
+		while (h < count && heads[h] != wanted[w])
+			h++;
+		if (h == count)
+			return false;
+	}
+	return true;
+}
+
 static enum err collect_heads(const struct domain *domain, struct domain_facts *facts)
 {
 	const struct graph *graphs = domain->set.graphs;
 	int direct[GRAPH_CHANNELS_MAX], chain[GRAPH_CHANNELS_MAX];
-	bool is_nvls = facts->info[GRAPH_NVLS].channel_count > 0;
 	int chain_count = first_gpus(&graphs[GRAPH_COLLNET_CHAIN],
 		graphs[GRAPH_COLLNET_CHAIN].channel_count, chain);
-	const int *heads;
 
 	facts->head_count = first_gpus(
 		&graphs[GRAPH_NVLS], facts->info[GRAPH_NVLS].channel_count, facts->heads);
@@ -240,15 +250,10 @@ static enum err collect_heads(const struct domain *domain, struct domain_facts *
 				"node; correct the graph file");
 	facts->direct_heads = first_gpus(&graphs[GRAPH_COLLNET_DIRECT],
 		graphs[GRAPH_COLLNET_DIRECT].channel_count, direct);
-	heads = is_nvls ? facts->heads : direct;
-	facts->collnet_heads = is_nvls ? facts->head_count : facts->direct_heads;
-	facts->is_chain = true;
-	for (int c = 0; c < chain_count; c++) {
-		int h = 0;
-		while (h < facts->collnet_heads && heads[h] != chain[c])
-			h++;
-		facts->is_chain = facts->is_chain && h < facts->collnet_heads;
-	}
+	facts->nvls_has_chain = has_all(
+		facts->heads, facts->head_count, chain, chain_count);
+	facts->direct_has_chain = has_all(
+		direct, facts->direct_heads, chain, chain_count);
 	return OK;
 }
 

@@ -257,6 +257,7 @@ static struct tally check_file(const char *data, const char *file)
 {
 	struct search_options options = {0};
 	struct run run = {.name = file};
+	json_t *multicast;
 	char path[4096];
 	double start;
 
@@ -264,6 +265,8 @@ static struct tally check_file(const char *data, const char *file)
 	run.root = json_load_file(path, 0, NULL);
 	TRUE(run.root);
 	run.run = json_object_get(run.root, "run");
+	multicast = json_object_get(run.run, "multicast");
+	options.no_multicast = !json_integer_value(multicast);
 	run_build(&run, data);
 	start = now_ms();
 	EQ(graph_set_search(run.topo, &options, &run.set), OK);

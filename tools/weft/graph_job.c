@@ -49,14 +49,15 @@ static bool is_on_switch(struct xml_node *gpu)
 	return false;
 }
 
+/* A rank whose GPU does multicast looks for an NVLS graph. One GPU is enough for that;
+ * where another of its node does not, the search ends without channels. */
 static bool has_multicast(struct xml_node *tree)
 {
-	struct xml_node *gpu = xml_find(tree, "gpu", NULL);
-
-	for (struct xml_node *at = gpu; at; at = xml_find(tree, "gpu", at))
-		if (xml_int(at, "sm", 0) < SM_MULTICAST || !is_on_switch(at))
-			return false;
-	return gpu != NULL;
+	for (struct xml_node *gpu = xml_find(tree, "gpu", NULL); gpu;
+		gpu = xml_find(tree, "gpu", gpu))
+		if (xml_int(gpu, "sm", 0) >= SM_MULTICAST && is_on_switch(gpu))
+			return true;
+	return false;
 }
 
 /* Only machines whose GPUs are on switches can share their NVLinks. */
@@ -92,10 +93,9 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 		return e;
 	if (job->machines.is_p2p_refused)
 		job->args.rules.nvml_p2p_ok = false;
-	job->args.has_multicast = job->rules.nvls_enable != 0;
 	for (uint32_t i = 0; i < job->machines.count; i++)
-		if (!has_multicast(job->machines.trees[i]))
-			job->args.has_multicast = false;
+		if (job->rules.nvls_enable && has_multicast(job->machines.trees[i]))
+			job->args.has_multicast = true;
 	return OK;
 }
 
