@@ -80,9 +80,24 @@ static enum err gpu_nets(
 	return OK;
 }
 
-/* How many channels a GPU can use to the peer that takes fewest. */
-static int per_peer(const struct topo *topo, const struct topo_node *gpu, bool is_inter,
-	const struct gpu_nets *nets)
+/* The same to a peer on another node. */
+static int per_net_peer(const struct channel_rules *rules, const struct gpu_nets *nets)
+{
+	int gbps = rules->net_bw_per_channel ? (int)rules->net_bw_per_channel
+					     : PER_CHANNEL_NET_BW;
+	int wanted = ceil_div((int)nets->bw, gbps);
+
+	if (rules->per_net_peer)
+		return (int)rules->per_net_peer;
+	if (!nets->count)
+		return P2P_CHANNELS;
+	return nets->count > wanted ? nets->count : wanted;
+}
+
+/* How many channels a GPU can use to the peer that takes fewest. `rules`: of peers on
+ * other nodes; NULL where there are none. */
+static int per_peer(const struct topo *topo, const struct topo_node *gpu,
+	const struct channel_rules *rules, const struct gpu_nets *nets)
 {
 	int least = GRAPH_CHANNELS_MAX;
 
@@ -98,16 +113,11 @@ static int per_peer(const struct topo *topo, const struct topo_node *gpu, bool i
 		}
 		least = min_int(least, channels);
 	}
-	if (is_inter) {
-		int wanted = ceil_div((int)nets->bw, PER_CHANNEL_NET_BW);
-		int channels = nets->count > wanted ? nets->count : wanted;
-		least = min_int(least, nets->count ? channels : P2P_CHANNELS);
-	}
-	return least;
+	return rules ? min_int(least, per_net_peer(rules, nets)) : least;
 }
 
-static enum err gpu_facts(
-	const struct topo *topo, bool is_inter, struct domain_facts *facts)
+static enum err gpu_facts(const struct topo *topo, const struct channel_rules *rules,
+	struct domain_facts *facts)
 {
 	for (uint32_t g = 0; g < topo->counts[TOPO_GPU]; g++) {
 		const struct topo_node *gpu = topo_gpu_at(topo, g);
@@ -116,7 +126,7 @@ static enum err gpu_facts(
 		int channels;
 		if (e)
 			return e;
-		channels = per_peer(topo, gpu, is_inter, &nets);
+		channels = per_peer(topo, gpu, rules, &nets);
 		facts->p2p_per_peer = min_int(facts->p2p_per_peer, channels);
 		facts->min_net_count = min_int(facts->min_net_count, nets.count);
 		if (nets.min < facts->min_net_bw)
@@ -285,5 +295,5 @@ enum err domain_facts(const struct domain *domain, const struct cluster_args *ar
 	}
 	collect_infos(domain, args, facts);
 	e = collect_heads(domain, facts);
-	return e ? e : gpu_facts(topo, is_inter, facts);
+	return e ? e : gpu_facts(topo, is_inter ? &args->channels : NULL, facts);
 }

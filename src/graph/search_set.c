@@ -94,27 +94,14 @@ static enum err suppose_collnet(
 	return err;
 }
 
-/* What NCCL's options make of the ring's bounds. */
-static void ring_bounds(const struct search_options *options, int bounds[2])
-{
-	bounds[0] = 1;
-	bounds[1] = GRAPH_CHANNELS_MAX / 2;
-	if (options->max_channels > 0 && options->max_channels < bounds[1])
-		bounds[1] = options->max_channels;
-	if (options->min_channels > 0)
-		bounds[0] = options->min_channels < bounds[1] ? options->min_channels
-							      : bounds[1];
-}
-
 enum err graph_set_search(
 	struct topo *topo, const struct search_options *options, struct graph_set *set)
 {
-	int any[2] = {1, GRAPH_CHANNELS_MAX}, same[2];
+	int any[2] = {1, GRAPH_CHANNELS_MAX}, same[2] = {1, GRAPH_CHANNELS_MAX / 2};
 	bool is_collnet = has_coll(topo);
 	enum err err;
 
 	memset(set, 0, sizeof(*set));
-	ring_bounds(options, same);
 	ask(topo, set, GRAPH_RING, PATTERN_RING, same);
 	err = graph_search(topo, options, &set->graphs[GRAPH_RING]);
 	if (err)

@@ -1,8 +1,11 @@
 /* What the machines, the environment and the options make of a job. */
 #include "weft/graph_job.h"
 
+#include "base/dtype.h"
+#include "base/param.h"
 #include "test.h"
 #include "weft/graph_json.h"
+#include "weft/machine_args.h"
 
 enum { TRAYS_MAX = 4 };
 
@@ -101,9 +104,198 @@ static void collnet_heads_of_all(void)
 	graph_job_fini(&job);
 }
 
+/* Two H100 machines with these variables set, "NAME=VALUE" each, and none after. */
+static void job_with(struct graph_job *job, const char *const *settings)
+{
+	enum param ids[4];
+	int count = 0;
+
+	for (; settings[count]; count++) {
+		char name[64];
+		size_t length = strcspn(settings[count], "=");
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, settings[count]);
+		TRUE(param_find(name, &ids[count]));
+		EQ(setenv(name, settings[count] + length + 1, 1), 0);
+		param_forget(ids[count]);
+	}
+	graph_job_init(job);
+	job->args.host_count = 2;
+	EQ(graph_job_environment(job), OK);
+	EQ(graph_job_load(job, 1, (char *[]){"dgx-h100"}), OK);
+	EQ(graph_job_run(job), OK);
+	while (count--) {
+		unsetenv(param_info(ids[count])->name);
+		param_forget(ids[count]);
+	}
+}
+
+/* What one question about such a job answers. */
+static int ask(const char *const *settings, int (*answer)(const struct graph_job *))
+{
+	struct graph_job job;
+	int value;
+
+	job_with(&job, settings);
+	value = answer(&job);
+	graph_job_fini(&job);
+	return value;
+}
+#define ASK(answer, ...) ask((const char *const[]){__VA_ARGS__, NULL}, answer)
+
+static int channels(const struct graph_job *job)
+{
+	return job->decision->cluster->channel_count;
+}
+
+static int nvls_channels(const struct graph_job *job)
+{
+	return job->decision->cluster->nvls_channels;
+}
+
+static int p2p_channels(const struct graph_job *job)
+{
+	return job->decision->cluster->p2p_channels;
+}
+
+static int per_peer(const struct graph_job *job)
+{
+	return job->decision->cluster->p2p_channels_per_peer;
+}
+
+static int nvls_chunk(const struct graph_job *job)
+{
+	return job->decision->cluster->nvls_chunk_bytes;
+}
+
+static int nvls_tree_chunk(const struct graph_job *job)
+{
+	return job->decision->cluster->nvls_tree_chunk_bytes;
+}
+
+/* Channels of the largest all-reduce by ring. */
+static int used_channels(const struct graph_job *job)
+{
+	struct model_call call = {.func = MODEL_ALL_REDUCE,
+		.bytes = (uint64_t)1 << 30,
+		.pipe_ops = 1,
+		.type = DTYPE_FLOAT32};
+	struct model_choice choice;
+
+	EQ(model_choose(&job->model, &call, &choice), OK);
+	EQ(choice.algo, ALGO_RING);
+	return choice.channels;
+}
+
+static void environment_of_channels(void)
+{
+	EQ(ASK(channels, "NCCL_DEBUG=VERSION"), 16);
+	EQ(ASK(channels, "NCCL_MAX_CTAS=4"), 4);
+	EQ(ASK(channels, "NCCL_MIN_CTAS=20"), 20);
+	EQ(ASK(channels, "NCCL_MAX_NCHANNELS=6"), 6);
+	EQ(ASK(channels, "NCCL_MIN_NCHANNELS=24"), 24);
+	EQ(ASK(channels, "NCCL_MAX_NRINGS=3"), 3);
+	EQ(ASK(channels, "NCCL_MIN_NRINGS=33"), 33);
+	EQ(ASK(channels, "NCCL_MAX_NCHANNELS=6", "NCCL_MAX_NRINGS=3"), 6);
+	EQ(ASK(channels, "NCCL_MAX_NCHANNELS=6", "NCCL_MAX_CTAS=4"), 4);
+	EQ(ASK(channels, "NCCL_MAX_NCHANNELS=2", "NCCL_MAX_CTAS=4"), 2);
+	EQ(ASK(channels, "NCCL_MIN_NCHANNELS=20", "NCCL_MIN_CTAS=30"), 30);
+	EQ(ASK(channels, "NCCL_MIN_NCHANNELS=1000"), 64);
+	EQ(ASK(channels, "NCCL_MAX_CTAS=65"), 16); /* no such value: as if unset */
+	EQ(ASK(used_channels, "NCCL_ALGO=Ring", "NCCL_MAX_CTAS=5"), 5);
+}
+
+static void environment_of_nvls(void)
+{
+	EQ(ASK(nvls_channels, "NCCL_DEBUG=VERSION"), 16);
+	EQ(ASK(nvls_channels, "NCCL_MAX_CTAS=4"), 4);
+	EQ(ASK(nvls_channels, "NCCL_MAX_NCHANNELS=4"), 16);
+	EQ(ASK(nvls_channels, "NCCL_NVLS_NCHANNELS=8"), 8);
+	EQ(ASK(nvls_channels, "NCCL_NVLS_ENABLE=0"), 0);
+	EQ(ASK(nvls_chunk, "NCCL_NVLS_CHUNKSIZE=65536"), 65536);
+	EQ(ASK(nvls_tree_chunk, "NCCL_NVLS_CHUNKSIZE=65536"), 65536);
+	EQ(ASK(nvls_tree_chunk, "NCCL_NVLSTREE_MAX_CHUNKSIZE=32768"), 32768);
+}
+
+static void environment_of_sends(void)
+{
+	EQ(ASK(p2p_channels, "NCCL_DEBUG=VERSION"), 16);
+	EQ(ASK(p2p_channels, "NCCL_MAX_P2P_NCHANNELS=5"), 8);
+	EQ(ASK(p2p_channels, "NCCL_MIN_P2P_NCHANNELS=33"), 64);
+	EQ(ASK(per_peer, "NCCL_DEBUG=VERSION"), 4);
+	EQ(ASK(per_peer, "NCCL_NCHANNELS_PER_NET_PEER=1"), 1);
+	EQ(ASK(per_peer, "NCCL_P2P_PER_CHANNEL_NET_BW=50"), 1);
+	EQ(ASK(per_peer, "NCCL_P2P_MAX_PEERS=128"), 1);
+}
+
+static int nodes(const struct graph_job *job)
+{
+	return job->decision->cluster->node_count;
+}
+
+static int collnet(const struct graph_job *job)
+{
+	struct graph_job *again = (struct graph_job *)job;
+
+	again->args.collnet = true;
+	EQ(graph_job_run(again), OK);
+	return again->decision->cluster->collnet_enable;
+}
+
+static void environment_of_the_rest(void)
+{
+	EQ(ASK(collnet, "NCCL_DEBUG=VERSION"), 1);
+	EQ(ASK(collnet, "NCCL_COLLNET_NODE_THRESHOLD=3"), 0);
+	EQ(ASK(nodes, "NCCL_DEBUG=VERSION"), 2);
+	EQ(setenv("NCCL_GRAPH_FILE", "/nowhere/graph.xml", 1), 0);
+	param_forget(PARAM_GRAPH_FILE);
+	{
+		struct graph_job job;
+
+		graph_job_init(&job);
+		EQ(graph_job_environment(&job), OK);
+		EQ(graph_job_load(&job, 1, (char *[]){"dgx-h100"}), OK);
+		EQ(graph_job_run(&job), ERR_SYSTEM);
+		graph_job_fini(&job);
+	}
+	unsetenv("NCCL_GRAPH_FILE");
+	param_forget(PARAM_GRAPH_FILE);
+}
+
+/* An option goes before a variable, and NCCL_MNNVL_ENABLE before an option. */
+static void options_and_variables(void)
+{
+	struct machine_args args = {.hosts = 2, .min_ctas = 1, .max_ctas = 3};
+	struct graph_job job;
+
+	EQ(setenv("NCCL_MAX_CTAS", "8", 1), 0);
+	param_forget(PARAM_MAX_CTAS);
+	graph_job_init(&job);
+	EQ(graph_job_environment(&job), OK);
+	machine_args_apply(&args, &job);
+	EQ(job.args.channels.max_ctas, 3);
+	unsetenv("NCCL_MAX_CTAS");
+	param_forget(PARAM_MAX_CTAS);
+	args.mnnvl_hosts = 2;
+	machine_args_apply(&args, &job);
+	EQ(job.args.mnnvl_hosts, 2);
+	EQ(setenv("NCCL_MNNVL_ENABLE", "0", 1), 0);
+	param_forget(PARAM_MNNVL_ENABLE);
+	machine_args_apply(&args, &job);
+	EQ(job.args.mnnvl_hosts, 0);
+	unsetenv("NCCL_MNNVL_ENABLE");
+	param_forget(PARAM_MNNVL_ENABLE);
+	graph_job_fini(&job);
+}
+
 int main(void)
 {
 	nvls_without_channels();
 	collnet_heads_of_all();
+	environment_of_channels();
+	environment_of_nvls();
+	environment_of_sends();
+	environment_of_the_rest();
+	options_and_variables();
 	return 0;
 }

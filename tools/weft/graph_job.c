@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/param.h"
+
 enum { SM_MULTICAST = 90 };
 
 void graph_job_init(struct graph_job *job)
@@ -19,6 +21,8 @@ enum err graph_job_environment(struct graph_job *job)
 {
 	enum err e = topo_rules_read(&job->args.rules);
 
+	channel_rules_read(&job->args.channels);
+	job->args.graph_file = param_text(PARAM_GRAPH_FILE);
 	return e ? e : model_rules_read(&job->rules);
 }
 
@@ -94,7 +98,8 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 	if (job->machines.is_p2p_refused)
 		job->args.rules.nvml_p2p_ok = false;
 	for (uint32_t i = 0; i < job->machines.count; i++)
-		if (job->rules.nvls_enable && has_multicast(job->machines.trees[i]))
+		if (job->rules.nvls_enable == 1 ||
+			(job->rules.nvls_enable && has_multicast(job->machines.trees[i])))
 			job->args.has_multicast = true;
 	return OK;
 }

@@ -300,7 +300,8 @@ json_t *graph_json_run(const struct graph_job *job)
 		{"vnicMerge", args->rules.merge_nics}, {"multicast", args->has_multicast},
 		{"nvmlP2p", args->rules.nvml_p2p_ok}};
 
-	json_object_set_new(run, "nccl", json_string("2.30.7"));
+	json_object_set_new(
+		run, "nccl", json_string(nccl_rules_version(args->rules.nccl)));
 	json_object_set_new(run, "name", json_string(job->machines.names[0]));
 	json_object_set_new(run, "xml", json_string(job->xml));
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -340,4 +341,17 @@ json_t *graph_json(const struct graph_job *job)
 	json_decref(top);
 	err_set(ERR_SYSTEM, "no memory for the decision as JSON");
 	return NULL;
+}
+
+enum err graph_json_print(json_t *top)
+{
+	int bad;
+
+	if (!top)
+		return ERR_SYSTEM;
+	bad = json_dumpf(top, stdout, GRAPH_JSON_FLAGS);
+	json_decref(top);
+	if (bad || putchar('\n') == EOF || fflush(stdout))
+		return err_set(ERR_SYSTEM, "cannot write the JSON: %m");
+	return OK;
 }

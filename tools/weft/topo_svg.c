@@ -7,6 +7,7 @@
 #include "weft/drawing.h"
 
 enum { TEXT_BYTES = 256 };
+enum { OVER_LINE = 20, OVER_GAP = 10, OVER_INDENT = 32 };
 
 static const char *const style =
 	"<style>\n"
@@ -444,31 +445,63 @@ static void draw_boxes(FILE *file, const struct drawing *drawing)
 	}
 }
 
-enum err topo_svg(FILE *file, const struct topo *topo, const char *name)
+/* Below everything else; the picture is so much higher. */
+static float over_height(const struct topo_svg_over *over)
+{
+	return over ? (float)(over->line_count * OVER_LINE + OVER_GAP) : 0;
+}
+
+static void draw_over(FILE *file, const struct drawing *drawing, float bottom,
+	const struct topo_svg_over *over)
+{
+	over->draw(file, drawing, over->context);
+	for (int i = 0; i < over->line_count; i++) {
+		float y = bottom + (float)((i + 1) * OVER_LINE);
+		float x = DRAW_MARGIN + OVER_INDENT;
+
+		put_line(file, over->classes[i], (float[]){DRAW_MARGIN, y - 4},
+			(float[]){DRAW_MARGIN + 26, y - 4});
+		put_fitting(file, &foot_label, (float[]){x, y},
+			drawing->width - x - DRAW_MARGIN, over->lines[i]);
+	}
+}
+
+enum err topo_svg_over(FILE *file, const struct topo *topo, const char *name,
+	const struct topo_svg_over *over)
 {
 	struct drawing drawing;
 	enum err e = drawing_init(&drawing, topo);
+	float height;
 
 	if (e) {
 		drawing_fini(&drawing);
 		return e;
 	}
+	height = drawing.height + over_height(over);
 	fprintf(file,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
 		"width=\"%.0f\" height=\"%.0f\" role=\"img\">\n<title>",
-		(double)drawing.width, (double)drawing.height, (double)drawing.width,
-		(double)drawing.height);
+		(double)drawing.width, (double)height, (double)drawing.width,
+		(double)height);
 	put_escaped(file, name);
 	fprintf(file,
-		"</title>\n%s<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n",
-		style);
+		"</title>\n%s%s<rect class=\"back\" width=\"100%%\" "
+		"height=\"100%%\"/>\n",
+		style, over ? over->style : "");
 	draw_head(file, &drawing, topo, name);
 	draw_cpu_mesh(file, &drawing, topo);
 	draw_lanes(file, &drawing);
 	draw_nvswitch(file, &drawing);
 	draw_boxes(file, &drawing);
 	draw_foot(file, &drawing, topo);
+	if (over)
+		draw_over(file, &drawing, drawing.height - OVER_GAP, over);
 	fputs("</svg>\n", file);
 	drawing_fini(&drawing);
 	return OK;
+}
+
+enum err topo_svg(FILE *file, const struct topo *topo, const char *name)
+{
+	return topo_svg_over(file, topo, name, NULL);
 }
