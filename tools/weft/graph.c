@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "base/param.h"
 #include "weft/command.h"
 #include "weft/graph_env.h"
 #include "weft/graph_json.h"
@@ -42,7 +41,6 @@ static void usage(FILE *file)
 
 static enum err answer(const struct graph_args *args, struct graph_job *job)
 {
-	const char *dump = args->dump ? args->dump : param_text(PARAM_GRAPH_DUMP_FILE);
 	enum err e;
 
 	if (args->pods)
@@ -55,13 +53,9 @@ static enum err answer(const struct graph_args *args, struct graph_job *job)
 	if (args->rank >= job->decision->cluster->rank_count)
 		return err_set(ERR_USAGE, "there is no rank %d; the last one is %d",
 			(int)args->rank, job->decision->cluster->rank_count - 1);
-	if (dump) {
-		const struct domain *home = graph_job_home(job);
-
-		e = graph_file_write(dump, home->topo, &home->set);
-		if (e)
-			return e;
-	}
+	e = graph_job_dump(job, args->dump);
+	if (e)
+		return e;
 	if (args->svg)
 		return graph_svg(job, args);
 	if (args->json)

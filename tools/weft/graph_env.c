@@ -52,15 +52,17 @@ static const struct {
 		"COMM_BLOCKING COMM_SPLIT_SHARE_RESOURCES COMM_SHRINK_SHARE_RESOURCES "
 		"GRAPH_REGISTER LOCAL_REGISTER LEGACY_CUDA_REGISTER WIN_ENABLE "
 		"SINGLE_PROC_MEM_REG_ENABLE GRAPH_MIXING_SUPPORT GRAPH_STREAM_ORDERING "
-		"LAUNCH_ORDER_IMPLICIT LAUNCH_RACE_FATAL LAUNCH_MODE CTA_POLICY "
-		"CHECK_MODE CHECK_POINTERS MULTI_RANK_GPU_ENABLE RAS_ENABLE RAS_ADDR "
+		"LAUNCH_ORDER_IMPLICIT LAUNCH_RACE_FATAL LAUNCH_MODE "
+		"CHECK_MODE CHECK_POINTERS RAS_ENABLE RAS_ADDR "
 		"RAS_TIMEOUT_FACTOR IPC_USE_ABSTRACT_SOCKET GIN_ENABLE GIN_TYPE "
 		"SYM_CE_THRESHOLD SYM_KERNEL WIN_STRIDE RMA_DISABLE "
 		"REPORT_CONNECT_PROGRESS CONNECT_ROUND_MAX_PEERS WORK_FIFO_BYTES "
 		"WORK_ARGS_BYTES "},
 	{GRAPH_ENV_PLUGIN,
 		" NET NET_PLUGIN TUNER_PLUGIN PROFILER_PLUGIN ENV_PLUGIN GIN_PLUGIN "
-		"RMA_PLUGIN NET_FORCE_MERGE NET_MERGE_POLICY "},
+		"RMA_PLUGIN "},
+	{GRAPH_ENV_MODEL,
+		" NET_FORCE_MERGE NET_MERGE_POLICY CTA_POLICY MULTI_RANK_GPU_ENABLE "},
 	{GRAPH_ENV_COLLNET, " COLLNET_ENABLE "},
 	{GRAPH_ENV_MNNVL, " MNNVL_UUID MNNVL_CLIQUE_ID MNNVL_CROSS_CLIQUE "},
 	{GRAPH_ENV_SEEN, " SOCKET_IFNAME IB_HCA IB_DISABLE TOPO_FILE "},
@@ -73,6 +75,7 @@ static const struct {
 static const char *const reasons[GRAPH_ENV_REASONS] = {
 	[GRAPH_ENV_RUNNING] = "no path, graph, channel or choice depends on it",
 	[GRAPH_ENV_PLUGIN] = "no plugin is loaded",
+	[GRAPH_ENV_MODEL] = "what it does is not modelled",
 	[GRAPH_ENV_COLLNET] = "no plugin is loaded; --collnet supposes one",
 	[GRAPH_ENV_MNNVL] = "--mnnvl says which machines share NVLinks",
 	[GRAPH_ENV_SEEN] = "it is about the machine one runs on, and others are named",
@@ -122,7 +125,7 @@ static bool name_of(const char *entry, char name[LINE_BYTES])
 	size_t length = strcspn(entry, "=");
 
 	if (strncmp(entry, "NCCL_", PREFIX_BYTES) ||
-		!strncmp(entry, "NCCL_TESTS_", strlen("NCCL_TESTS_")) ||
+		!strncmp(entry + PREFIX_BYTES, "TESTS_", strlen("TESTS_")) ||
 		length <= PREFIX_BYTES || length >= LINE_BYTES || !entry[length] ||
 		!entry[length + 1])
 		return false;

@@ -16,6 +16,7 @@ enum graph_env_why {
 	GRAPH_ENV_COUNTS,
 	GRAPH_ENV_RUNNING, /* it is about a job that runs, not about what is decided */
 	GRAPH_ENV_PLUGIN,  /* no plugin is loaded */
+	GRAPH_ENV_MODEL,   /* it decides something, and we do not model it */
 	GRAPH_ENV_COLLNET, /* --collnet says it here */
 	GRAPH_ENV_MNNVL,   /* --mnnvl says it here */
 	GRAPH_ENV_SEEN,	   /* it is about what is seen of the machine one runs on */

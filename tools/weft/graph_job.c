@@ -119,6 +119,14 @@ enum err graph_job_run(struct graph_job *job)
 	return model_make(job->decision->cluster, &job->rules, &job->model);
 }
 
+enum err graph_job_dump(const struct graph_job *job, const char *path)
+{
+	const struct domain *home = graph_job_home(job);
+	const char *file = path ? path : param_text(PARAM_GRAPH_DUMP_FILE);
+
+	return file ? graph_file_write(file, home->topo, &home->set) : OK;
+}
+
 void graph_job_fini(struct graph_job *job)
 {
 	decision_free(job->decision);

@@ -36,6 +36,10 @@ enum err graph_job_load(struct graph_job *job, int count, char **names);
 /* Decide and model; again: anew. */
 enum err graph_job_run(struct graph_job *job);
 
+/* Write the graphs of rank 0's node to `path`; NULL: to where NCCL_GRAPH_DUMP_FILE says,
+ * if it does. */
+enum err graph_job_dump(const struct graph_job *job, const char *path);
+
 void graph_job_fini(struct graph_job *job);
 
 /* The domain and the cluster's node that rank 0 is in. */

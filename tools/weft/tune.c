@@ -46,6 +46,8 @@ static enum err machines_tune(const struct tune_args *args, struct graph_job *jo
 		e = graph_job_load(job, args->machines.name_count, args->machines.names);
 	if (!e)
 		e = graph_job_run(job);
+	if (!e)
+		e = graph_job_dump(job, NULL);
 	if (e)
 		return e;
 	if (args->json)
