@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <expat.h>
 
+#include "base/param.h"
 #include "test.h"
 #include "topo/instance.h"
 #include "weft/topo_explain.h"
@@ -96,11 +97,44 @@ static void test_explain(void)
 			"nothing in NCCL", NULL});
 	expect(explain("dgx-h100", "mlx5_3", "GPU0", false),
 		(const char *[]){"sending: PXN", "NVSwitch", "sending: on",
-			"on channel 0 GPU0 uses mlx5_0", "NCCL_PXN_DISABLE=1 gives PHB",
+			"on channel 0 GPU0 uses mlx5_0",
+			"NCCL_PXN_DISABLE=1 gives PHB at 48.0 GB/s for sending instead "
+			"of PXN at 48.0 GB/s; GPUDirect RDMA off instead of on",
 			NULL});
 	expect(explain("pcie-l40s-8gpu-2nic", "GPU7", "NIC0", false),
 		(const char *[]){"sending: off, staged in host memory",
-			"NCCL_NET_GDR_LEVEL=SYS gives SYS", NULL});
+			"NCCL_NET_GDR_LEVEL=SYS gives GPUDirect RDMA on instead of off",
+			NULL});
+}
+
+/* What is proposed changes something; both directions are one story; P2C has a meaning.
+ */
+static void test_explain_gdr(void)
+{
+	char *text = explain("g6e.48xlarge", "GPU0", "NIC0", false);
+
+	TRUE(!strstr(text, "GDR_LEVEL"));
+	expect(text, (const char *[]){"the NIC or its driver does not do",
+			     "to change it: no variable does", NULL});
+	expect(explain("p5.48xlarge", "gpu0", "RDMAP99S0", false),
+		(const char *[]){"receiving: PHB, 12.0 GB/s",
+			"from GPU1, which sends for GPU0, it is PIX",
+			"what is received does not pass GPU1 and takes the way above, "
+			"PHB",
+			"up to P2C, the chip-to-chip link to the CPU and one host "
+			"bridge; without such a link, as here, that is up to PXB",
+			NULL});
+	text = explain("p6e-gb200.36xlarge", "GPU0", "NIC0", false);
+	TRUE(!strstr(text, "as here"));
+	expect(text, (const char *[]){"from GPU0 it is P2C",
+			     "up to P2C, the chip-to-chip link", NULL});
+	setenv("NCCL_NET_GDR_READ", "0", 1);
+	param_forget(PARAM_NET_GDR_READ);
+	expect(explain("dgx-h100", "GPU0", "mlx5_0", false),
+		(const char *[]){"NCCL_NET_GDR_READ=1 gives GPUDirect RDMA for sending "
+				 "on instead of off",
+			NULL});
+	unsetenv("NCCL_NET_GDR_READ");
 }
 
 static void test_names(void)
@@ -274,6 +308,7 @@ int main(void)
 	test_args();
 	test_names();
 	test_explain();
+	test_explain_gdr();
 	for (uint32_t i = 0; i < count; i++)
 		draw(machines[i].name);
 	draw(NULL);
