@@ -44,6 +44,12 @@ static void test_args(void)
 	TRUE(!parse(&args, "a b"));
 	TRUE(!parse(&args, "a -- b"));
 	TRUE(!parse(&args, "a --list"));
+	TRUE(parse(&args, "--list --json"));
+	TRUE(args.list && args.json);
+	TRUE(parse(&args, "a --nodes 2 --svg x --wide"));
+	TRUE(args.nodes == 2 && args.wide);
+	TRUE(!parse(&args, "a --nodes 2"));
+	TRUE(!parse(&args, "a --nodes 0 --svg x"));
 	TRUE(!parse(&args, "a --paths --json"));
 	TRUE(!parse(&args, "a --svg - --xml -"));
 	TRUE(!parse(&args, "-x"));
@@ -143,6 +149,7 @@ static void test_names(void)
 
 	EQ(topo_view_open(&view, "dgx-1v", false), OK);
 	EQ(topo_view_find(&view, "gpu3")->gpu.dev, 3);
+	EQ_STR(topo_view_find(&view, "MLX5_1")->net.name, "mlx5_1");
 	EQ(topo_view_find(&view, "06:00.0") == topo_view_find(&view, "GPU0"), 1);
 	EQ_STR(topo_view_find(&view, "NIC1")->net.name, "mlx5_1");
 	EQ_STR(topo_view_find(&view, "NET2")->net.name, "mlx5_2");
@@ -155,9 +162,12 @@ static void test_names(void)
 	EQ(topo_explain(stdout, &view, "GPU0", "GPU99"), ERR_USAGE);
 	topo_view_close(&view);
 	EQ(topo_view_open(&view, "no-such-machine", false), ERR_USAGE);
+	EQ(topo_view_open(&view, "DGX-1V", false), OK);
+	EQ_STR(view.name, "dgx-1v");
+	topo_view_close(&view);
 }
 
-enum { TEXTS_MAX = 4096 };
+enum { TEXTS_MAX = 8192 };
 
 struct rectangle {
 	double left, top, right, bottom;
@@ -171,6 +181,11 @@ struct picture {
 	char anchor;
 	int glyphs;
 	bool inside;
+	char text[256];		    /* of the element being read */
+	char all[1 << 18];	    /* every text, a line each */
+	double smallest;	    /* font */
+	struct rectangle bar;	    /* the widest of a GPU's colour: NVSwitch */
+	double gpu_left, gpu_right; /* what all of that colour reach over */
 };
 
 static const char *attribute(const char **attributes, const char *name)
@@ -181,6 +196,16 @@ static const char *attribute(const char **attributes, const char *name)
 	return "";
 }
 
+static void on_gpu(struct picture *picture, double x, double width)
+{
+	if (!(picture->gpu_right > 0) || x < picture->gpu_left)
+		picture->gpu_left = x;
+	if (x + width > picture->gpu_right)
+		picture->gpu_right = x + width;
+	if (width > picture->bar.right - picture->bar.left)
+		picture->bar = (struct rectangle){.left = x, .right = x + width};
+}
+
 static void on_start(void *context, const char *name, const char **attributes)
 {
 	struct picture *picture = context;
@@ -189,7 +214,11 @@ static void on_start(void *context, const char *name, const char **attributes)
 		picture->width = atof(attribute(attributes, "width"));
 		picture->height = atof(attribute(attributes, "height"));
 	}
+	if (!strcmp(attribute(attributes, "class"), "box gpu"))
+		on_gpu(picture, atof(attribute(attributes, "x")),
+			atof(attribute(attributes, "width")));
 	picture->inside = !strcmp(name, "text");
+	picture->text[0] = '\0';
 	picture->x = atof(attribute(attributes, "x"));
 	picture->y = atof(attribute(attributes, "y"));
 	picture->size = atof(attribute(attributes, "font-size"));
@@ -203,6 +232,8 @@ static void on_text(void *context, const char *text, int bytes)
 
 	for (int i = 0; i < bytes; i++)
 		picture->glyphs += ((unsigned char)text[i] & 0xc0) != 0x80;
+	if (picture->inside && strlen(picture->text) + (size_t)bytes < 256)
+		strncat(picture->text, text, (size_t)bytes);
 }
 
 /* As wide as text usually is in the fonts that are asked for. */
@@ -216,12 +247,21 @@ static void on_end(void *context, const char *name)
 
 	if (strcmp(name, "text") || picture->count == TEXTS_MAX)
 		return;
+	/* A number says of what. */
+	TRUE(picture->text[strspn(picture->text, "0123456789. ")]);
+	if (!(picture->smallest > 0) || picture->size < picture->smallest)
+		picture->smallest = picture->size;
+	if (strlen(picture->all) + 260 < sizeof(picture->all)) {
+		strcat(picture->all, picture->text);
+		strcat(picture->all, "\n");
+	}
 	picture->texts[picture->count++] = (struct rectangle){left,
 		picture->y - 0.75 * picture->size, left + width,
 		picture->y + 0.2 * picture->size};
 }
 
-static void check_picture(const char *name, const char *text)
+/* The caller's; free() it. */
+static struct picture *check_picture(const char *name, const char *text)
 {
 	struct picture *picture = calloc(1, sizeof(*picture));
 	XML_Parser parser = XML_ParserCreate(NULL);
@@ -252,11 +292,18 @@ static void check_picture(const char *name, const char *text)
 			}
 		}
 	}
-	free(picture);
+	TRUE(!strstr(picture->all, "capability"));
+	if (strstr(picture->all, "NVSwitch")) {
+		TRUE(picture->bar.left <= picture->gpu_left + 0.2);
+		TRUE(picture->bar.right >= picture->gpu_right - 0.2);
+	}
+	return picture;
 }
 
-static void draw(const char *machine)
+static struct picture *draw(const char *machine, uint32_t nodes)
 {
+	struct picture *seen;
+	struct topo_picture picture = {"<a & \"b\">", nodes};
 	struct topo_view view;
 	struct topo *whole = NULL;
 	char *text = NULL;
@@ -266,12 +313,42 @@ static void draw(const char *machine)
 	TRUE(file);
 	EQ(topo_view_open(&view, machine, false), OK);
 	EQ(topo_view_whole(&view, &whole), OK);
-	EQ(topo_svg(file, whole, "<a & \"b\">"), OK);
+	EQ(topo_svg(file, whole, &picture), OK);
 	fclose(file);
-	check_picture(machine ? machine : "this", text);
+	seen = check_picture(machine ? machine : "this", text);
 	free(text);
 	topo_free(whole);
 	topo_view_close(&view);
+	return seen;
+}
+
+/* The smallest text when the picture fills a slide of 1280 x 720. */
+static double on_slide(const struct picture *picture)
+{
+	double across = 1280 / picture->width, down = 720 / picture->height;
+
+	return picture->smallest * (across < down ? across : down);
+}
+
+static void test_pictures(void)
+{
+	static const char *const names[] = {"dgx-1v", "dgx-h100", "p4d.24xlarge",
+		"p5.48xlarge-32efa", "p6e-gb200.36xlarge", "pcie-l40s-8gpu-2nic"};
+	static const char *const models[] = {
+		"V100", "H100", "A100-40GB", "H100", "GB200", "L40S"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct picture *one = draw(names[i], 1), *two = draw(names[i], 2);
+
+		TRUE(strstr(one->all, models[i]));
+		TRUE(!strstr(one->all, "rail"));
+		TRUE(on_slide(one) >= 12);
+		TRUE(strstr(two->all, "machine 0") && strstr(two->all, "machine 1"));
+		TRUE(strstr(two->all, "rail 0") || strstr(two->all, "rails 0-"));
+		TRUE(on_slide(two) >= 8.5);
+		free(one);
+		free(two);
+	}
 }
 
 /* Every topology of the corpora, where they are. */
@@ -292,7 +369,8 @@ static int draw_corpora(void)
 		if (!strstr(entry->d_name, ".xml") || xml_read(path, "system", &tree))
 			continue;
 		xml_free(tree);
-		draw(path);
+		free(draw(path, 1));
+		free(draw(path, 2));
 		count++;
 	}
 	if (directory)
@@ -309,9 +387,12 @@ int main(void)
 	test_names();
 	test_explain();
 	test_explain_gdr();
-	for (uint32_t i = 0; i < count; i++)
-		draw(machines[i].name);
-	draw(NULL);
+	for (uint32_t i = 0; i < count; i++) {
+		free(draw(machines[i].name, 1));
+		free(draw(machines[i].name, 3));
+	}
+	free(draw(NULL, 1));
+	test_pictures();
 	printf("%u pictures and %d of the corpora\n", count + 1, draw_corpora());
 	return 0;
 }

@@ -40,8 +40,10 @@ static void usage(void)
 	       "example: weft topo dgx-h100 --explain GPU0 mlx5_1\n");
 }
 
-static enum err write_svg(const struct topo_view *view, const char *path)
+static enum err write_svg(
+	const struct topo_view *view, const char *path, uint32_t node_count)
 {
+	struct topo_picture picture = {view->name, node_count};
 	struct topo *whole;
 	FILE *file;
 	enum err e = topo_view_whole(view, &whole);
@@ -54,7 +56,7 @@ static enum err write_svg(const struct topo_view *view, const char *path)
 		return err_set(
 			ERR_SYSTEM, "cannot write %s: %m; choose another place", path);
 	}
-	e = topo_svg(file, whole, view->name);
+	e = topo_svg(file, whole, &picture);
 	topo_free(whole);
 	if (file != stdout && fclose(file) && !e)
 		return err_set(
@@ -104,7 +106,7 @@ static enum err answer(const struct topo_view *view, const struct topo_args *arg
 	if (!e && args->json)
 		e = topo_json(stdout, view);
 	if (!e && args->svg)
-		e = write_svg(view, args->svg);
+		e = write_svg(view, args->svg, args->nodes);
 	if (!e && args->xml)
 		e = strcmp(args->xml, "-") ? xml_write(args->xml, view->tree)
 					   : xml_print(stdout, view->tree);
