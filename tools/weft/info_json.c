@@ -1,5 +1,7 @@
 #include "weft/info_json.h"
 
+#include <hwloc.h>
+
 enum { CPUS_BYTES = 1024 };
 
 static json_t *cpus_json(hwloc_obj_t object)

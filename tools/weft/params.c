@@ -13,7 +13,7 @@ enum { TEXT_BYTES = 64, WORD_BYTES = 24, FLAG_JSON = OPTION_LONG };
 
 /* Columns before the meaning; on a narrow terminal it stands on lines of its own, with
  * default and range behind it. */
-enum { MEANING_COLUMN = 87, MEANING_INDENT = 4, MEANING_ROOM = 40, LINE_BYTES = 512 };
+enum { MEANING_COLUMN = 88, MEANING_INDENT = 4, MEANING_ROOM = 40, LINE_BYTES = 512 };
 
 static bool is_narrow(void)
 {
