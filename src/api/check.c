@@ -112,7 +112,7 @@ static enum err check_mapped(
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)pointer & ~(page - 1);
 
-	if (msync((void *)first, (uintptr_t)pointer + bytes - first, MS_ASYNC) &&
+	if (bytes && msync((void *)first, (uintptr_t)pointer + bytes - first, MS_ASYNC) &&
 		errno == ENOMEM)
 		return err_set(ERR_ARGUMENT, "%s : %s %p is not a valid pointer",
 			args->function, name, pointer);
@@ -189,9 +189,17 @@ static enum err check_buffer(const struct call_args *args, const char *name,
 	if (bytes > UINTPTR_MAX - (uintptr_t)pointer)
 		return err_set(ERR_ARGUMENT, "%s: count %zu does not fit in memory",
 			args->function, args->count);
-	if (param_int(PARAM_CHECK_POINTERS))
-		return check_mapped(args, name, pointer, bytes);
 	return OK;
+}
+
+/* After check_buffer() of both. */
+static enum err check_all_mapped(const struct call_args *args)
+{
+	size_t block = args->count * dtype_size((enum dtype)args->type);
+	enum err e = check_mapped(args, "sendbuff", args->in, blocks_in(args) * block);
+
+	return e ? e
+		 : check_mapped(args, "recvbuff", args->out, blocks_out(args) * block);
 }
 
 /* CUDA's two default streams have small integers for handles; here they are the NULL
@@ -211,13 +219,10 @@ enum err check_stream(cudaStream_t given, const char *function, struct stream **
 }
 
 /* A host stream stays one, also where there is a GPU. */
-static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+static enum err check_host_stream(const struct call_args *args, bool *on_gpu)
 {
-	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
-
-	if (e || !*on_gpu || (uintptr_t)args->stream <= 2 ||
-		!live_is(LIVE_STREAM, (const void *)args->stream))
-		return e;
+	if (!*on_gpu)
+		return OK;
 	*on_gpu = false;
 	return comm_is_device(args->in) || comm_is_device(args->out)
 		       ? err_set(ERR_USAGE,
@@ -225,6 +230,20 @@ static enum err check_gpu(const struct call_args *args, bool *on_gpu)
 				 "a CUDA stream",
 				 args->function)
 		       : OK;
+}
+
+/* A stream that is not ours may be CUDA's, come into the process since the last look. */
+static enum err check_gpu(const struct call_args *args, bool *on_gpu)
+{
+	enum err e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+
+	if (e || (uintptr_t)args->stream <= 2)
+		return e;
+	if (live_is(LIVE_STREAM, (const void *)args->stream))
+		return check_host_stream(args, on_gpu);
+	if (!*on_gpu && comm_look_for_cuda(args->comm))
+		e = comm_on_gpu(args->comm, args->in, args->out, on_gpu);
+	return e;
 }
 
 enum err check_call(const struct call_args *args, struct comm_call *call)
@@ -251,6 +270,8 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	if (e)
 		return e;
 	e = check_buffer(args, "recvbuff", args->out, blocks_out(args));
+	if (!e && param_int(PARAM_CHECK_POINTERS))
+		e = check_all_mapped(args);
 	if (e)
 		return e;
 	e = check_gpu(args, &call->on_gpu);

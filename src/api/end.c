@@ -8,8 +8,10 @@
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
 	struct job *job;
-	enum err e = check_ready(comm_of(comm), "CommFinalize");
+	enum err e = check_handle(comm_of(comm), "CommFinalize");
 
+	if (!e && !comm_is_unharmed(comm_of(comm)))
+		e = check_ready(comm_of(comm), "CommFinalize");
 	if (!e && comm_is_revoked(comm_of(comm)))
 		e = err_set(ERR_USAGE, "CommFinalize: communicator was revoked");
 	if (e)

@@ -167,13 +167,12 @@ static uint64_t settings_read(void)
 	return fresh;
 }
 
-static uint64_t settings_get(void)
+/* Out of line, so that asking stays short. */
+static __attribute__((noinline)) uint64_t settings_first(void)
 {
-	uint64_t now = atomic_load_explicit(&settings, memory_order_acquire);
 	int saved = errno;
+	uint64_t now;
 
-	if (now & READY)
-		return now;
 	pthread_mutex_lock(&lock);
 	now = atomic_load_explicit(&settings, memory_order_relaxed);
 	if (!(now & READY)) {
@@ -183,6 +182,13 @@ static uint64_t settings_get(void)
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 	return now;
+}
+
+static uint64_t settings_get(void)
+{
+	uint64_t now = atomic_load_explicit(&settings, memory_order_acquire);
+
+	return now & READY ? now : settings_first();
 }
 
 bool log_is_on(enum log_level level, unsigned subsystem)

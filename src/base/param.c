@@ -434,16 +434,21 @@ static void param_read(enum param id)
 	slot_log(id, text, is_good);
 }
 
+/* Out of line, so that asking again stays short. */
+static __attribute__((noinline)) void slot_fill(enum param id)
+{
+	int saved = errno;
+
+	param_read(id);
+	errno = saved;
+}
+
 /* The slot, filled. The acquire pairs with the release in param_read(). */
 static struct slot *slot_get(enum param id)
 {
 	assert(id < PARAM_COUNT);
-	if (!atomic_load_explicit(&slots[id].is_read, memory_order_acquire)) {
-		int saved = errno;
-
-		param_read(id);
-		errno = saved;
-	}
+	if (!atomic_load_explicit(&slots[id].is_read, memory_order_acquire))
+		slot_fill(id);
 	return &slots[id];
 }
 

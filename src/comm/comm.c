@@ -127,6 +127,8 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
+	if (atomic_load(&comm->at_peace))
+		return OK;
 	/* Before it is ready another thread may be making it. */
 	if (atomic_load(&comm->ready))
 		gpu_check(comm);
@@ -167,7 +169,8 @@ enum err comm_peers_get(struct comm *comm)
 {
 	enum err e = comm_async_get(comm);
 
-	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked))
+	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
+		atomic_load(&comm->at_peace))
 		return e;
 	e = host_failed_check(comm->engine, UINT64_MAX);
 	if (e)
@@ -231,6 +234,7 @@ static uint32_t culprit_of(const struct comm *comm)
 
 void comm_fail(struct comm *comm, enum err code)
 {
+	atomic_store(&comm->is_told, true);
 	comm_async_set(comm, code);
 	tell_peers(comm, code, culprit_of(comm), err_last());
 	comm_take_back(comm);
@@ -291,6 +295,12 @@ void comm_finish_work(struct comm *comm)
 		usleep(ABORT_SLEEP_US);
 }
 
+bool comm_is_unharmed(struct comm *comm)
+{
+	return comm_async_get(comm) == ERR_REMOTE && !atomic_load(&comm->is_told) &&
+	       atomic_load(&comm->ready) && comm->gpu && !cuda_engine_is_cut(comm->gpu);
+}
+
 enum err comm_finalize(struct comm *comm)
 {
 	enum err e;
@@ -298,6 +308,10 @@ enum err comm_finalize(struct comm *comm)
 	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
+	if (comm_is_unharmed(comm)) {
+		atomic_store(&comm->at_peace, true);
+		return OK;
+	}
 	e = comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
 	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))

@@ -74,6 +74,10 @@ enum err comm_get_unique_id(struct comm *comm, struct boot_id *id);
 enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_id *id,
 	int rank, struct comm *child);
 
+/* Another rank has ended, and nothing of this rank's
+ * was under way: it may end in peace. */
+bool comm_is_unharmed(struct comm *comm);
+
 /* Finish everything enqueued. A second call is ERR_ARGUMENT. */
 enum err comm_finalize(struct comm *comm);
 /* Finalize if that was not done, then free. The handle is gone whatever it returns. */
@@ -144,9 +148,12 @@ struct comm_call {
 	void *gpu_stream;      /* a CUDA stream */
 };
 
-/* Do this communicator's calls go through the GPU? ERR_USAGE when they do not and the
+/* Does a call with this memory go through the GPU? ERR_USAGE when it cannot and the
  * memory is the device's. */
 enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu);
+
+/* Has CUDA come into the process since? comm_on_gpu() looks once for a communicator. */
+bool comm_look_for_cuda(struct comm *comm);
 bool comm_is_device(const void *ptr);
 
 /* Run one group's calls (copied): of one comm in order, of several comms side by side,

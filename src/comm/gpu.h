@@ -12,14 +12,22 @@
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello);
 enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 
-/* The CUDA context of this thread, for a thread that works on its behalf; NULL: none. */
+/* The CUDA context this thread works in, for a thread that works on its behalf; it is
+ * current then. NULL: the program shows none, or it cannot be had. */
 void *gpu_context(void);
 void gpu_context_use(void *context);
 
 /* Do calls go through the GPU? All of a communicator's do, or none, because a rank does
- * not know what memory the others bring. ERR_USAGE when they do not and the memory is the
- * device's. */
+ * not know what memory the others bring. Where ranks had shown no GPU when they met, none
+ * do until device memory comes. ERR_USAGE when GPUs cannot be used and memory is one's.
+ */
 enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *takes);
+
+/* Is CUDA in the process now? */
+bool gpu_look(struct comm *comm);
+
+/* The GPUs meet, all ranks' in the same call, because this device memory has come. */
+enum err gpu_meet(struct comm *comm, const void *ptr);
 
 /* Enqueue calls on their CUDA streams: in order for each communicator, side by side for
  * several. */

@@ -254,7 +254,7 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 static bool is_on_gpu(const struct peer_record *records, uint32_t rank_count)
 {
 	for (uint32_t i = 0; i < rank_count; i++)
-		if (records[i].gpu.has_gpu)
+		if (records[i].gpu.has_gpu || records[i].gpu.has_failed)
 			return true;
 	return false;
 }

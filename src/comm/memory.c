@@ -254,6 +254,7 @@ enum err comm_window_register(
 	struct comm *comm, void *ptr, size_t bytes, int flags, struct window **window)
 {
 	struct window *w = calloc(1, sizeof(*w) + comm->rank_count * sizeof(w->parts[0]));
+	bool on_gpu = false;
 	enum err e;
 
 	(void)flags; /* symmetric or not, every part is reached where it is mapped */
@@ -261,7 +262,12 @@ enum err comm_window_register(
 		return err_set(ERR_SYSTEM, "no memory for a window");
 	w->base = ptr;
 	w->bytes = bytes;
-	e = comm->gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
+	/* where GPUs cannot be used, all ranks hear that this is no host memory */
+	if (gpu_takes(comm, ptr, NULL, &on_gpu))
+		on_gpu = false;
+	e = on_gpu && !comm->gpu ? gpu_meet(comm, ptr) : OK;
+	if (!e)
+		e = on_gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
 	if (e) {
 		window_free(w);
 		return e;

@@ -36,11 +36,13 @@ struct comm {
 	uint64_t probe;	       /* peers try to read this across processes */
 	atomic_bool ready;     /* the members below will not change until the end */
 	atomic_bool finalized; /* begun, at least */
+	atomic_bool at_peace;  /* .. and well: what peers do does not matter any more */
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_int async;	     /* enum err */
 	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
 	atomic_bool is_shown;	     /* this rank's failure is on the board */
+	atomic_bool is_told;	     /* a call has failed */
 	bool has_pulse;		     /* held on the board for this rank */
 	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
 	struct board *board;	     /* counted */
@@ -49,9 +51,11 @@ struct comm {
 	bool zero_copy;
 	struct host_engine *engine; /* owned */
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
-	struct cuda_engine *gpu;    /* owned: NULL without CUDA */
-	bool gpu_staged;	    /* there are slots for calls that go through some */
-	bool gpu_apart; /* GPUs cannot reach each other's memory: all calls do */
+	bool has_looked;	    /* and that was found out */
+	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
+	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
+	bool gpu_staged;      /* there are slots for calls that go through some */
+	bool gpu_apart;	      /* GPUs cannot reach each other's memory: all calls do */
 	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
 	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
 	struct redop_entry *redops; /* owned */

@@ -6,6 +6,7 @@
 
 #include "comm/comm.h"
 #include "comm/comm_log.h"
+#include "comm/first.h"
 #include "comm/gpu.h"
 #include "comm/inside.h"
 #include "comm/state.h"
@@ -274,6 +275,11 @@ enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *o
 	return gpu_takes(comm, in, out, on_gpu);
 }
 
+bool comm_look_for_cuda(struct comm *comm)
+{
+	return gpu_look(comm);
+}
+
 bool comm_is_device(const void *ptr)
 {
 	return cuda_memory_is(ptr);
@@ -306,6 +312,9 @@ enum err comm_submit(const struct comm_call *calls, uint32_t count)
 		on_gpu += calls[i].on_gpu;
 	if (!on_gpu)
 		return submit_host(calls, count);
+	e = first_meet(calls, count);
+	if (e)
+		return e;
 	if (on_gpu == count)
 		return gpu_submit(calls, count);
 	e = submit_some(calls, count, true);

@@ -10,7 +10,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 16 << 10 };
+enum { BLOCK_BYTES = 16 << 10, COPY_FEW = 16 };
 
 void fold_rule(struct fold_rule *rule, const struct plan_key *key, enum redop op,
 	union kernel_scalar scalar, uint32_t rank_count)
@@ -31,7 +31,7 @@ void fold_rule(struct fold_rule *rule, const struct plan_key *key, enum redop op
 		rule->divisor = rank_count;
 }
 
-size_t move_piece(
+size_t move_piece_of_many(
 	const struct shape *shape, const struct move *move, uint32_t tile, uint32_t j)
 {
 	const struct place *places = shape->program->places;
@@ -39,6 +39,8 @@ size_t move_piece(
 	uint32_t first = move->output_first;
 	uint32_t last = move->input_first + move->input_count;
 
+	if (!shape->uneven)
+		return bytes;
 	/* scratch and slots take what they get */
 	for (uint32_t i = first; i < last; i++) {
 		size_t piece;
@@ -96,9 +98,35 @@ static void fold_scaled(const struct fold *fold, char *dst, size_t offset, size_
 	}
 }
 
-static void put(const struct fold *fold, char *dst, const char *src, size_t bytes)
+/* At most 16 bytes, by two loads and two stores that may overlap. */
+static void copy_few(char *dst, const char *src, size_t bytes)
 {
-	if (fold->streaming)
+	uint64_t first, last;
+	uint32_t head, tail;
+
+	if (bytes >= sizeof(first)) {
+		memcpy(&first, src, sizeof(first));
+		memcpy(&last, src + bytes - sizeof(last), sizeof(last));
+		memcpy(dst, &first, sizeof(first));
+		memcpy(dst + bytes - sizeof(last), &last, sizeof(last));
+	} else if (bytes >= sizeof(head)) {
+		memcpy(&head, src, sizeof(head));
+		memcpy(&tail, src + bytes - sizeof(tail), sizeof(tail));
+		memcpy(dst, &head, sizeof(head));
+		memcpy(dst + bytes - sizeof(tail), &tail, sizeof(tail));
+	} else {
+		for (size_t i = 0; i < bytes; i++)
+			dst[i] = src[i];
+	}
+}
+
+void fold_copy(char *dst, const char *src, size_t bytes, bool streaming)
+{
+	if (bytes <= COPY_FEW) {
+		copy_few(dst, src, bytes);
+		return;
+	}
+	if (streaming)
 		kernel_copy_stream(dst, src, bytes);
 	else
 		kernel_copy(dst, src, bytes);
@@ -133,24 +161,41 @@ static void copy_run(const struct fold *fold, size_t bytes)
 {
 	for (uint32_t i = 0; i < fold->out_count; i++)
 		if (fold->out[i] != fold->in[0].data)
-			put(fold, fold->out[i], fold->in[0].data, bytes);
+			fold_copy(fold->out[i], fold->in[0].data, bytes, fold->streaming);
+}
+
+/* Through a block of our own. Out of line: only who needs that much stack pays for it. */
+static __attribute__((noinline)) void fold_aside(const struct fold *fold, size_t bytes)
+{
+	alignas(64) char hot[BLOCK_BYTES];
+
+	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
+		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
+
+		fold_block(fold, hot, at, block);
+		for (uint32_t i = 0; i < fold->out_count; i++)
+			fold_copy(fold->out[i] + at, hot, block, fold->streaming);
+	}
+}
+
+static void fold_here(const struct fold *fold, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
+		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
+		char *dst = fold->out[0] + at;
+
+		fold_block(fold, dst, at, block);
+		for (uint32_t i = 1; i < fold->out_count; i++)
+			fold_copy(fold->out[i] + at, dst, block, fold->streaming);
+	}
 }
 
 void fold_run(const struct fold *fold, size_t bytes)
 {
-	bool aside = fold->streaming || fold_overwrites(fold);
-	alignas(64) char hot[BLOCK_BYTES];
-
-	if (fold->in_count == 1 && !fold->any_scaled && !fold->divisor) {
+	if (fold->in_count == 1 && !fold->any_scaled && !fold->divisor)
 		copy_run(fold, bytes);
-		return;
-	}
-	for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
-		size_t block = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
-		char *dst = aside ? hot : fold->out[0] + at;
-
-		fold_block(fold, dst, at, block);
-		for (uint32_t i = aside ? 0 : 1; i < fold->out_count; i++)
-			put(fold, fold->out[i] + at, dst, block);
-	}
+	else if (fold->streaming || fold_overwrites(fold))
+		fold_aside(fold, bytes);
+	else
+		fold_here(fold, bytes);
 }

@@ -43,8 +43,16 @@ void fold_rule(struct fold_rule *rule, const struct plan_key *key, enum redop op
 	union kernel_scalar scalar, uint32_t rank_count);
 
 /* Bytes of chunk `j` of a move in this tile: the shortest piece any buffer of it has. */
-size_t move_piece(
+size_t move_piece_of_many(
 	const struct shape *shape, const struct move *move, uint32_t tile, uint32_t j);
+
+static inline size_t move_piece(
+	const struct shape *shape, const struct move *move, uint32_t tile, uint32_t j)
+{
+	if (shape->tile_count == 1 && !shape->uneven)
+		return shape->chunk_bytes;
+	return move_piece_of_many(shape, move, tile, j);
+}
 
 /* Slot of a STAGE place in its rank's stage. */
 static inline uint64_t place_slot(
@@ -52,6 +60,9 @@ static inline uint64_t place_slot(
 {
 	uint64_t message = (uint64_t)tile * place->period + place->chunk;
 
+	/* a division takes longer than all the rest of a small message */
+	if (shape->program->depth == 1)
+		return place->slot;
 	return place->slot + message % shape->program->depth;
 }
 
@@ -65,6 +76,9 @@ static inline size_t place_offset(
 		return chunk * shape->tile_bytes;
 	return chunk * shape->chunk_bytes + (size_t)tile * shape->tile_bytes;
 }
+
+/* Copy bytes as they are; `streaming` stores past the caches. */
+void fold_copy(char *dst, const char *src, size_t bytes, bool streaming);
 
 /* Fold the inputs, from the left, into every output. An output may be exactly one of the
  * inputs: that is what in place needs. */

@@ -14,10 +14,19 @@
 #include "base/futex.h"
 #include "link/region.h"
 
-enum { PAGE = 4096, HEADER_BYTES = PAGE, RANKS_MAX = 1 << 16 };
+enum {
+	PAGE = 4096,
+	HEADER_BYTES = PAGE,
+	RANKS_MAX = 1 << 16,
+	/* Parts that begin at the same offset in their pages have their cards in the same
+	 * set of every cache, which holds eight or twelve lines; and a load of a peer's
+	 * card would look like one of what was just stored in ours until the whole
+	 * address is compared. An odd number of pairs of lines moves each part on. */
+	RANK_SKEW = 9 * 128
+};
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom2";
+static const char board_magic[9] = "weftcom3";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -57,6 +66,7 @@ static void board_layout(struct board *board, uint32_t rank_count)
 	board->pair_offset = board->bulk_offset + board->bulk_bytes;
 	board->rank_bytes = align_up(
 		board->pair_offset + n * BOX_LETTERS * board->pair_bytes, PAGE);
+	board->rank_bytes += RANK_SKEW;
 	board->bytes = HEADER_BYTES + n * board->rank_bytes;
 }
 

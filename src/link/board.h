@@ -13,7 +13,8 @@
  *
  * A card is what a rank shows during one collective call; call number s uses card
  * s modulo 4. Its positions are the whole synchronisation of a collective: a word that
- * only grows, (call number << 24) + moves retired. Small payloads ride in the same line.
+ * only grows, (call number << 24) + moves retired. Small payloads ride in the same line
+ * and in the two that follow it.
  * Pages are committed on first touch, so memory follows use.
  */
 #ifndef LINK_BOARD_H
@@ -31,7 +32,7 @@
 enum {
 	BOARD_CARDS = 4,
 	BOARD_LANES = 2,
-	BOARD_INLINE = 32,   /* payload bytes that fit beside the position */
+	BOARD_INLINE = 160,  /* payload bytes beside the position and in the next lines */
 	BOARD_REGIONS = 256, /* regions a rank can show at a time */
 	BOARD_CALL_SHIFT = 24,
 	BOARD_CPU_WORDS = 16, /* of 64 processors */
@@ -62,7 +63,7 @@ struct card_refs {
 };
 
 struct card {
-	alignas(64) _Atomic uint64_t position[BOARD_LANES];
+	alignas(128) _Atomic uint64_t position[BOARD_LANES];
 	_Atomic uint32_t sleepers; /* who sleeps on a position; waiters write it */
 	uint32_t directory;	   /* version of the region directory */
 	_Atomic uint64_t sign_hash;
@@ -72,6 +73,8 @@ struct card {
 	};
 	alignas(64) struct call_sign sign; /* read only when the hashes differ */
 };
+_Static_assert(offsetof(struct card, payload) + BOARD_INLINE == 192,
+	"a payload fills its lines and touches no other");
 
 enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
 

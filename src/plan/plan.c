@@ -8,6 +8,7 @@ enum {
 	CACHE_PLANS = 64, /* direct mapped */
 	CACHE_LINE = 64,
 	TRIALS = 4,
+	TERSE_BYTES = 128 << 10,     /* of a rank's buffers */
 	POSITION_MAX = (1 << 23) - 1 /* moves of one call: half of a position's 24 bits */
 };
 
@@ -124,9 +125,11 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 		return err_set(ERR_INTERNAL,
 			"a stage of %zu bytes is too small for %s of %u ranks", stage,
 			coll_name(key->coll), program->rank_count);
+	made.uneven = coll_is_vector(key->coll) && made.chunk_bytes * chunks != bytes;
 	made.tile_count =
 		(uint32_t)((made.chunk_bytes + made.tile_bytes - 1) / made.tile_bytes);
-	made.slot_bytes = round_up(made.tile_bytes * program->slot_chunks, CACHE_LINE);
+	made.staged_bytes = made.tile_bytes;
+	made.slot_bytes = made.staged_bytes * program->slot_chunks;
 	*shape = made;
 	return OK;
 }
@@ -157,15 +160,20 @@ static enum err shape_for_board(const struct program *program, const struct plan
 	return OK;
 }
 
-/* The smallest messages ride in the cache line of the position itself. */
-static void shape_inline(struct shape *shape, size_t room)
+/* Small messages lie close, so that a rank writes few lines and its peers read them
+ * together; the smallest ride beside the position itself. */
+static void shape_pack(struct shape *shape, size_t room)
 {
-	size_t unit = round_up(shape->chunk_bytes, sizeof(uint64_t));
-	size_t slots = (size_t)shape->program->slot_count_max *
-		       shape->program->slot_chunks;
+	size_t unit = sizeof(uint64_t);
 
-	if (shape->tile_count == 1 && shape->chunk_bytes && slots <= room / unit)
-		shape->inline_bytes = unit;
+	if (shape->tile_count != 1)
+		return;
+	while (unit < shape->chunk_bytes && unit < shape->staged_bytes)
+		unit *= 2; /* no chunk lies in more lines than it must */
+	if (unit < shape->staged_bytes)
+		shape->staged_bytes = unit;
+	shape->slot_bytes = shape->staged_bytes * shape->program->slot_chunks;
+	shape->is_inline = shape->slot_bytes * shape->program->slot_count_max <= room;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -247,13 +255,14 @@ static enum err plan_build(
 	plan->key = *key;
 	plan->eager = choice.eager;
 	plan_buffers(plan, room);
+	plan->terse = choice.eager || plan->in_bytes + plan->out_bytes <= TERSE_BYTES;
 	plan->sign = plan_sign(key, &choice);
 	e = shape_for_board(program, key, choice.staged_tile,
 		choice.eager ? room->eager_bytes : room->bulk_bytes,
 		&plan->shapes[MODE_STAGED]);
 	plan->shapes[MODE_STAGED].schedule = choice.staged->name;
 	if (!e && choice.eager)
-		shape_inline(&plan->shapes[MODE_STAGED], room->inline_bytes);
+		shape_pack(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
 		return e;
 	lower.kind = choice.direct;
@@ -331,7 +340,7 @@ size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile)
 {
 	size_t offset = (size_t)tile * shape->tile_bytes, length = shape->chunk_bytes;
 
-	if (coll_is_vector(shape->program->coll)) {
+	if (shape->uneven) {
 		size_t begin = chunk * shape->chunk_bytes;
 		size_t left = begin < shape->total_bytes ? shape->total_bytes - begin : 0;
 

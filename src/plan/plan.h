@@ -25,11 +25,11 @@ struct shape {
 	const char *schedule;	       /* its name */
 	size_t chunk_bytes;	       /* distance between chunks */
 	size_t total_bytes; /* of the vector; chunks beyond it are short or empty */
+	bool uneven;	    /* .. and there are such chunks */
 	size_t tile_bytes;
-	size_t slot_bytes; /* stage slot, rounded to cache lines */
-	/* Bytes per chunk when all slots of any rank fit beside its position; 0: they do
-	 * not */
-	size_t inline_bytes;
+	size_t slot_bytes;   /* distance between slots of the stage */
+	size_t staged_bytes; /* distance between the chunks in a slot */
+	bool is_inline;	     /* all slots of any rank fit beside its position */
 	uint32_t tile_count;
 };
 
@@ -42,6 +42,9 @@ struct trial {
 struct plan {
 	struct plan_key key;
 	bool eager;
+	bool terse; /* so small that telling others costs more than they gain by knowing
+		       early: positions are announced when there is something to wait for
+		     */
 	size_t in_bytes, out_bytes; /* of this rank's buffers; 0: it has none */
 	uint64_t sign;		    /* ranks with the same sign run the same programs */
 	struct trial trial;

@@ -7,11 +7,12 @@
 #include "base/dtype.h"
 #include "exec/cuda/kernels.h"
 #include "exec/host/kernel.h"
+#include "patience.h"
 #include "test.h"
 #include "value.h"
 
 enum { SCRATCH_BYTES = 64 << 20, HOST_MAPPED = 2 | 1 };
-static const uint64_t patience_ns = 8000000000;
+static const uint64_t patience_us = 8000000;
 
 const struct cuda_driver *driver;
 struct world_extra extra;
@@ -265,11 +266,11 @@ void world_call_print(const struct world_call *call)
 
 void world_wait(const struct world *world, const struct world_call *call)
 {
-	uint64_t begin = clock_ns();
+	uint64_t end = patient_us() + patience_us;
 	cu_result result;
 
 	while ((result = driver->stream_query(world->stream)) == CU_NOT_READY &&
-		clock_ns() - begin < patience_ns)
+		patient_us() < end)
 		continue;
 	if (result != CU_NOT_READY) {
 		CUDA(result);

@@ -121,7 +121,7 @@ static void call_after_all(struct survivor *survivor, uint64_t at)
 static void survive(struct survivor *survivor)
 {
 	_Atomic uint64_t *at = &survivor->rank->page->words[AT_US];
-	uint64_t end = now_us() + 2 * LIMIT_US;
+	uint64_t end = patient_us() + 2 * LIMIT_US;
 	bool is_done = false;
 
 	while (!survivor->error || !is_done || !atomic_load(at)) {
@@ -131,8 +131,9 @@ static void survive(struct survivor *survivor)
 		rank_context("rank %d has error %d (%s), its stream has %sfinished",
 			survivor->rank->rank, survivor->error,
 			ncclGetLastError(survivor->comm), is_done ? "" : "not ");
-		HOLDS(now_us() < end);
-		HOLDS(!atomic_load(at) || now_us() < atomic_load(at) + LIMIT_US);
+		HOLDS(patient_us() < end);
+		HOLDS(!atomic_load(at) ||
+			(double)(now_us() - atomic_load(at)) < LIMIT_US * crowding());
 		usleep(POLL_US);
 	}
 	HOLDS(ncclGetLastError(survivor->comm)[0]);
@@ -189,12 +190,12 @@ static void *die_soon(void *argument)
 static void call_in_loop(struct survivor *survivor)
 {
 	bool is_victim = survivor->rank->rank == victim_of(survivor->rank);
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	pthread_t thread;
 
 	if (is_victim)
 		EQ(pthread_create(&thread, NULL, die_soon, survivor->rank), 0);
-	while (!survivor->error && now_us() < end) {
+	while (!survivor->error && patient_us() < end) {
 		note(survivor, call(survivor));
 		note_state(survivor);
 		if (!survivor->error && !is_victim)

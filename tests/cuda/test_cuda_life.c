@@ -377,7 +377,7 @@ static void life_mismatch_threads(struct rank *rank)
 static void life_mismatch_processes(struct rank *rank)
 {
 	size_t count = rank->rank == rank->rank_count - 1 ? COUNT - 1 : COUNT;
-	uint64_t end = now_us() + PATIENCE_US;
+	uint64_t end = patient_us() + PATIENCE_US;
 	ncclResult_t state = ncclSuccess;
 	ncclComm_t comm;
 	cu_stream stream;
@@ -394,7 +394,7 @@ static void life_mismatch_processes(struct rank *rank)
 	gpu_wait(stream);
 	while (rank->rank == 0 && state == ncclSuccess) {
 		OK(ncclCommGetAsyncError(comm, &state));
-		HOLDS(now_us() < end);
+		HOLDS(patient_us() < end);
 		usleep(POLL_US);
 	}
 	if (rank->rank == 0) {

@@ -170,7 +170,7 @@ static void at_now(struct rank *rank)
 /* Until there is an error and the stream has finished. */
 static void side_is_told(struct side *side)
 {
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	bool is_done = false;
 
 	while (!side->error || !is_done) {
@@ -179,7 +179,7 @@ static void side_is_told(struct side *side)
 		rank_context("rank %d has error %d (%s), its stream has %sfinished",
 			side->rank->rank, side->error, ncclGetLastError(side->comm),
 			is_done ? "" : "not ");
-		HOLDS(now_us() < end);
+		HOLDS(patient_us() < end);
 		usleep(POLL_US);
 	}
 	latest_raise(side->rank, now_us() - atomic_load(&side->rank->page->words[AT_US]));
@@ -188,10 +188,10 @@ static void side_is_told(struct side *side)
 
 static void side_abort(struct side *side)
 {
-	uint64_t start = now_us();
+	uint64_t start = patient_us();
 
 	OK(ncclCommAbort(side->comm));
-	HOLDS(now_us() - start < LIMIT_US);
+	HOLDS(patient_us() - start < LIMIT_US);
 	gpu_wait(side->stream);
 }
 
@@ -410,6 +410,50 @@ static void abort_alone(struct rank *rank)
 		gpu_stream_end(streams[s]);
 }
 
+/* Rank 0 gives up a call that the others never make. Those whose calls are all done are
+ * told, and end in peace; with value 1 they are in a call as well, and hear of it when
+ * they end. */
+enum { REST_US = 500 * 1000 };
+
+static void ends_in_peace(const struct side *side)
+{
+	ncclResult_t state = ncclSystemError;
+
+	OK(ncclCommFinalize(side->comm));
+	OK(ncclCommGetAsyncError(side->comm, &state));
+	EQ(state, ncclSuccess);
+}
+
+static void peer_gives_up(struct rank *rank)
+{
+	bool is_cut = part_value(rank), gives_up = rank->rank == 0;
+	struct side side;
+
+	side_open(&side, rank, 0);
+	OK(call(&side, &sum));
+	gpu_wait(side.stream);
+	rank_meet(rank);
+	if (gives_up || (is_cut && rank->rank == 1))
+		OK(call(&side, &sum));
+	usleep(REST_US); /* it waits by now, and the others have long had nothing to do */
+	rank_meet(rank);
+	at_now(rank);
+	if (gives_up)
+		side_abort(&side);
+	else
+		side_is_told(&side);
+	rank_meet(rank);
+	if (!gives_up && !(is_cut && rank->rank == 1))
+		ends_in_peace(&side);
+	else if (!gives_up)
+		GIVES(ncclCommFinalize(side.comm), ncclRemoteError);
+	if (!gives_up && !is_cut)
+		OK(ncclCommDestroy(side.comm));
+	else if (!gives_up)
+		OK(ncclCommAbort(side.comm));
+	side_close(&side);
+}
+
 /* ---- a stopped peer ---- */
 
 static bool is_stopped(pid_t pid)
@@ -430,12 +474,12 @@ static void victim_run(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
 	bool launches = side->rank->rank == 0 || getenv("CPU_CUDA_MPS");
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 
 	atomic_store(&words[PID], (uint64_t)getpid());
 	if (is_cpu())
 		setenv("CPU_CUDA_STOP", launches ? "launch" : "memop", 1);
-	while (!side->error && now_us() < end) {
+	while (!side->error && patient_us() < end) {
 		note(side, call(side, &sum));
 		note_state(side);
 		usleep(50);
@@ -446,7 +490,7 @@ static void victim_run(struct side *side)
 static pid_t victim_stop(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
-	uint64_t end = now_us() + LIMIT_US;
+	uint64_t end = patient_us() + LIMIT_US;
 	pid_t pid;
 
 	while (!(pid = (pid_t)atomic_load(&words[PID])))
@@ -457,7 +501,7 @@ static pid_t victim_stop(struct side *side)
 		EQ(kill(pid, SIGSTOP), 0);
 	else
 		OK(call(side, &sum));
-	while (!is_stopped(pid) && now_us() < end)
+	while (!is_stopped(pid) && patient_us() < end)
 		usleep(POLL_US);
 	usleep(SOON_US);
 	at_now(side->rank);
@@ -526,6 +570,8 @@ static const struct part parts[] = {
 	{"leaves", "2x1 3x1 1x3", absent, .value = LEAVES, US},
 	{"times out", "2x1 3x1 1x3", absent, .value = TIMES_OUT, US},
 	{"abort alone", "2x1 3x1", abort_alone, US},
+	{"given up", "2x1 3x1", peer_gives_up, .value = 0, US},
+	{"given up in a call", "3x1", peer_gives_up, .value = 1, US},
 	{"stopped", "2x1 3x1", stopped, .value = 1, US},
 	{"stopped leader", "2x1 3x1", stopped, .value = 0, US},
 };

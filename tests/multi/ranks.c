@@ -172,14 +172,14 @@ static bool reap(struct ranks *ranks, int i, bool killed)
 void ranks_wait(struct ranks *ranks, unsigned killed)
 {
 	int limit_s = ranks->limit_s ? ranks->limit_s : LIMIT_S, left = ranks->processes;
-	uint64_t end = now_us() + (uint64_t)limit_s * 1000000u;
+	uint64_t end = patient_us() + (uint64_t)limit_s * 1000000u;
 
 	while (left) {
 		left = 0;
 		for (int i = 0; i < ranks->processes; i++)
 			if (ranks->pids[i] && !reap(ranks, i, killed >> i & 1))
 				left++;
-		for (int i = 0; left && now_us() > end && i < ranks->processes; i++)
+		for (int i = 0; left && patient_us() > end && i < ranks->processes; i++)
 			if (ranks->pids[i])
 				give_up(ranks, i, "did not end in time", 0);
 		if (left)

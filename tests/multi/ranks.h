@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "nccl.h"
+#include "patience.h"
 #include "test.h"
 
 enum { RANKS_MAX = 32, RANKS_IDS = 512, RANKS_WORDS = 256 };
@@ -42,7 +43,7 @@ struct ranks {
 	rank_function *function;
 	const void *argument;
 	const char *const *environment; /* NAME, value, .., NULL; may be NULL */
-	int limit_s;			/* 0: 60 */
+	int limit_s;			/* of patience.h; 0: 60 */
 	uint64_t result;		/* what a rank left in the page */
 	/* the runner's */
 	struct ranks_page *page;

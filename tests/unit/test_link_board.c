@@ -189,12 +189,31 @@ static void test_positions(void)
 	TRUE(!position_reached(UINT64_MAX - 3, 3));
 }
 
+/* No two ranks have their cards at the same offset in a page, up to what pages hold. */
+static void test_skew(void)
+{
+	enum { N = 16, PAGE = 4096, LINE = 64 };
+	bool is_taken[PAGE / LINE] = {false};
+	struct board *b;
+
+	EQ(board_create(N, "", &b), OK);
+	for (uint32_t rank = 0; rank < N; rank++) {
+		size_t line = (uintptr_t)board_card(b, rank, 0) % PAGE / LINE;
+
+		TRUE(!is_taken[line]);
+		is_taken[line] = true;
+		EQ((uintptr_t)board_card(b, rank, 0) % (2 * LINE), 0);
+	}
+	board_release(b);
+}
+
 int main(void)
 {
 	static const uint32_t counts[] = {1, 2, 16, 64, 256};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		test_layout(counts[i]);
+	test_skew();
 	test_same_process();
 	test_other_process();
 	test_sleep();

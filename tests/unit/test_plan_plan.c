@@ -56,16 +56,17 @@ static void check_shape(
 
 	EQ(program->coll, key->coll);
 	check_cover(shape, key);
-	TRUE(shape->slot_bytes >= shape->tile_bytes * program->slot_chunks);
-	EQ(shape->slot_bytes % 64, 0);
+	TRUE(shape->staged_bytes >= shape->tile_bytes ||
+		(shape->tile_count == 1 && shape->staged_bytes >= shape->chunk_bytes));
+	/* in whole lines, or so that no chunk lies in two where one is enough */
+	TRUE(shape->staged_bytes % 64 == 0 || 64 % shape->staged_bytes == 0);
+	EQ(shape->slot_bytes, shape->staged_bytes * program->slot_chunks);
 	TRUE(program->slot_count <= program->slot_count_max);
 	TRUE(program->slot_count_max * shape->slot_bytes <= stage);
-	if (!shape->inline_bytes)
+	if (!shape->is_inline)
 		return;
-	TRUE(shape->inline_bytes >= shape->chunk_bytes);
 	EQ(shape->tile_count, 1);
-	TRUE(program->slot_count_max * program->slot_chunks * shape->inline_bytes <=
-		BOARD_INLINE);
+	TRUE(program->slot_count_max * shape->slot_bytes <= BOARD_INLINE);
 }
 
 static void check_plan(const struct plan *plan, const struct plan_key *key, uint32_t n)
@@ -83,7 +84,7 @@ static void check_plan(const struct plan *plan, const struct plan_key *key, uint
 		check_shape(&plan->shapes[MODE_STAGED], key, board->bulk_bytes);
 		check_shape(&plan->shapes[MODE_DIRECT], key, board->bulk_bytes);
 		EQ(plan->shapes[MODE_DIRECT].program->mode, MODE_DIRECT);
-		EQ(plan->shapes[MODE_STAGED].inline_bytes, 0);
+		TRUE(!plan->shapes[MODE_STAGED].is_inline);
 	}
 	board_release(board);
 }
@@ -255,6 +256,50 @@ static void test_refusals(void)
 	planner_destroy(planner);
 }
 
+/* Small blocks to every rank: beside the position while they fit, else close together;
+ * from a line on each has its own. */
+static void check_packed(uint32_t n, size_t bytes, size_t staged, bool is_inline)
+{
+	struct planner *planner = make_planner(n, 1);
+	struct plan_key key = {
+		.coll = COLL_ALL_TO_ALL, .type = DTYPE_INT8, .count = bytes};
+	const struct plan *plan;
+
+	EQ(plan_get(planner, &key, &plan), OK);
+	TRUE(plan->eager);
+	EQ(plan->shapes[MODE_STAGED].staged_bytes, staged);
+	EQ(plan->shapes[MODE_STAGED].is_inline, is_inline);
+	planner_destroy(planner);
+}
+
+static void test_packed(void)
+{
+	check_packed(2, 1, 8, true);
+	check_packed(16, 4, 8, true);
+	check_packed(16, 8, 8, true);
+	check_packed(16, 9, 16, false);
+	check_packed(16, 17, 32, false);
+	check_packed(16, 33, 64, false);
+	check_packed(64, 8, 8, false);
+}
+
+/* Whoever moves little announces only before it waits. */
+static void test_terse(void)
+{
+	struct planner *planner = make_planner(16, 1);
+	struct plan_key key = {.coll = COLL_ALL_TO_ALL, .type = DTYPE_INT8, .count = 1};
+	const struct plan *plan;
+
+	for (; key.count <= 2 << 10; key.count *= 2) {
+		EQ(plan_get(planner, &key, &plan), OK);
+		TRUE(plan->terse);
+	}
+	key.count = 1 << 20;
+	EQ(plan_get(planner, &key, &plan), OK);
+	TRUE(!plan->terse);
+	planner_destroy(planner);
+}
+
 int main(void)
 {
 	test_shapes(1, 0);
@@ -263,6 +308,8 @@ int main(void)
 	test_shapes(7, 3);
 	test_shapes(16, 15);
 	test_shapes(64, 0);
+	test_packed();
+	test_terse();
 	test_forced();
 	test_many_ranks();
 	test_cache();

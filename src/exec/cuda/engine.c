@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
+#include "exec/cuda/context.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/mps.h"
 #include "exec/cuda/share.h"
@@ -193,19 +194,12 @@ static enum err parts_make(struct cuda_engine *engine, struct cuda_hello *hello)
 	return e;
 }
 
-enum err cuda_engine_prepare(const struct cuda_engine_args *args,
-	struct cuda_hello *hello, struct cuda_engine **engine)
+/* An engine that has nothing yet, for ranks that are not too many. */
+static enum err engine_make(const struct cuda_engine_args *args, cu_context context,
+	struct cuda_engine **engine)
 {
-	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
-	cu_context context = NULL;
 	struct cuda_engine *made;
-	int mode;
-	enum err e;
 
-	*engine = NULL;
-	memset(hello, 0, sizeof(*hello));
-	if (!driver || driver->context_get(&context) || !context)
-		return OK;
 	if (args->rank_count > MOVES_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%u ranks: at most %d can work together on device memory",
@@ -213,24 +207,52 @@ enum err cuda_engine_prepare(const struct cuda_engine_args *args,
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
-	made->driver = driver;
+	made->driver = cuda_driver();
 	made->context = context;
 	made->rank = args->rank;
 	made->rank_count = args->rank_count;
 	made->watch = args->watch;
 	pthread_mutex_init(&made->fate.lock, NULL);
 	pthread_mutex_init(&made->fate.freeing, NULL);
-	hello->pid = (uint32_t)getpid();
-	cuda_capture_relax(driver, &mode);
-	e = parts_make(made, hello);
-	cuda_capture_restore(driver, mode);
-	if (e) {
-		cuda_engine_destroy(made);
-		return e;
-	}
-	hello->has_gpu = 1;
 	*engine = made;
 	return OK;
+}
+
+static enum err engine_fill(struct cuda_engine *engine, struct cuda_hello *hello)
+{
+	const struct cuda_driver *driver = engine->driver;
+	int mode;
+	enum err e;
+
+	hello->pid = (uint32_t)getpid();
+	cuda_capture_relax(driver, &mode);
+	e = parts_make(engine, hello);
+	cuda_capture_restore(driver, mode);
+	return e;
+}
+
+enum err cuda_engine_prepare(const struct cuda_engine_args *args,
+	struct cuda_hello *hello, struct cuda_engine **engine)
+{
+	cu_context context;
+	struct cuda_engine *made = NULL;
+	enum err e = cuda_context(&context);
+
+	*engine = NULL;
+	memset(hello, 0, sizeof(*hello));
+	if (!e && !context)
+		return OK;
+	if (!e)
+		e = engine_make(args, context, &made);
+	if (!e)
+		e = engine_fill(made, hello);
+	hello->has_gpu = !e;
+	hello->has_failed = e != OK;
+	if (e)
+		cuda_engine_destroy(made);
+	else
+		*engine = made;
+	return e;
 }
 
 static bool is_same_gpu(const struct cuda_hello *a, const struct cuda_hello *b)
@@ -248,10 +270,6 @@ static enum err way_choose(
 
 	engine->is_one_device = true;
 	for (uint32_t r = 0; r < n; r++) {
-		if (!hellos[r]->has_gpu)
-			return err_set(ERR_USAGE,
-				"rank %u has no CUDA context and rank %u has one", r,
-				engine->rank);
 		engine->is_one_device &= is_same_gpu(hellos[r], mine);
 		beside += is_same_gpu(hellos[r], mine);
 		here += is_same_gpu(hellos[r], mine) && hellos[r]->pid == mine->pid;
@@ -435,6 +453,19 @@ const char *cuda_engine_way(const struct cuda_engine *engine)
 				     : "a GPU each, with peer access: a kernel each";
 }
 
+enum err cuda_context(cu_context *context)
+{
+	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
+
+	*context = NULL;
+	return driver ? context_of_thread(driver, context) : OK;
+}
+
+enum err cuda_memory_context(const void *ptr, cu_context *context)
+{
+	return context_of_memory(cuda_driver(), ptr, context);
+}
+
 bool cuda_memory_is(const void *ptr)
 {
 	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
@@ -450,18 +481,18 @@ bool cuda_memory_is(const void *ptr)
 /* Whole blocks: a window begins at a multiple of 4096, and others map a whole one. */
 enum err cuda_memory_alloc(size_t bytes, void **ptr)
 {
-	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
-	cu_context context = NULL;
+	cu_context context;
 	cu_ptr address = 0;
-	enum err e;
+	enum err e = cuda_context(&context);
 
 	*ptr = NULL;
-	if (!driver || driver->context_get(&context) || !context)
-		return OK;
+	if (e || !context)
+		return e;
 	if (bytes > SIZE_MAX - BLOCK_BYTES)
 		return err_set(ERR_ARGUMENT, "%zu bytes are more than a GPU has", bytes);
 	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-	e = cuda_check(driver->mem_alloc(&address, bytes), "allocate device memory");
+	e = cuda_check(
+		cuda_driver()->mem_alloc(&address, bytes), "allocate device memory");
 	*ptr = (void *)(uintptr_t)address;
 	return e;
 }
@@ -598,6 +629,12 @@ enum err cuda_engine_takes(const struct cuda_engine *engine, cu_stream stream)
 		engine->rank_count, (long long)channels);
 }
 
+/* Whatever the call has enqueued can be looked at. */
+static void is_enqueued(struct cuda_engine *engine)
+{
+	atomic_store_explicit(&engine->is_enqueuing, false, memory_order_release);
+}
+
 enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	int mode = 0;
@@ -607,6 +644,7 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 
 	if (e)
 		return e;
+	atomic_store(&engine->is_enqueuing, true);
 	engine->moment++;
 	engine->is_capturing = is_capturing(engine, call->stream);
 	engine->was_captured |= engine->is_capturing;
@@ -624,6 +662,8 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	if (!is_quiet)
 		cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);
+	if (e)
+		is_enqueued(engine);
 	return e ? engine_blame(engine, e) : OK;
 }
 
@@ -645,14 +685,17 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 	cu_context had;
 	enum err e;
 
-	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used)
+	if (engine->way != CUDA_WAY_THREADS && !engine->bounce.used) {
+		is_enqueued(engine);
 		return OK;
+	}
 	had = context_enter(engine);
 	e = call->pairs ? pairs_finish(engine) : coll_finish(engine, call);
 
 	if (!e)
 		e = bounce_end(engine, call->stream);
 	context_leave(engine->driver, engine->context, had);
+	is_enqueued(engine);
 	return e ? engine_blame(engine, e) : OK;
 }
 

@@ -31,7 +31,8 @@ enum cuda_way { CUDA_WAY_THREADS, CUDA_WAY_LEADER, CUDA_WAY_RESIDENT };
 
 /* What a rank tells the others when they meet: plain bytes. */
 struct cuda_hello {
-	uint32_t has_gpu; /* a CUDA context was current when the communicator was made */
+	uint32_t has_gpu;    /* the program shows that it works on one, context.h */
+	uint32_t has_failed; /* it does, and it cannot be used */
 	uint32_t pid;
 	char uuid[16]; /* of the device */
 	uint32_t is_mps, multiprocessors;
@@ -59,8 +60,8 @@ struct cuda_engine_args {
 	struct cuda_watch watch;
 };
 
-/* Before the ranks meet. *engine stays NULL, and hello says so, in a process that has no
- * CUDA context; that is no failure. */
+/* Before the ranks meet. *engine stays NULL, and hello says so, in a program that shows
+ * no CUDA context; that is no failure. */
 enum err cuda_engine_prepare(const struct cuda_engine_args *args,
 	struct cuda_hello *hello, struct cuda_engine **engine);
 
@@ -90,9 +91,17 @@ enum err cuda_engine_start(struct cuda_engine *engine);
  * before. What others' kernels were in the middle of is over then. NULL is fine. */
 void cuda_engine_abort(struct cuda_engine *engine);
 
+/* False when another rank's end was seen, and this one had nothing under way then. */
+bool cuda_engine_is_cut(struct cuda_engine *engine);
+
 /* Waits for what is enqueued, then frees. After an abort or a failure it does not wait
  * for other work of the process, which may never end: a thread frees when that has. */
 void cuda_engine_destroy(struct cuda_engine *engine);
+
+/* The CUDA context that this thread works in, which is current then; NULL: none,
+ * context.h. And the one that memory of the device belongs to. */
+enum err cuda_context(cu_context *context);
+enum err cuda_memory_context(const void *ptr, cu_context *context);
 
 /* Is this memory the device's? False, at once, in a process without CUDA. */
 bool cuda_memory_is(const void *ptr);

@@ -121,6 +121,40 @@ static enum err cause_find(struct cuda_engine *engine, uint32_t *culprit)
 
 /* ---- the end ---- */
 
+/* Is all of it done that this rank has enqueued? Any thread may ask. */
+static bool is_idle(struct cuda_engine *engine)
+{
+	const struct order *order = &engine->order;
+	cu_context had;
+	bool is_done;
+	int mode;
+
+	if (atomic_load(&engine->is_enqueuing))
+		return false;
+	had = context_enter(engine);
+	cuda_capture_relax(engine->driver, &mode);
+	is_done = memops_are_done(engine) &&
+		  (!order->is_recorded || !engine->driver->event_query(order->event));
+	cuda_capture_restore(engine->driver, mode);
+	context_leave(engine->driver, engine->context, had);
+	return is_done;
+}
+
+/* Once a rank has made no call for a while it is found out whether all are done: when a
+ * peer has ended, words are set free, and it cannot be told any more. Whoever ends says
+ * so before, and is looked for once more. */
+static void rest_note(struct cuda_engine *engine)
+{
+	struct fate *fate = &engine->fate;
+	uint64_t at = ledger_made(engine->ledger);
+	uint32_t culprit;
+
+	if (fate->rested_at == at && fate->done_at != at && is_idle(engine) &&
+		!cause_find(engine, &culprit))
+		fate->done_at = at;
+	fate->rested_at = at;
+}
+
 /* With the lock held. Whoever is told must be able to tell the others before these find
  * their kernels stopped. */
 static void end_begin(struct cuda_engine *engine, enum err code, uint32_t culprit)
@@ -129,6 +163,7 @@ static void end_begin(struct cuda_engine *engine, enum err code, uint32_t culpri
 
 	snprintf(fate->reason, sizeof(fate->reason), "%s", err_last());
 	fate->culprit = culprit;
+	fate->is_cut = code != ERR_REMOTE || fate->done_at != ledger_made(engine->ledger);
 	atomic_store(&fate->code, (int)code);
 	engine->watch.tell(engine->watch.arg, code, culprit);
 	all_stop(engine);
@@ -145,6 +180,8 @@ enum err engine_judge(struct cuda_engine *engine)
 		e = cause_find(engine, &culprit);
 		if (e)
 			end_begin(engine, e, culprit);
+		else
+			rest_note(engine);
 	}
 	e = (enum err)atomic_load(&fate->code);
 	pthread_mutex_unlock(&fate->lock);
@@ -158,6 +195,11 @@ enum err cuda_engine_check(struct cuda_engine *engine)
 	bool is_troubled = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
 
 	return is_troubled || engine_is_stopped(engine) ? engine_judge(engine) : OK;
+}
+
+bool cuda_engine_is_cut(struct cuda_engine *engine)
+{
+	return !atomic_load(&engine->fate.code) || engine->fate.is_cut;
 }
 
 enum err engine_is_well(struct cuda_engine *engine)

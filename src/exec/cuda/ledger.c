@@ -393,12 +393,27 @@ bool ledger_is_behind(struct ledger *ledger, uint32_t peer, char text[LEDGER_TEX
 	return is_ahead(&own->awaited[peer], &other->given[me]);
 }
 
+/* Messages and signals between the page's owner and this rank. */
+static uint64_t messages_made(struct page *page, uint32_t rank)
+{
+	return (uint64_t)atomic_load(&page->given[rank]) +
+	       atomic_load(&page->sends[rank].made) +
+	       atomic_load(&page->receives[rank].made);
+}
+
 uint64_t ledger_progress(const struct ledger *ledger, uint32_t peer)
 {
-	const struct page *other = ledger->pages[peer];
-	uint32_t me = ledger->rank;
+	struct page *other = ledger->pages[peer];
 
-	return (uint64_t)atomic_load(&other->made) + atomic_load(&other->given[me]) +
-	       atomic_load(&other->sends[me].made) +
-	       atomic_load(&other->receives[me].made);
+	return atomic_load(&other->made) + messages_made(other, ledger->rank);
+}
+
+uint64_t ledger_made(const struct ledger *ledger)
+{
+	struct page *own = ledger->pages[ledger->rank];
+	uint64_t made = atomic_load(&own->made);
+
+	for (uint32_t r = 0; r < ledger->rank_count; r++)
+		made += messages_made(own, r);
+	return made;
 }

@@ -86,7 +86,9 @@ enum err ledger_search(struct ledger *ledger, uint32_t *culprit);
 enum { LEDGER_TEXT_BYTES = 160 };
 bool ledger_is_behind(struct ledger *ledger, uint32_t peer, char text[LEDGER_TEXT_BYTES]);
 
-/* A number that changes whenever the peer makes a call. */
+/* Numbers that change whenever the peer makes a call that concerns this rank, and
+ * whenever this rank makes one; 0: it has made none. */
 uint64_t ledger_progress(const struct ledger *ledger, uint32_t peer);
+uint64_t ledger_made(const struct ledger *ledger);
 
 #endif

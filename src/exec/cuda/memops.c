@@ -181,29 +181,57 @@ static void lines_withdraw(struct cuda_engine *engine, struct writes *writes)
 				engine->call - FREE_WAIT);
 }
 
+/* How far a word of the device is beyond the number of the last call; false when it
+ * cannot be read. */
+static bool word_see(struct cuda_engine *engine, cu_ptr word, int32_t *beyond)
+{
+	if (engine->driver->memcpy_async(
+		    engine->words_device + offsetof(struct words, seen), word,
+		    sizeof(uint32_t), engine->watcher) ||
+		!stream_is_through(engine, engine->watcher))
+		return false;
+	*beyond = (int32_t)(__atomic_load_n(&engine->words->seen, __ATOMIC_ACQUIRE) -
+			    engine->call);
+	return true;
+}
+
+/* Where the device says which collective was the last to end. */
+static cu_ptr done_at(const struct cuda_engine *engine)
+{
+	return engine->way == CUDA_WAY_LEADER
+		       ? mail_at(engine->halls[0], false, 0,
+				 offsetof(struct dev_mail, done))
+		       : engine->hall + offsetof(struct dev_hall, call);
+}
+
+/* A word that goes beyond was set free. */
+bool memops_are_done(struct cuda_engine *engine)
+{
+	bool is_done = engine->way != CUDA_WAY_THREADS && !engine->was_captured;
+	int32_t beyond = 0;
+
+	if (!is_done || !engine->call)
+		return is_done;
+	pthread_mutex_lock(&engine->fate.freeing);
+	is_done = word_see(engine, done_at(engine), &beyond) && !beyond;
+	pthread_mutex_unlock(&engine->fate.freeing);
+	return is_done;
+}
+
 /* Has the launch before ended that was under way, perhaps, when its words went? Whoever
  * launched it says so on the device. */
 static void launch_await(struct cuda_engine *engine)
 {
 	uint64_t end = clock_ns() + GRACE_MS * 1000000ull;
-	cu_ptr done = mail_at(
-		engine->halls[0], false, 0, offsetof(struct dev_mail, done));
+	int32_t beyond = 0;
 
 	if (engine->way != CUDA_WAY_LEADER || engine->was_captured || !engine->call) {
 		usleep(SETTLE_US);
 		return;
 	}
-	do {
-		engine->driver->memcpy_async(
-			engine->words_device + offsetof(struct words, seen), done,
-			sizeof(uint32_t), engine->watcher);
-		if (!stream_is_through(engine, engine->watcher))
-			return;
-		if ((int32_t)(__atomic_load_n(&engine->words->seen, __ATOMIC_ACQUIRE) -
-			      engine->call) >= 0)
-			return;
+	while (word_see(engine, done_at(engine), &beyond) && beyond < 0 &&
+		clock_ns() < end)
 		usleep(NAP_US);
-	} while (clock_ns() < end);
 }
 
 /* What this rank's streams wait for. */

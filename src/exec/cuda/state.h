@@ -45,6 +45,9 @@ struct fate {
 	pthread_mutex_t lock; /* of the members below, and of who looks */
 	_Atomic int code;     /* enum err; the others are valid when it is not 0 */
 	uint32_t culprit;
+	/* how many calls this rank had made at the last look, and when all were done */
+	uint64_t rested_at, done_at;
+	bool is_cut; /* a call of this rank's was under way, as far as can be told */
 	char reason[ERR_TEXT_BYTES];
 	/* since when a peer was waited for, and how far it was; 0: it is not */
 	uint64_t late_since[MOVES_RANKS_MAX], late_at[MOVES_RANKS_MAX];
@@ -67,6 +70,7 @@ struct cuda_engine {
 	uint32_t rank, rank_count;
 	enum cuda_way way;
 	bool is_one_device;
+	atomic_bool is_enqueuing;     /* a thread is in the middle of a call */
 	bool can_pass_fds;	      /* between all processes */
 	bool is_apart;		      /* on GPUs that cannot reach each other's memory */
 	unsigned resident_blocks;     /* of one rank */
@@ -178,6 +182,10 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
+
+/* Has this rank's last collective ended on the device? False also when that cannot be
+ * told. */
+bool memops_are_done(struct cuda_engine *engine);
 
 /* Let everything of this rank that waits on the device go on, once no kernel of others is
  * in the middle of using its memory, and let none begin to; kernels that wait see the

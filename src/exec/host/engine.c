@@ -48,7 +48,6 @@ static enum err engine_arrays(struct host_engine *engine)
 	enum err e = OK;
 
 	engine->seen = calloc(n * BOARD_LANES, sizeof(*engine->seen));
-	engine->checked = calloc(n, sizeof(*engine->checked));
 	engine->buffers = calloc(n, sizeof(*engine->buffers));
 	engine->posted = calloc(n, sizeof(*engine->posted));
 	engine->taken = calloc(n, sizeof(*engine->taken));
@@ -62,8 +61,8 @@ static enum err engine_arrays(struct host_engine *engine)
 			&engine->watches[i]);
 	if (e)
 		return e;
-	if (!engine->seen || !engine->checked || !engine->buffers || !engine->posted ||
-		!engine->taken || !engine->signals || !engine->awaited)
+	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
+		!engine->signals || !engine->awaited)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -113,7 +112,6 @@ void host_engine_destroy(struct host_engine *engine)
 	planner_destroy(engine->planner);
 	free(engine->watches);
 	free(engine->seen);
-	free(engine->checked);
 	free(engine->buffers);
 	free(engine->posted);
 	free(engine->taken);
@@ -164,6 +162,25 @@ static void call_block(
 	call->blocked_want = want;
 }
 
+static void position_publish(struct host_call *call, uint32_t lane, uint64_t value)
+{
+	struct card *card = board_card(
+		call->engine->board, call->engine->rank, call->number);
+
+	word_publish(&card->position[lane], &card->sleepers, value);
+}
+
+/* Announce what has been retired so far. Nobody waits for others, or returns, before. */
+static void untold_publish(struct host_call *call)
+{
+	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
+		if (call->untold[lane]) {
+			position_publish(call, lane, call->untold[lane]);
+			call->untold[lane] = 0;
+		}
+	call->has_untold = false;
+}
+
 static bool position_check(
 	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
 {
@@ -174,27 +191,22 @@ static bool position_check(
 
 	if (position_reached(*seen, want))
 		return true;
+	if (call->has_untold)
+		untold_publish(call);
 	card = board_card(engine->board, rank, call->number);
 	/* pairs with the release in word_publish() */
 	now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
 	for (uint32_t i = call->patience; i && !position_reached(now, want); i--)
 		now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
 	if (position_reached(now, call->base)) {
+		if (!position_reached(*seen, call->base))
+			sign_check(call, rank, card);
 		*seen = now;
-		sign_check(call, rank);
 	}
 	if (!call->error && position_reached(*seen, want))
 		return true;
 	call_block(call, rank, lane, want);
 	return false;
-}
-
-static void position_publish(struct host_call *call, uint32_t lane, uint64_t value)
-{
-	struct card *card = board_card(
-		call->engine->board, call->engine->rank, call->number);
-
-	word_publish(&card->position[lane], &card->sleepers, value);
 }
 
 /* ---- what the interpreter asks ---- */
@@ -252,13 +264,33 @@ static void host_publish(
 	if (call->error || is_unheard(call, move))
 		return;
 	call->announced = true;
-	position_publish(call, lane, mode_base(call) + retired);
+	if (call->plan->terse) {
+		call->untold[lane] = mode_base(call) + retired;
+		call->has_untold = true;
+	} else {
+		position_publish(call, lane, mode_base(call) + retired);
+	}
 }
 
 static const struct lane_ops host_ops = {
 	.reached = host_reached, .run = host_run, .publish = host_publish};
 
 /* ---- phases ---- */
+
+/* Where the peer that was seen last is, as far as we know. */
+static uint64_t oldest_seen(const struct host_call *call)
+{
+	const struct host_engine *engine = call->engine;
+	uint64_t oldest = call->base;
+
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+		uint64_t seen = engine->seen[rank * BOARD_LANES];
+
+		if (rank != engine->rank && position_reached(oldest, seen))
+			oldest = seen;
+	}
+	return oldest;
+}
 
 /* My card of four calls ago is free once everyone has entered the call after it. */
 static bool card_is_free(struct host_call *call)
@@ -267,7 +299,7 @@ static bool card_is_free(struct host_call *call)
 	uint64_t entered = call->number - BOARD_CARDS + 1;
 	uint64_t want = entered << BOARD_CALL_SHIFT;
 
-	if (call->number <= BOARD_CARDS)
+	if (call->number <= BOARD_CARDS || position_reached(engine->entered, want))
 		return true;
 	for (; call->peer < engine->rank_count; call->peer++) {
 		uint64_t *seen = &engine->seen[call->peer * BOARD_LANES];
@@ -285,6 +317,7 @@ static bool card_is_free(struct host_call *call)
 		sign_check_old(call, call->peer, entered);
 		*seen = position_reached(now, *seen) ? now : *seen;
 	}
+	engine->entered = oldest_seen(call);
 	return !call->error;
 }
 
@@ -489,11 +522,21 @@ static enum err mode_settle(struct host_call *call)
 	return e;
 }
 
+/* The rank `steps` after ours: nobody begins with the same peer as anybody else. */
+static uint32_t rank_after(const struct host_engine *engine, uint32_t steps)
+{
+	uint32_t rank = engine->rank + steps;
+
+	return rank < engine->rank_count ? rank : rank - engine->rank_count;
+}
+
 static bool everyone_arrived(struct host_call *call)
 {
-	for (; call->peer < call->engine->rank_count; call->peer++)
-		if (call->peer != call->engine->rank &&
-			!position_check(call, call->peer, 0, call->base))
+	const struct host_engine *engine = call->engine;
+
+	for (; call->peer + 1 < engine->rank_count; call->peer++)
+		if (!position_check(
+			    call, rank_after(engine, call->peer + 1), 0, call->base))
 			return false;
 	return true;
 }
@@ -513,6 +556,8 @@ static enum err lanes_step(struct host_call *call)
 				done = false;
 		/* one lane may have freed the other */
 	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));
+	if (call->has_untold)
+		untold_publish(call);
 	return done ? OK : ERR_AGAIN;
 }
 
@@ -575,6 +620,9 @@ enum err host_call_start(
 	call->peer = 0;
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
+	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
+		call->untold[i] = 0;
+	call->has_untold = false;
 	sign_begin(call);
 	call->error = OK;
 	call->announced = false;
@@ -674,7 +722,7 @@ enum err host_call_check(struct host_call *call)
 
 		if (rank != engine->rank &&
 			position_reached(atomic_load(&theirs->position[0]), call->base))
-			sign_check(call, rank);
+			sign_check(call, rank, theirs);
 	}
 	return call->error ? call->error : host_peers_check(engine, call_needs, call);
 }

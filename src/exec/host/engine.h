@@ -56,6 +56,10 @@ struct host_spec {
 	void *out;
 };
 
+/* An AllGather has no operator. This one marks that of ranks which meet because device
+ * memory has come: who makes a program's call instead is told what it met. */
+enum { OP_MEETING = REDOP_PREMUL };
+
 enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
 
 /* A call in flight. Plain memory of the caller's; nothing to free. */
@@ -75,7 +79,10 @@ struct host_call {
 	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
-	bool announced; /* some position of this call was published */
+	bool announced; /* some position of this call was published, or is about to be */
+	/* per lane: a position retired and not yet announced, see plan.terse; 0: none */
+	uint64_t untold[SCHED_LANES_MAX];
+	bool has_untold;
 	enum err error;
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
@@ -129,8 +136,8 @@ struct host_engine {
 	bool has_told;		    /* there is a note of what we wait for, see doing.h */
 	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
 	struct host_shown shown;
-	uint64_t *seen;	   /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t *checked; /* owned: number of the last call compared, per rank */
+	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
+	uint64_t entered; /* .. and one that every rank's first lane has reached */
 	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
 	struct watch **watches;	      /* owned: per rank; NULL in this process */
 	bool foreign;		      /* see host_engine_reach() */

@@ -7,45 +7,50 @@
 
 #include "exec/host/foreign_move.h"
 
-static char *stage_base(const struct host_call *call, uint32_t rank)
+static inline char *stage_base(const struct host_call *call, uint32_t rank)
 {
 	const struct board *board = call->engine->board;
 
+	if (call->shape->is_inline)
+		return (char *)board_card(board, rank, call->number)->payload;
 	return call->plan->eager ? board_eager(board, rank, call->number)
 				 : board_bulk(board, rank);
 }
 
-static char *stage_pointer(
-	const struct host_call *call, const struct place *place, uint32_t tile)
-{
-	const struct shape *shape = call->shape;
-	uint64_t slot = place_slot(shape, place, tile);
-
-	if (shape->inline_bytes)
-		return (char *)board_card(call->engine->board, place->rank, call->number)
-			       ->payload +
-		       slot * shape->program->slot_chunks * shape->inline_bytes;
-	return stage_base(call, place->rank) + slot * shape->slot_bytes;
-}
-
 /* Address of chunk `j` of a place, tile applied. */
-static char *place_pointer(const struct host_call *call, const struct place *place,
-	uint32_t tile, uint32_t j)
+static inline __attribute__((always_inline)) char *place_pointer(
+	const struct host_call *call, const struct place *place, uint32_t tile,
+	uint32_t j)
 {
 	const struct shape *shape = call->shape;
-	const struct host_buffers *buffers = &call->engine->buffers[place->rank];
+	const struct host_engine *engine = call->engine;
 
 	switch (place->space) {
 	case PLACE_IN:
-		return buffers->in + place_offset(shape, place, tile, j);
+		return engine->buffers[place->rank].in +
+		       place_offset(shape, place, tile, j);
 	case PLACE_OUT:
-		return buffers->out + place_offset(shape, place, tile, j);
+		return engine->buffers[place->rank].out +
+		       place_offset(shape, place, tile, j);
 	case PLACE_TMP:
-		return call->engine->scratch + place_offset(shape, place, tile, j);
+		return engine->scratch + place_offset(shape, place, tile, j);
 	default:
-		return stage_pointer(call, place, tile) +
-		       j * (shape->inline_bytes ? shape->inline_bytes
-						: shape->tile_bytes);
+		return stage_base(call, place->rank) +
+		       place_slot(shape, place, tile) * shape->slot_bytes +
+		       j * shape->staged_bytes;
+	}
+}
+
+/* Which operands are scaled, and by what: each rank's input by its own number. */
+static void fold_scale(
+	struct fold *fold, const struct host_call *call, const struct place *places)
+{
+	for (uint32_t i = 0; i < fold->in_count; i++) {
+		struct operand *in = &fold->in[i];
+
+		in->scaled = places[i].space == PLACE_IN;
+		in->scalar = call->engine->buffers[places[i].rank].scalar;
+		fold->any_scaled = fold->any_scaled || in->scaled;
 	}
 }
 
@@ -54,16 +59,12 @@ static void fold_load(struct fold *fold, const struct host_call *call,
 {
 	const struct place *places = call->shape->program->places;
 
+	for (uint32_t i = 0; i < move->input_count; i++)
+		fold->in[i].data = place_pointer(
+			call, &places[move->input_first + i], tile, j);
 	fold->any_scaled = false;
-	for (uint32_t i = 0; i < move->input_count; i++) {
-		const struct place *place = &places[move->input_first + i];
-		struct operand *in = &fold->in[i];
-
-		in->data = place_pointer(call, place, tile, j);
-		in->scaled = call->rule.scaled && place->space == PLACE_IN;
-		in->scalar = call->engine->buffers[place->rank].scalar;
-		fold->any_scaled = fold->any_scaled || in->scaled;
-	}
+	if (call->rule.scaled)
+		fold_scale(fold, call, &places[move->input_first]);
 	for (uint32_t i = 0; i < move->output_count; i++)
 		fold->out[i] = place_pointer(
 			call, &places[move->output_first + i], tile, j);
@@ -89,7 +90,30 @@ static enum err move_foreign(struct host_call *call, const struct move *move,
 	return foreign_fold(fold, &foreign, bytes, call->engine->bounce);
 }
 
-enum err host_move(struct host_call *call, const struct move *move, uint32_t tile)
+/* One value to one place as it is: most moves of the collectives that fold nothing, and
+ * too short to be worth preparing for arithmetic. */
+static bool move_is_copy(const struct host_call *call, const struct move *move)
+{
+	return move->input_count == 1 && move->output_count == 1 && !call->rule.scaled &&
+	       !call->foreign && !(move->op & OP_POST && call->rule.divisor);
+}
+
+static void move_copy(struct host_call *call, const struct move *move, uint32_t tile)
+{
+	const struct place *places = call->shape->program->places;
+
+	for (uint32_t j = 0; j < move->count; j++) {
+		size_t bytes = move_piece(call->shape, move, tile, j);
+		const char *in = place_pointer(call, &places[move->input_first], tile, j);
+		char *out = place_pointer(call, &places[move->output_first], tile, j);
+
+		if (bytes && in != out)
+			fold_copy(out, in, bytes, call->streaming);
+	}
+}
+
+static __attribute__((noinline)) enum err move_fold(
+	struct host_call *call, const struct move *move, uint32_t tile)
 {
 	struct fold fold;
 	enum err e = OK;
@@ -112,4 +136,12 @@ enum err host_move(struct host_call *call, const struct move *move, uint32_t til
 			fold_run(&fold, bytes);
 	}
 	return e;
+}
+
+enum err host_move(struct host_call *call, const struct move *move, uint32_t tile)
+{
+	if (!move_is_copy(call, move))
+		return move_fold(call, move, tile);
+	move_copy(call, move, tile);
+	return OK;
 }

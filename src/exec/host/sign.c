@@ -40,9 +40,15 @@ void sign_print(const struct call_sign *sign, char text[SIGN_TEXT_BYTES])
 	const char *type = sign->type < DTYPE_COUNT ? dtype_name(sign->type) : "?";
 	const char *op = sign->op < REDOP_COUNT ? redop_name(sign->op) : "?";
 	bool is_coll = sign->coll < COLL_COUNT;
-	int used = snprintf(text, SIGN_TEXT_BYTES, "%s of %lu %s",
-		is_coll ? coll_name(sign->coll) : "?", (unsigned long)sign->count, type);
+	int used;
 
+	if (sign->coll == COLL_ALL_GATHER && sign->op == OP_MEETING) {
+		snprintf(text, SIGN_TEXT_BYTES,
+			"a collective with device memory, its first");
+		return;
+	}
+	used = snprintf(text, SIGN_TEXT_BYTES, "%s of %lu %s",
+		is_coll ? coll_name(sign->coll) : "?", (unsigned long)sign->count, type);
 	if (is_coll && coll_reduces(sign->coll))
 		used += snprintf(text + used, SIGN_TEXT_BYTES - (size_t)used, ", %s", op);
 	if (is_coll && coll_has_root(sign->coll))
@@ -122,18 +128,10 @@ static enum err mismatch(struct host_engine *engine, uint32_t rank, uint64_t num
 	return mismatch_at(engine, rank, first);
 }
 
-void sign_check(struct host_call *call, uint32_t rank)
+void sign_differs(struct host_call *call, uint32_t rank)
 {
-	struct host_engine *engine = call->engine;
-
-	if (engine->checked[rank] == call->number)
-		return;
-	engine->checked[rank] = call->number;
-	if (atomic_load_explicit(
-		    &board_card(engine->board, rank, call->number)->sign_hash,
-		    memory_order_relaxed) != call->sign &&
-		!call->error)
-		call->error = mismatch(engine, rank, call->number);
+	if (!call->error)
+		call->error = mismatch(call->engine, rank, call->number);
 }
 
 void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)

@@ -19,8 +19,16 @@ void sign_skip(struct host_engine *engine, enum coll coll);
 /* Show it on this rank's card. */
 void sign_show(const struct host_call *call, struct card *card);
 
-/* Compare, the first time `rank` is seen in this call; sets call->error. */
-void sign_check(struct host_call *call, uint32_t rank);
+/* Our sign is not that of `rank`, which is in this call: sets call->error. */
+void sign_differs(struct host_call *call, uint32_t rank);
+
+/* Compare with a rank that is in this call and shows this card. */
+static inline void sign_check(
+	struct host_call *call, uint32_t rank, const struct card *card)
+{
+	if (atomic_load_explicit(&card->sign_hash, memory_order_relaxed) != call->sign)
+		sign_differs(call, rank);
+}
 
 /* The same for an earlier call, `number`, whose card is still there: a rank that waits
  * for nobody, as a root does, sees only here that it was alone in it. */

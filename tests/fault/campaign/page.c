@@ -25,10 +25,10 @@ void seat_bad(struct seat *seat, const char *format, ...)
 
 bool word_wait(_Atomic int *word, int least, uint64_t limit_us)
 {
-	uint64_t end = now_us() + limit_us;
+	uint64_t end = patient_us() + limit_us;
 
 	while (atomic_load(word) < least) {
-		if (now_us() > end)
+		if (patient_us() > end)
 			return false;
 		usleep(POLL_US);
 	}

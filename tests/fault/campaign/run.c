@@ -149,14 +149,14 @@ static void victim_tend(struct run *run)
 
 static void tend(struct run *run)
 {
-	uint64_t end = now_us() + (uint64_t)run->limits->hang_s * 1000000u;
+	uint64_t end = patient_us() + (uint64_t)run->limits->hang_s * 1000000u;
 
 	while (living(run)) {
 		victim_tend(run);
 		for (int i = 0; i < run->job->process_count; i++)
 			if (run->pids[i])
 				reap(run, i);
-		if (now_us() > end) {
+		if (patient_us() > end) {
 			run->end.hangs = true;
 			break;
 		}
