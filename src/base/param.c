@@ -118,7 +118,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_THREAD_THRESHOLDS] = {"NCCL_THREAD_THRESHOLDS", PARAM_TEXT, .meaning =
 		"least bytes per thread, six numbers: Tree LL, LL128, Simple, then Ring"},
 	[PARAM_NET_OVERHEAD] = {"NCCL_NET_OVERHEAD", PARAM_INT, -2, -2, 1000000000, .meaning =
-		"ns the model charges for posting to the network; -2 by processor"},
+		"nanoseconds that the model adds for posting to the network; -2 by processor"},
 	[PARAM_NVLS_ENABLE] = {"NCCL_NVLS_ENABLE", PARAM_INT, 2, 0, 2, .meaning =
 		"NVLink SHARP: 0 never, 1 and 2 where the machine has it"},
 	[PARAM_PAT_ENABLE] = {"NCCL_PAT_ENABLE", PARAM_INT, 2, 0, 2, .meaning =

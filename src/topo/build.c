@@ -126,6 +126,17 @@ static enum err nic_add(
 	return OK;
 }
 
+static uint64_t device_read(const struct xml_node *xml)
+{
+	static const char *const names[] = {
+		"vendor", "device", "subsystem_vendor", "subsystem_device"};
+	uint64_t device = 0;
+
+	for (int i = 0; i < 4; i++)
+		device = device << 16 | (uint64_t)(xml_int(xml, names[i], 0) & 0xffff);
+	return device;
+}
+
 /* A GPU that no rank uses is left out. *node: what is connected upwards. */
 static enum err gpu_add(struct builder *builder, const struct xml_node *xml,
 	uint64_t busid, struct topo_node **node)
@@ -144,6 +155,7 @@ static enum err gpu_add(struct builder *builder, const struct xml_node *xml,
 	gpu->gpu = (struct topo_gpu){.dev = (int)dev,
 		.rank = (int)rank,
 		.sm = (int)xml_int(xml, "sm", 0),
+		.device = (uint32_t)(device_read(xml->parent) >> 32),
 		.gdr = xml_int(xml, "gdr", 1) != 0};
 	(*node)->gpu = gpu->gpu;
 	return topo_connect_both(gpu, *node, LINK_LOC, TOPO_LOC_BW);
@@ -161,17 +173,6 @@ static enum err nic_function_add(struct builder *builder, const struct xml_node 
 			return ERR_USAGE;
 	}
 	return nic_add(builder, xml, nic);
-}
-
-static uint64_t device_read(const struct xml_node *xml)
-{
-	static const char *const names[] = {
-		"vendor", "device", "subsystem_vendor", "subsystem_device"};
-	uint64_t device = 0;
-
-	for (int i = 0; i < 4; i++)
-		device = device << 16 | (uint64_t)(xml_int(xml, names[i], 0) & 0xffff);
-	return device;
 }
 
 static enum err pci_add(

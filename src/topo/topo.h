@@ -97,9 +97,10 @@ struct topo_path {
 };
 
 struct topo_gpu {
-	int dev;  /* NVML index */
-	int rank; /* among the ranks the topology was built for */
-	int sm;	  /* compute capability, 90 for 9.0 */
+	int dev;	 /* NVML index */
+	int rank;	 /* among the ranks the topology was built for */
+	int sm;		 /* compute capability, 90 for 9.0 */
+	uint32_t device; /* PCI's vendor << 16 | device, 0 unknown; gpu_name() reads it */
 	bool gdr;
 };
 
@@ -239,6 +240,7 @@ struct topo_gdr {
 	enum gdr_mode mode;
 	enum path_type distance, level;
 	int relay; /* the rank whose GPU talks to the NET; `rank` itself without PXN */
+	bool is_measured; /* the distance counted; else the rule came before it */
 	const char *rule;
 };
 void topo_gdr(const struct topo *topo, int rank, uint64_t net_id, bool is_send,

@@ -1,11 +1,11 @@
 #include "weft/tune_args.h"
 
-#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/dtype.h"
+#include "common/names.h"
 #include "common/units.h"
 #include "sched/sched.h"
 #include "tune/model.h"
@@ -22,23 +22,9 @@ enum flag {
 	FLAG_TABLE
 };
 
-static bool same_name(const char *a, const char *b)
-{
-	for (;;) {
-		a += strspn(a, "_");
-		b += strspn(b, "_");
-		if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
-			return false;
-		if (!*a)
-			return true;
-		a++;
-		b++;
-	}
-}
-
 bool tune_args_want(const struct tune_args *args, const char *name)
 {
-	return !args->coll || same_name(args->coll, name);
+	return !args->coll || names_match(args->coll, name);
 }
 
 /* Machines have the five that NCCL's model knows, this host all of ours. */
@@ -79,7 +65,7 @@ static bool parse_ranks(struct tune_args *args)
 static bool parse_type(struct tune_args *args)
 {
 	for (int t = 0; t < DTYPE_COUNT; t++)
-		if (!strcmp(optarg, dtype_name((enum dtype)t))) {
+		if (names_match(optarg, dtype_name((enum dtype)t))) {
 			args->type = t;
 			return true;
 		}
@@ -91,7 +77,7 @@ static bool parse_type(struct tune_args *args)
 static bool parse_op(struct tune_args *args)
 {
 	for (int o = 0; o < REDOP_COUNT; o++)
-		if (!strcmp(optarg, redop_name((enum redop)o))) {
+		if (names_match(optarg, redop_name((enum redop)o))) {
 			args->op = o;
 			return true;
 		}
