@@ -26,6 +26,7 @@ enum {
 	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
 	HEAR_MS = 50,	 /* for what was said to us before we could not speak any more */
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
+	END_MS = 200,	 /* for a root of our own to end */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
 };
 
@@ -340,6 +341,13 @@ static enum err connect_judge(struct visit *visit, int status)
 	case ENETUNREACH:
 	case EADDRNOTAVAIL:
 		return ERR_AGAIN;
+	case EMFILE:
+	case ENFILE:
+		/* whoever only wants to say that it cannot come waits for one to be free
+		 */
+		if (visit->args.failed)
+			return ERR_AGAIN;
+		/* fall through */
 	default:
 		errno = status;
 		snprintf(why, sizeof(why), "connect: %m");
@@ -612,6 +620,16 @@ static bool refuse_here(const struct visit *visit, enum err code)
 	return found;
 }
 
+/* A root of this process, whose time is over too, ends by itself: before this rank does,
+ * so that nothing is left. */
+static void root_await_end(struct visit *visit)
+{
+	visit->args.hope = NULL;
+	visit->deadline_ns = clock_ns() + END_MS * CLOCK_MS;
+	while (root_is_here(&visit->id.addr) && clock_ns() < visit->deadline_ns)
+		poll(NULL, 0, 1);
+}
+
 static enum err visit_begin(struct visit *visit, void *records)
 {
 	const struct boot_args *args = &visit->args;
@@ -630,8 +648,11 @@ static enum err visit_begin(struct visit *visit, void *records)
 		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
 			args->root ? " of " : "", args->root ? args->root : "",
 			args->rank, args->rank_count, visit->why);
+	if (e == ERR_TIMEOUT)
+		root_await_end(visit);
 	/* It could not be reached, perhaps for want of a descriptor: a last try. */
-	if (e && !visit->is_root_known && visit->id.addr.family == ADDR_UNIX) {
+	if (e && e != ERR_TIMEOUT && !visit->is_root_known &&
+		visit->id.addr.family == ADDR_UNIX) {
 		struct boot_args refusal = *args;
 
 		refusal.failed = e;

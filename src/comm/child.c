@@ -109,9 +109,11 @@ static enum err gone_check(const struct birth_place *place)
 	}
 	if (earliest == UINT64_MAX)
 		return OK;
-	return err_set(ERR_REMOTE, "rank %u has %s its communicator", first,
-		atomic_load(&board_status(board, first)->state) == RANK_LEFT ? "destroyed"
-									     : "aborted");
+	if (atomic_load(&board_status(board, first)->state) == RANK_LEFT)
+		return err_set(
+			ERR_REMOTE, "rank %u has destroyed its communicator", first);
+	return err_set(ERR_REMOTE, "%.*s", BOARD_SENTENCE_BYTES - 1,
+		board_status(board, first)->sentence);
 }
 
 /* Can every member still take part? Asked again and again while waiting. Causes first:
@@ -239,6 +241,11 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	if (e && is_made)
 		boot_id_drop(&id);
 	sodium_memzero(&id, sizeof(id));
+	/* whoever ends the parent now does so for this, and says it */
+	pthread_mutex_lock(&parent->lock);
+	snprintf(parent->child_reason, sizeof(parent->child_reason), "%s",
+		e ? err_last() : "");
+	pthread_mutex_unlock(&parent->lock);
 	return e;
 }
 

@@ -135,6 +135,8 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
+	if (atomic_load(&comm->at_peace))
+		return OK;
 	/* Before it is ready another thread may be making it; what a revocation made fail
 	 * is forgotten. */
 	if (atomic_load(&comm->ready) && !atomic_load(&comm->revoked)) {
@@ -181,7 +183,8 @@ enum err comm_peers_get(struct comm *comm)
 	enum err e = comm_async_get(comm);
 	uint32_t culprit;
 
-	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked))
+	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
+		atomic_load(&comm->at_peace))
 		return e;
 	e = health_failed(comm->health, UINT64_MAX, &culprit);
 	if (e)
@@ -285,10 +288,13 @@ enum err comm_finalize(struct comm *comm)
 	if (atomic_exchange(&comm->finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
-	e = comm_is_unharmed(comm) ? OK : comm_async_get(comm);
+	if (comm_is_unharmed(comm)) {
+		atomic_store(&comm->at_peace, true);
+		return OK;
+	}
+	e = comm_async_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
-	if (!e && !comm_async_get(comm) && atomic_load(&comm->ready) &&
-		!atomic_load(&comm->revoked))
+	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }
@@ -347,8 +353,11 @@ static void comm_stop(struct comm *comm, const char *verb)
 	atomic_store(&comm->abort, 1);
 	if (!atomic_load(&comm->ready))
 		return;
-	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator", comm->rank,
-		verb);
+	pthread_mutex_lock(&comm->lock);
+	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator%s%.*s",
+		comm->rank, verb, comm->child_reason[0] ? ": " : "", BOARD_SENTENCE_BYTES,
+		comm->child_reason);
+	pthread_mutex_unlock(&comm->lock);
 	tell_peers(comm, ERR_REMOTE, comm->rank, sentence);
 }
 

@@ -36,6 +36,7 @@ struct comm {
 	uint64_t probe;	       /* peers try to read this across processes */
 	atomic_bool ready;     /* the members below will not change until the end */
 	atomic_bool finalized; /* begun, at least */
+	atomic_bool at_peace;  /* .. and well: what peers do does not matter any more */
 	atomic_int abort;
 	atomic_int revoked;
 	atomic_int async;	     /* enum err */
@@ -61,8 +62,10 @@ struct comm {
 	uint32_t redop_count;
 	struct birth births[BIRTHS_MAX];
 	uint32_t birth_count;
-	uint32_t split_count; /* splits asked for */
-	uint64_t vote_count;  /* splits decided on the board */
+	char child_reason[ERR_TEXT_BYTES]; /* why the last child was not made; guarded by
+					      lock */
+	uint32_t split_count;		   /* splits asked for */
+	uint64_t vote_count;		   /* splits decided on the board */
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
 	struct window *windows;		    /* owned, a list */

@@ -367,6 +367,15 @@ static void abort_alone(struct rank *rank)
  * they end. */
 enum { REST_US = 500 * 1000 };
 
+static void ends_in_peace(const struct side *side)
+{
+	ncclResult_t state = ncclSystemError;
+
+	OK(ncclCommFinalize(side->comm));
+	OK(ncclCommGetAsyncError(side->comm, &state));
+	EQ(state, ncclSuccess);
+}
+
 static void peer_gives_up(struct rank *rank)
 {
 	bool is_cut = part_value(rank), gives_up = rank->rank == 0;
@@ -387,7 +396,7 @@ static void peer_gives_up(struct rank *rank)
 		side_is_told(&side);
 	rank_meet(rank);
 	if (!gives_up && !(is_cut && rank->rank == 1))
-		OK(ncclCommFinalize(side.comm));
+		ends_in_peace(&side);
 	else if (!gives_up)
 		GIVES(ncclCommFinalize(side.comm), ncclRemoteError);
 	if (!gives_up && !is_cut)
