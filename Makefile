@@ -18,7 +18,9 @@ TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' \
 build: deps-build
 	@$(call compile,release)
 
-run: build
+# Only what it runs, and the library below that: a first table need not wait for the tests.
+run: deps-build
+	@$(call compile,release,weft all_reduce_perf)
 	build/bin/weft info
 	build/bin/all_reduce_perf -b 8 -e 64M -f 8 -t $(CORES)
 
@@ -55,15 +57,17 @@ lint: deps-build deps-lint
 format: deps-lint
 	clang-format-14 -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' ':!include/nccl.h')
 
-install: build
+# The library, the tools and what goes with them; no tests.
+install: deps-build
+	@$(call compile,release,product)
 	cmake --install build --prefix $(PREFIX)
 
 clean:
 	rm -rf build build-debug build-asan build-tsan build-clang build-fuzz
 
 help:
-	@echo 'make            build the library and the tools into build/'
-	@echo 'make run        build, describe this machine, measure all_reduce on all cores'
+	@echo 'make            build the library, the tools and the tests into build/'
+	@echo 'make run        build two tools, describe this machine, measure all_reduce on it'
 	@echo 'make test       build and test; test-long: the tests that need minutes and 14 GB'
 	@echo 'make test-asan  the same with address and undefined-behaviour sanitizers'
 	@echo 'make test-tsan  the same with the thread sanitizer; test-clang: with clang'
@@ -78,8 +82,9 @@ help:
 deps-build deps-test deps-clang deps-lint: deps-%:
 	@scripts/install-deps $*
 
+# compile,PRESET[,TARGET ..]: all targets unless named.
 define compile
 if [ ! -e build$(if $(filter release,$(1)),,-$(1))/build.ninja ]; then \
 	cmake --preset $(1) >/dev/null; \
-fi && cmake --build --preset $(1) -j $(JOBS)
+fi && cmake --build --preset $(1) -j $(JOBS) $(if $(2),--target $(2))
 endef

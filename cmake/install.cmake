@@ -30,6 +30,7 @@ if(programs)
   set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+add_custom_target(product DEPENDS nccl ${programs})
 
 # nccl.pc is written at install time, because --prefix may differ from the configured one.
 install(CODE "
@@ -44,4 +45,15 @@ foreach(section 1 7)
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
   install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
+# Completion: one file for bash, which it looks for under the name of each program.
+set(completions ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES tools/completion/weft.bash DESTINATION ${completions} RENAME weft)
+foreach(program ${programs})
+  if(NOT program STREQUAL weft)
+    install(CODE "
+      file(CREATE_LINK weft
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${completions}/${program}\" SYMBOLIC)")
+  endif()
+endforeach()
+install(FILES tools/completion/_weft DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -12,17 +12,6 @@
 
 _Static_assert((int)COMM_SIGNALS_MAX <= (int)CUDA_SIGNALS_MAX, "the engine has as many");
 
-void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
-{
-	struct cuda_engine *engine;
-	enum err e = cuda_engine_prepare(comm->rank, comm->rank_count, hello, &engine);
-
-	comm->gpu = engine;
-	comm->has_cuda = cuda_driver() != NULL;
-	if (e)
-		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", err_last());
-}
-
 void *gpu_context(void)
 {
 	cu_context context;
@@ -36,117 +25,7 @@ void gpu_context_use(void *context)
 		cuda_driver()->context_set(context);
 }
 
-/* Did it work for all? They must not go different ways. */
-static enum err vote(struct comm *comm, bool *all)
-{
-	int32_t mine = *all, least = 0;
-	struct host_spec spec = {
-		.key = {.coll = COLL_ALL_REDUCE, .type = DTYPE_INT32, .count = 1},
-		.op = REDOP_MIN,
-		.in = &mine,
-		.out = &least};
-	enum err e = host_run_one(comm->engine, &spec);
-
-	*all = !e && least;
-	return e;
-}
-
-static void reason_set(struct comm *comm, const char *reason)
-{
-	if (!comm->gpu_reason[0])
-		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", reason);
-}
-
-static void give_up(struct comm *comm, const char *reason)
-{
-	reason_set(comm, reason);
-	cuda_engine_destroy(comm->gpu);
-	comm->gpu = NULL;
-}
-
-/* The first rank for which that holds; the number of ranks when it does for none. */
-static uint32_t hello_find(const struct comm *comm,
-	const struct cuda_hello *const *hellos, bool (*holds)(const struct cuda_hello *))
-{
-	uint32_t rank = 0;
-
-	while (rank < comm->rank_count && !holds(hellos[rank]))
-		rank++;
-	return rank;
-}
-
-static bool shows_gpu(const struct cuda_hello *hello)
-{
-	return hello->has_gpu;
-}
-
-static bool shows_nothing(const struct cuda_hello *hello)
-{
-	return !hello->has_gpu && !hello->has_failed;
-}
-
-static bool shows_failure(const struct cuda_hello *hello)
-{
-	return hello->has_failed;
-}
-
-/* Does everybody have a GPU that works? Where some have shown none yet, it is decided
- * when device memory comes. */
-static bool are_all_there(struct comm *comm, const struct cuda_hello *const *hellos)
-{
-	uint32_t failed = hello_find(comm, hellos, shows_failure);
-	uint32_t without = hello_find(comm, hellos, shows_nothing);
-	char reason[ERR_TEXT_BYTES];
-
-	if (failed < comm->rank_count) {
-		snprintf(reason, sizeof(reason), "rank %u cannot use its GPU", failed);
-		give_up(comm, reason);
-		return false;
-	}
-	if (without == comm->rank_count)
-		return true;
-	comm->gpu_missing = without;
-	cuda_engine_destroy(comm->gpu);
-	comm->gpu = NULL;
-	if (hello_find(comm, hellos, shows_gpu) < comm->rank_count)
-		log_info(LOG_INIT,
-			"rank %u shows no CUDA device and others do: the first "
-			"collective with device memory decides",
-			without);
-	return false;
-}
-
-enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
-{
-	bool works, passes;
-	enum err e;
-
-	if (!are_all_there(comm, hellos))
-		return OK;
-	works = !cuda_engine_connect(comm->gpu, hellos);
-	/* others may be using what is ours until they have voted */
-	if (!works)
-		reason_set(comm, err_last());
-	e = vote(comm, &works);
-	if (e)
-		return e;
-	if (!works) {
-		give_up(comm, "another rank cannot");
-		return OK;
-	}
-	passes = cuda_engine_passes_fds(comm->gpu);
-	e = vote(comm, &passes);
-	cuda_engine_pass_fds(comm->gpu, passes);
-	if (!e)
-		e = gpu_slots_connect(comm);
-	if (e)
-		return e;
-	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
-		cuda_engine_way(comm->gpu));
-	return cuda_engine_start(comm->gpu, comm->health);
-}
-
-static enum err refused(const struct comm *comm)
+enum err gpu_refused(const struct comm *comm)
 {
 	return err_set(
 		ERR_USAGE, "device memory cannot be used here: %s", comm->gpu_reason);
@@ -167,65 +46,7 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 		(!cuda_memory_is(in) && !cuda_memory_is(out)))
 		return OK;
 	*takes = true; /* the GPUs meet before it is run */
-	return comm->gpu_reason[0] ? refused(comm) : OK;
-}
-
-/* ---- GPUs that meet when device memory comes ---- */
-
-/* In the context of the memory. Ranks that bring none make another call, and all hear of
- * it. */
-static enum err hellos_exchange(struct comm *comm, struct cuda_hello *all)
-{
-	struct cuda_hello mine;
-	const struct host_spec spec = {.key = {.coll = COLL_ALL_GATHER,
-					       .type = DTYPE_UINT8,
-					       .count = sizeof(mine)},
-		.op = (enum redop)OP_MEETING,
-		.in = &mine,
-		.out = all};
-
-	gpu_prepare(comm, &mine);
-	return host_run_one(comm->engine, &spec);
-}
-
-static enum err meet_here(struct comm *comm)
-{
-	struct cuda_hello *all = calloc(comm->rank_count, sizeof(*all));
-	const struct cuda_hello **hellos = calloc(comm->rank_count, sizeof(*hellos));
-	enum err e = all && hellos ? OK
-				   : err_set(ERR_SYSTEM, "no memory to meet %u ranks",
-					     comm->rank_count);
-
-	for (uint32_t i = 0; i < comm->rank_count && !e; i++)
-		hellos[i] = &all[i];
-	if (!e)
-		e = hellos_exchange(comm, all);
-	if (!e)
-		e = gpu_connect(comm, hellos);
-	free(all);
-	free(hellos);
-	return e;
-}
-
-enum err gpu_meet(struct comm *comm, const void *ptr)
-{
-	const struct cuda_driver *driver = cuda_driver();
-	cu_context had = NULL, wanted;
-	enum err e = cuda_memory_context(ptr, &wanted);
-
-	if (e)
-		return e;
-	driver->context_get(&had);
-	driver->context_set(wanted);
-	e = inside_enter(comm);
-	if (!e) {
-		e = meet_here(comm);
-		if (e)
-			comm_fail(comm, e, host_engine_culprit(comm->engine));
-		inside_leave(comm);
-	}
-	driver->context_set(had);
-	return e || comm->gpu ? e : refused(comm);
+	return comm->gpu_reason[0] ? gpu_refused(comm) : OK;
 }
 
 /* ---- calls ---- */
@@ -608,5 +429,6 @@ void gpu_abort(struct comm *comm)
 void gpu_free(struct comm *comm)
 {
 	cuda_engine_destroy(comm->gpu);
+	cuda_engine_destroy(comm->gpu_made);
 	comm->gpu = NULL;
 }

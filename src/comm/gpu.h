@@ -26,6 +26,9 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 /* Is CUDA in the process now? */
 bool gpu_look(struct comm *comm);
 
+/* ERR_USAGE, with the reason why this communicator is on no GPU. */
+enum err gpu_refused(const struct comm *comm);
+
 /* The GPUs meet, all ranks' in the same call, because this device memory has come. */
 enum err gpu_meet(struct comm *comm, const void *ptr);
 

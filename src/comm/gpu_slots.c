@@ -9,6 +9,7 @@
 /* One communicator on its way to slots. */
 struct maker {
 	struct comm *comm;
+	struct cuda_engine *gpu;	 /* borrowed */
 	struct cuda_offer mine, *offers; /* owned */
 	int32_t works, all_work;
 	enum err own; /* what failed here */
@@ -70,12 +71,12 @@ static enum err makers_make(struct maker *makers, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		makers[i].own = cuda_engine_offer(
-			makers[i].comm->gpu, makers[i].comm->gpu_apart, &makers[i].mine);
+			makers[i].gpu, makers[i].comm->gpu_apart, &makers[i].mine);
 	e = makers_run(makers, count, offer_spec);
 	for (uint32_t i = 0; i < count && !e; i++) {
 		if (!makers[i].own)
 			makers[i].own = cuda_engine_accept(
-				makers[i].comm->gpu, makers[i].offers);
+				makers[i].gpu, makers[i].offers);
 		makers[i].works = !makers[i].own;
 	}
 	if (!e)
@@ -87,9 +88,11 @@ static enum err makers_make(struct maker *makers, uint32_t count)
 	return e;
 }
 
-static enum err maker_init(struct maker *maker, struct comm *comm)
+static enum err maker_init(
+	struct maker *maker, struct comm *comm, struct cuda_engine *gpu)
 {
 	maker->comm = comm;
+	maker->gpu = gpu;
 	maker->offers = calloc(comm->rank_count, sizeof(*maker->offers));
 	return maker->offers
 		       ? OK
@@ -97,9 +100,9 @@ static enum err maker_init(struct maker *maker, struct comm *comm)
 }
 
 /* Does anybody want slots, or need them? Then everybody makes some. */
-static enum err slots_agree(struct comm *comm, bool *wanted)
+static enum err slots_agree(struct comm *comm, struct cuda_engine *gpu, bool *wanted)
 {
-	const int32_t mine[2] = {comm->limits != NULL, cuda_engine_is_apart(comm->gpu)};
+	const int32_t mine[2] = {comm->limits != NULL, cuda_engine_is_apart(gpu)};
 	int32_t most[2] = {0, 0};
 	struct host_spec spec = {
 		.key = {.coll = COLL_ALL_REDUCE, .type = DTYPE_INT32, .count = 2},
@@ -113,15 +116,15 @@ static enum err slots_agree(struct comm *comm, bool *wanted)
 	return e;
 }
 
-enum err gpu_slots_connect(struct comm *comm)
+enum err gpu_slots_connect(struct comm *comm, struct cuda_engine *gpu)
 {
 	struct maker maker = {0};
 	bool wanted = false;
-	enum err e = slots_agree(comm, &wanted);
+	enum err e = slots_agree(comm, gpu, &wanted);
 
 	if (e || !wanted)
 		return e;
-	e = maker_init(&maker, comm);
+	e = maker_init(&maker, comm, gpu);
 	if (!e)
 		e = makers_make(&maker, 1);
 	free(maker.offers);
@@ -160,7 +163,8 @@ static enum err makers_fill(const struct comm_call *calls, uint32_t call_count,
 		for (uint32_t j = 0; j < *count && !is_known; j++)
 			is_known = makers[j].comm == calls[i].comm;
 		if (!is_known)
-			e = maker_init(&makers[(*count)++], calls[i].comm);
+			e = maker_init(
+				&makers[(*count)++], calls[i].comm, calls[i].comm->gpu);
 	}
 	return e;
 }

@@ -9,9 +9,11 @@
 
 #include "comm/comm.h"
 
+struct cuda_engine;
+
 /* While a communicator connects: made when any rank wants some, or reaches others'
- * memory in no other way. */
-enum err gpu_slots_connect(struct comm *comm);
+ * memory in no other way. `gpu` is the engine that is being made. */
+enum err gpu_slots_connect(struct comm *comm, struct cuda_engine *gpu);
 
 /* For those communicators of a group that have a call which needs slots, and have none:
  * meets the other ranks, which make the same calls. */

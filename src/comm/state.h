@@ -55,6 +55,7 @@ struct comm {
 	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
 	bool has_looked;	    /* and that was found out */
 	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
+	struct cuda_engine *gpu_made;	   /* owned: until it is known whether it works */
 	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
 	bool gpu_staged;      /* there are slots for calls that go through some */
 	bool gpu_apart;	      /* GPUs cannot reach each other's memory: all calls do */

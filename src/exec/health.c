@@ -94,6 +94,16 @@ static enum err rank_failed(const struct health *health, uint32_t rank, uint32_t
 		why[0] ? why : err_name((enum err)atomic_load(&status->code)));
 }
 
+static enum err rank_gone(
+	const struct health *health, uint32_t rank, uint32_t state, uint32_t *culprit)
+{
+	if (state == RANK_FAILED)
+		return rank_failed(health, rank, culprit);
+	*culprit = rank;
+	return err_set(ERR_REMOTE,
+		"rank %u destroyed its communicator before this call was complete", rank);
+}
+
 enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit)
 {
 	/* what was read of others before is not younger than what is read now */
@@ -143,17 +153,10 @@ enum err health_check(const struct health *health,
 			(state != RANK_FAILED && state != RANK_LEFT) ||
 			!needed(what, rank))
 			continue;
-		/* perhaps because of a death that came after our look */
+		/* it may have failed for a death that came after our look */
 		e = dead_find(health, needed, what, culprit);
-		if (e)
-			return e;
-		if (state == RANK_FAILED)
-			return rank_failed(health, rank, culprit);
-		*culprit = rank;
-		return err_set(ERR_REMOTE,
-			"rank %u destroyed its communicator before this call was "
-			"complete",
-			rank);
+		if (!e)
+			e = rank_gone(health, rank, state, culprit);
 	}
 	return e;
 }

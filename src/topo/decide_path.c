@@ -177,6 +177,7 @@ static void gdr_decide(const struct topo *topo, uint32_t gpu, uint32_t net, bool
 	}
 	if (is_send && read_is_refused(topo, gpu, verdict))
 		return;
+	verdict->is_measured = true;
 	if (verdict->distance > verdict->level) {
 		verdict->rule = "they are further apart than NCCL_NET_GDR_LEVEL allows";
 		return;

@@ -94,7 +94,7 @@ const struct instance_info *instance_find(const char *name)
 	const struct instance_info *all = instance_list(&count);
 
 	for (uint32_t i = 0; i < count; i++)
-		if (!strcmp(all[i].name, name))
+		if (!strcasecmp(all[i].name, name))
 			return &all[i];
 	return NULL;
 }
@@ -102,10 +102,10 @@ const struct instance_info *instance_find(const char *name)
 enum err instance_tree(const char *name, struct xml_node **tree)
 {
 	for (uint32_t i = 0; i < instance_row_count(); i++)
-		if (!strcmp(instance_rows[i].name, name))
+		if (!strcasecmp(instance_rows[i].name, name))
 			return instance_build(&instance_rows[i], tree);
 	for (const struct machine_file *file = machine_files; file->name; file++)
-		if (!strcmp(file->name, name))
+		if (!strcasecmp(file->name, name))
 			return xml_parse(
 				file->text, file->bytes, file->name, "system", tree);
 	return err_set(ERR_ARGUMENT,

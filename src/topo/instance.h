@@ -26,7 +26,7 @@ struct instance_info {
 /* All of them, in the order tools print. Lives as long as the process. */
 const struct instance_info *instance_list(uint32_t *count);
 
-/* One by name; NULL when there is none. */
+/* One by name, in any case of letters; NULL when there is none. */
 const struct instance_info *instance_find(const char *name);
 
 /* Its topology; the tree is the caller's. ERR_ARGUMENT for a name that is not there. */

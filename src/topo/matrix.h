@@ -81,6 +81,9 @@ void matrix_cell_text(struct matrix_cell cell, char text[MATRIX_CELL_MAX]);
  * escape sequences around the header, which nvidia-smi prints into files as well. */
 void matrix_print(FILE *file, const struct matrix *matrix, bool underline);
 
+/* What the words mean, a line each, after an empty line and "Legend:". */
+void matrix_print_legend(FILE *file);
+
 /* "0-3,8" from "0000010f" or "1,0000000f". NULL when there is no CPU in it or no memory;
  * free() it. */
 char *matrix_cpu_list(const char *mask);

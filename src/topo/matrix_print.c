@@ -42,7 +42,7 @@ static void print_row(FILE *file, const struct matrix *matrix, uint32_t row)
 		fprintf(file, "\t\t\t\t\n");
 }
 
-static void print_legend(FILE *file)
+void matrix_print_legend(FILE *file)
 {
 	fputs("\nLegend:\n\n"
 	      "  X    = Self\n"
@@ -76,7 +76,7 @@ void matrix_print(FILE *file, const struct matrix *matrix, bool underline)
 		underline ? PLAIN : "");
 	for (uint32_t i = 0; i < count; i++)
 		print_row(file, matrix, i);
-	print_legend(file);
+	matrix_print_legend(file);
 	if (!matrix->nic_count)
 		return;
 	fputs("\nNIC Legend:\n\n", file);

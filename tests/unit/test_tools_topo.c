@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <expat.h>
 
+#include "base/param.h"
 #include "test.h"
 #include "topo/instance.h"
 #include "weft/topo_explain.h"
@@ -43,6 +44,12 @@ static void test_args(void)
 	TRUE(!parse(&args, "a b"));
 	TRUE(!parse(&args, "a -- b"));
 	TRUE(!parse(&args, "a --list"));
+	TRUE(parse(&args, "--list --json"));
+	TRUE(args.list && args.json);
+	TRUE(parse(&args, "a --nodes 2 --svg x --wide"));
+	TRUE(args.nodes == 2 && args.wide);
+	TRUE(!parse(&args, "a --nodes 2"));
+	TRUE(!parse(&args, "a --nodes 0 --svg x"));
 	TRUE(!parse(&args, "a --paths --json"));
 	TRUE(!parse(&args, "a --svg - --xml -"));
 	TRUE(!parse(&args, "-x"));
@@ -96,11 +103,44 @@ static void test_explain(void)
 			"nothing in NCCL", NULL});
 	expect(explain("dgx-h100", "mlx5_3", "GPU0", false),
 		(const char *[]){"sending: PXN", "NVSwitch", "sending: on",
-			"on channel 0 GPU0 uses mlx5_0", "NCCL_PXN_DISABLE=1 gives PHB",
+			"on channel 0 GPU0 uses mlx5_0",
+			"NCCL_PXN_DISABLE=1 gives PHB at 48.0 GB/s for sending instead "
+			"of PXN at 48.0 GB/s; GPUDirect RDMA off instead of on",
 			NULL});
 	expect(explain("pcie-l40s-8gpu-2nic", "GPU7", "NIC0", false),
 		(const char *[]){"sending: off, staged in host memory",
-			"NCCL_NET_GDR_LEVEL=SYS gives SYS", NULL});
+			"NCCL_NET_GDR_LEVEL=SYS gives GPUDirect RDMA on instead of off",
+			NULL});
+}
+
+/* What is proposed changes something; both directions are one story; P2C has a meaning.
+ */
+static void test_explain_gdr(void)
+{
+	char *text = explain("g6e.48xlarge", "GPU0", "NIC0", false);
+
+	TRUE(!strstr(text, "GDR_LEVEL"));
+	expect(text, (const char *[]){"the NIC or its driver does not do",
+			     "to change it: no variable does", NULL});
+	expect(explain("p5.48xlarge", "gpu0", "RDMAP99S0", false),
+		(const char *[]){"receiving: PHB, 12.0 GB/s",
+			"from GPU1, which sends for GPU0, it is PIX",
+			"what is received does not pass GPU1 and takes the way above, "
+			"PHB",
+			"up to P2C, the chip-to-chip link to the CPU and one host "
+			"bridge; without such a link, as here, that is up to PXB",
+			NULL});
+	text = explain("p6e-gb200.36xlarge", "GPU0", "NIC0", false);
+	TRUE(!strstr(text, "as here"));
+	expect(text, (const char *[]){"from GPU0 it is P2C",
+			     "up to P2C, the chip-to-chip link", NULL});
+	setenv("NCCL_NET_GDR_READ", "0", 1);
+	param_forget(PARAM_NET_GDR_READ);
+	expect(explain("dgx-h100", "GPU0", "mlx5_0", false),
+		(const char *[]){"NCCL_NET_GDR_READ=1 gives GPUDirect RDMA for sending "
+				 "on instead of off",
+			NULL});
+	unsetenv("NCCL_NET_GDR_READ");
 }
 
 static void test_names(void)
@@ -109,6 +149,7 @@ static void test_names(void)
 
 	EQ(topo_view_open(&view, "dgx-1v", false), OK);
 	EQ(topo_view_find(&view, "gpu3")->gpu.dev, 3);
+	EQ_STR(topo_view_find(&view, "MLX5_1")->net.name, "mlx5_1");
 	EQ(topo_view_find(&view, "06:00.0") == topo_view_find(&view, "GPU0"), 1);
 	EQ_STR(topo_view_find(&view, "NIC1")->net.name, "mlx5_1");
 	EQ_STR(topo_view_find(&view, "NET2")->net.name, "mlx5_2");
@@ -121,9 +162,12 @@ static void test_names(void)
 	EQ(topo_explain(stdout, &view, "GPU0", "GPU99"), ERR_USAGE);
 	topo_view_close(&view);
 	EQ(topo_view_open(&view, "no-such-machine", false), ERR_USAGE);
+	EQ(topo_view_open(&view, "DGX-1V", false), OK);
+	EQ_STR(view.name, "dgx-1v");
+	topo_view_close(&view);
 }
 
-enum { TEXTS_MAX = 4096 };
+enum { TEXTS_MAX = 8192 };
 
 struct rectangle {
 	double left, top, right, bottom;
@@ -137,6 +181,11 @@ struct picture {
 	char anchor;
 	int glyphs;
 	bool inside;
+	char text[256];		    /* of the element being read */
+	char all[1 << 18];	    /* every text, a line each */
+	double smallest;	    /* font */
+	struct rectangle bar;	    /* the widest of a GPU's colour: NVSwitch */
+	double gpu_left, gpu_right; /* what all of that colour reach over */
 };
 
 static const char *attribute(const char **attributes, const char *name)
@@ -147,6 +196,16 @@ static const char *attribute(const char **attributes, const char *name)
 	return "";
 }
 
+static void on_gpu(struct picture *picture, double x, double width)
+{
+	if (!(picture->gpu_right > 0) || x < picture->gpu_left)
+		picture->gpu_left = x;
+	if (x + width > picture->gpu_right)
+		picture->gpu_right = x + width;
+	if (width > picture->bar.right - picture->bar.left)
+		picture->bar = (struct rectangle){.left = x, .right = x + width};
+}
+
 static void on_start(void *context, const char *name, const char **attributes)
 {
 	struct picture *picture = context;
@@ -155,7 +214,11 @@ static void on_start(void *context, const char *name, const char **attributes)
 		picture->width = atof(attribute(attributes, "width"));
 		picture->height = atof(attribute(attributes, "height"));
 	}
+	if (!strcmp(attribute(attributes, "class"), "box gpu"))
+		on_gpu(picture, atof(attribute(attributes, "x")),
+			atof(attribute(attributes, "width")));
 	picture->inside = !strcmp(name, "text");
+	picture->text[0] = '\0';
 	picture->x = atof(attribute(attributes, "x"));
 	picture->y = atof(attribute(attributes, "y"));
 	picture->size = atof(attribute(attributes, "font-size"));
@@ -169,6 +232,8 @@ static void on_text(void *context, const char *text, int bytes)
 
 	for (int i = 0; i < bytes; i++)
 		picture->glyphs += ((unsigned char)text[i] & 0xc0) != 0x80;
+	if (picture->inside && strlen(picture->text) + (size_t)bytes < 256)
+		strncat(picture->text, text, (size_t)bytes);
 }
 
 /* As wide as text usually is in the fonts that are asked for. */
@@ -182,12 +247,21 @@ static void on_end(void *context, const char *name)
 
 	if (strcmp(name, "text") || picture->count == TEXTS_MAX)
 		return;
+	/* A number says of what. */
+	TRUE(picture->text[strspn(picture->text, "0123456789. ")]);
+	if (!(picture->smallest > 0) || picture->size < picture->smallest)
+		picture->smallest = picture->size;
+	if (strlen(picture->all) + 260 < sizeof(picture->all)) {
+		strcat(picture->all, picture->text);
+		strcat(picture->all, "\n");
+	}
 	picture->texts[picture->count++] = (struct rectangle){left,
 		picture->y - 0.75 * picture->size, left + width,
 		picture->y + 0.2 * picture->size};
 }
 
-static void check_picture(const char *name, const char *text)
+/* The caller's; free() it. */
+static struct picture *check_picture(const char *name, const char *text)
 {
 	struct picture *picture = calloc(1, sizeof(*picture));
 	XML_Parser parser = XML_ParserCreate(NULL);
@@ -218,11 +292,18 @@ static void check_picture(const char *name, const char *text)
 			}
 		}
 	}
-	free(picture);
+	TRUE(!strstr(picture->all, "capability"));
+	if (strstr(picture->all, "NVSwitch")) {
+		TRUE(picture->bar.left <= picture->gpu_left + 0.2);
+		TRUE(picture->bar.right >= picture->gpu_right - 0.2);
+	}
+	return picture;
 }
 
-static void draw(const char *machine)
+static struct picture *draw(const char *machine, uint32_t nodes)
 {
+	struct picture *seen;
+	struct topo_picture picture = {.name = "<a & \"b\">", .nodes = nodes};
 	struct topo_view view;
 	struct topo *whole = NULL;
 	char *text = NULL;
@@ -232,12 +313,42 @@ static void draw(const char *machine)
 	TRUE(file);
 	EQ(topo_view_open(&view, machine, false), OK);
 	EQ(topo_view_whole(&view, &whole), OK);
-	EQ(topo_svg(file, whole, "<a & \"b\">"), OK);
+	EQ(topo_svg(file, whole, &picture), OK);
 	fclose(file);
-	check_picture(machine ? machine : "this", text);
+	seen = check_picture(machine ? machine : "this", text);
 	free(text);
 	topo_free(whole);
 	topo_view_close(&view);
+	return seen;
+}
+
+/* The smallest text when the picture fills a slide of 1280 x 720. */
+static double on_slide(const struct picture *picture)
+{
+	double across = 1280 / picture->width, down = 720 / picture->height;
+
+	return picture->smallest * (across < down ? across : down);
+}
+
+static void test_pictures(void)
+{
+	static const char *const names[] = {"dgx-1v", "dgx-h100", "p4d.24xlarge",
+		"p5.48xlarge-32efa", "p6e-gb200.36xlarge", "pcie-l40s-8gpu-2nic"};
+	static const char *const models[] = {
+		"V100", "H100", "A100-40GB", "H100", "GB200", "L40S"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct picture *one = draw(names[i], 1), *two = draw(names[i], 2);
+
+		TRUE(strstr(one->all, models[i]));
+		TRUE(!strstr(one->all, "rail"));
+		TRUE(on_slide(one) >= 12);
+		TRUE(strstr(two->all, "machine 0") && strstr(two->all, "machine 1"));
+		TRUE(strstr(two->all, "rail 0") || strstr(two->all, "rails 0-"));
+		TRUE(on_slide(two) >= 8.5);
+		free(one);
+		free(two);
+	}
 }
 
 /* Every topology of the corpora, where they are. */
@@ -258,7 +369,8 @@ static int draw_corpora(void)
 		if (!strstr(entry->d_name, ".xml") || xml_read(path, "system", &tree))
 			continue;
 		xml_free(tree);
-		draw(path);
+		free(draw(path, 1));
+		free(draw(path, 2));
 		count++;
 	}
 	if (directory)
@@ -274,9 +386,13 @@ int main(void)
 	test_args();
 	test_names();
 	test_explain();
-	for (uint32_t i = 0; i < count; i++)
-		draw(machines[i].name);
-	draw(NULL);
+	test_explain_gdr();
+	for (uint32_t i = 0; i < count; i++) {
+		free(draw(machines[i].name, 1));
+		free(draw(machines[i].name, 3));
+	}
+	free(draw(NULL, 1));
+	test_pictures();
 	printf("%u pictures and %d of the corpora\n", count + 1, draw_corpora());
 	return 0;
 }

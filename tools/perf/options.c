@@ -186,7 +186,9 @@ static bool parse_device_only(int flag)
 			optarg);
 		return false;
 	}
-	fprintf(stderr, "-%c %s: no effect on host memory, ignored\n", flag, optarg);
+	fprintf(stderr, "-%c %s: %s; ignored\n", flag, optarg,
+		strchr("IK", flag) ? "iterations are not timed one by one here"
+				   : "it is about GPUs, and this is host memory");
 	return true;
 }
 
@@ -320,8 +322,10 @@ void options_usage(const char *program)
 	       "\t[-J,--output_file <name.json>] write the results as JSON too\n"
 	       "\t[--plain] nccl-tests' layout and nothing else\n"
 	       "\t[-h,--help]\n"
-	       "\n-G -x -D -V -y -I -K of nccl-tests concern GPUs: accepted, no effect "
-	       "here\n"
+	       "\n-p is nccl-tests' --parallel_init there, and --procs here. Accepted "
+	       "without effect:\n"
+	       "-G -x -D -V -y, which are about GPUs, and -I -K, the time of each "
+	       "iteration\n"
 	       "\nexample: 4 processes, 8 bytes to 64 MiB\n"
 	       "\t%s -p 4 -b 8 -e 64M -f 2\n",
 		program);

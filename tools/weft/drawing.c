@@ -7,24 +7,45 @@
 #include <string.h>
 
 enum {
-	TITLE_HEIGHT = 58,
-	MESH_HEIGHT = 38, /* of the line that joins CPUs */
-	CPU_HEIGHT = 48,
+	MESH_HEIGHT = 40, /* of the line that joins CPUs */
+	CPU_HEIGHT = 52,
+	CPU_HEIGHT_COMPACT = 32,
 	SWITCH_HEIGHT = 28,
-	LEVEL_GAP = 32,
-	GPU_WIDTH = 92,
-	GPU_HEIGHT = 50,
-	NIC_WIDTH = 104,
-	LEAF_GAP = 10,
-	GROUP_GAP = 22,
-	CPU_GAP = 40,
+	LEVEL_GAP = 36,
+	LEVEL_GAP_COMPACT = 30,
+	GPU_WIDTH = 108,
+	GPU_HEIGHT = 66,
+	GPU_HEIGHT_COMPACT = 48,
+	NIC_WIDTH = 100,
+	NIC_PADDING = 12, /* above and below its lines together */
+	LEAF_GAP = 14,
+	GROUP_GAP = 18,
+	CPU_GAP = 36,
 	CPU_WIDTH = 250,
-	GUTTER = 56,
-	FOOT_HEIGHT = 62,
-	WIDTH_MIN = 580,
+	GUTTER = 98,	 /* of a C2C link and its number */
+	GUTTER_PCI = 18, /* of a GPU's link beside the NIC above it */
+	WIDTH_MIN = 640,
 	LANES_MAX = 512,
 	DEPTH_MAX = XML_DEPTH_MAX
 };
+
+static bool is_compact(const struct drawing *drawing)
+{
+	return drawing->machine_count > 1;
+}
+
+static float cpu_height(const struct drawing *drawing)
+{
+	return is_compact(drawing) ? CPU_HEIGHT_COMPACT : CPU_HEIGHT;
+}
+
+static float level_gap(const struct drawing *drawing)
+{
+	return is_compact(drawing) ? LEVEL_GAP_COMPACT : LEVEL_GAP;
+}
+
+/* What a picture is made for. */
+static const float slide_width = 1280, slide_height = 720;
 
 /* Mean width of a character over its size in sans-serif fonts, rounded up. */
 static const float glyph_width = 0.62f;
@@ -36,6 +57,15 @@ float drawing_text_width(const char *text, float size)
 	for (; *text; text++)
 		glyphs += ((unsigned char)*text & 0xc0) != 0x80; /* UTF-8 */
 	return (float)glyphs * size * glyph_width;
+}
+
+const char *drawing_rate(float bw, char text[DRAW_RATE_BYTES])
+{
+	snprintf(text, DRAW_RATE_BYTES, "%.1f", (double)bw);
+	if (!strcmp(text + strlen(text) - 2, ".0"))
+		text[strlen(text) - 2] = 0;
+	strcat(text, " GB/s");
+	return text;
 }
 
 void drawing_busid(const struct topo_node *node, char text[20])
@@ -53,6 +83,8 @@ static int box_add(struct drawing *drawing, const struct topo_node *node, int pa
 	*box = (struct draw_box){.node = node,
 		.parent = parent,
 		.next = -1,
+		.rider = -1,
+		.below = -1,
 		.first = INT_MAX,
 		.kind = node->kind == TOPO_CPU	 ? DRAW_CPU
 			: node->kind == TOPO_PCI ? DRAW_SWITCH
@@ -165,44 +197,72 @@ int drawing_nets(const struct drawing *drawing, const struct draw_box *box,
 	}
 }
 
+bool drawing_nets_equal(const struct topo_node *const *nets, int count)
+{
+	for (int i = 1; i < count; i++)
+		if (nets[i]->net.bw != nets[0]->net.bw)
+			return false;
+	return true;
+}
+
+/* A line per port, with its bandwidth if that is not the same for all; then a line with
+ * the bandwidth, the number that are not shown, or where it is. */
 static void size_nic(const struct drawing *drawing, struct draw_box *box)
 {
 	const struct topo_node *nets[DRAW_NETS_MAX];
 	int count = drawing_nets(drawing, box, nets, DRAW_NETS_MAX);
 	int shown = count > DRAW_NETS_MAX ? DRAW_NETS_MAX : count;
+	bool equal = drawing_nets_equal(nets, shown);
 
 	box->width = NIC_WIDTH;
 	for (int i = 0; i < shown; i++) {
-		float width = drawing_text_width(nets[i]->net.name, 11) + 52;
+		float width = drawing_text_width(nets[i]->net.name, 13) + 20;
 
+		width += equal ? 0 : drawing_text_width("1000.5 GB/s", 12);
 		box->width = width > box->width ? width : box->width;
 	}
-	box->height = DRAW_NIC_HEAD + (float)(shown + (count > shown)) * DRAW_NIC_LINE;
+	box->height = NIC_PADDING +
+		      DRAW_NIC_LINE * (float)(shown + equal + (count > shown) +
+					      (box->next < 0 && !is_compact(drawing)));
 }
 
-static void size_leaf(const struct drawing *drawing, struct draw_box *box)
+static void size_gpu(struct drawing *drawing, struct draw_box *box)
+{
+	box->width = GPU_WIDTH;
+	box->height = is_compact(drawing) ? GPU_HEIGHT_COMPACT : GPU_HEIGHT;
+	box->gutter = box->c2c > 0 ? GUTTER : 0;
+	if (box->rider >= 0) {
+		struct draw_box *nic = &drawing->boxes[box->rider];
+
+		size_nic(drawing, nic);
+		if (nic->width + GUTTER_PCI > box->width)
+			box->width = nic->width + GUTTER_PCI;
+	}
+}
+
+static void size_leaf(struct drawing *drawing, struct draw_box *box)
 {
 	char busid[20];
 
 	if (box->kind == DRAW_NIC) {
 		size_nic(drawing, box);
 	} else if (box->kind == DRAW_GPU) {
-		box->width = GPU_WIDTH;
-		box->height = GPU_HEIGHT;
-		box->gutter = box->c2c > 0 ? GUTTER : 0;
+		size_gpu(drawing, box);
 	} else if (box->kind == DRAW_SWITCH) {
 		drawing_busid(box->node, busid);
-		box->width = drawing_text_width(busid, 11) + 62;
+		box->width = drawing_text_width(busid, 12) + 16;
 		box->height = SWITCH_HEIGHT;
 	} else {
 		box->width = CPU_WIDTH;
-		box->height = CPU_HEIGHT;
+		box->height = cpu_height(drawing);
 	}
 }
 
 static bool is_child(const struct drawing *drawing, int index, int parent)
 {
-	return drawing->boxes[index].parent == parent && !drawing->boxes[index].hidden;
+	const struct draw_box *box = &drawing->boxes[index];
+
+	return box->parent == parent && !box->hidden && box->below < 0;
 }
 
 static float gap_between(const struct draw_box *left, const struct draw_box *right)
@@ -290,7 +350,22 @@ static void place_children(struct drawing *drawing, int parent, float x, float r
 	}
 }
 
-static void place_boxes(struct drawing *drawing, float y)
+/* NICs that stand above GPUs, now that these have their place. */
+static void place_riders(struct drawing *drawing)
+{
+	for (int i = 0; i < drawing->count; i++) {
+		const struct draw_box *box = &drawing->boxes[i];
+		struct draw_box *nic;
+
+		if (box->rider < 0)
+			continue;
+		nic = &drawing->boxes[box->rider];
+		nic->x = box->x + GUTTER_PCI;
+		nic->width = box->width - GUTTER_PCI;
+	}
+}
+
+static float place_across(struct drawing *drawing)
 {
 	int depth_max = 0;
 
@@ -306,9 +381,24 @@ static void place_boxes(struct drawing *drawing, float y)
 		if (box->x + box->width + DRAW_MARGIN > drawing->width)
 			drawing->width = box->x + box->width + DRAW_MARGIN;
 	}
+	place_riders(drawing);
+	return (float)depth_max * (SWITCH_HEIGHT + level_gap(drawing));
+}
+
+static void place_boxes(struct drawing *drawing, float y)
+{
+	float switches = place_across(drawing), rider_height = 0;
+
 	drawing->cpu_y = y;
-	drawing->leaf_y = y + CPU_HEIGHT + LEVEL_GAP +
-			  (float)depth_max * (SWITCH_HEIGHT + LEVEL_GAP);
+	drawing->leaf_y = y + cpu_height(drawing) + level_gap(drawing) + switches;
+	for (int i = 0; i < drawing->count; i++) {
+		const struct draw_box *box = &drawing->boxes[i];
+
+		if (box->below >= 0 && box->height > rider_height)
+			rider_height = box->height;
+	}
+	drawing->gpu_y = drawing->leaf_y + rider_height +
+			 (rider_height > 0 ? level_gap(drawing) : 0);
 	drawing->below_y = drawing->leaf_y;
 	for (int i = 0; i < drawing->count; i++) {
 		struct draw_box *box = &drawing->boxes[i];
@@ -316,10 +406,11 @@ static void place_boxes(struct drawing *drawing, float y)
 		if (box->kind == DRAW_CPU)
 			box->y = y;
 		else if (box->kind == DRAW_SWITCH)
-			box->y = y + CPU_HEIGHT + LEVEL_GAP +
-				 (float)(box->depth - 1) * (SWITCH_HEIGHT + LEVEL_GAP);
+			box->y = y + cpu_height(drawing) + level_gap(drawing) +
+				 (float)(box->depth - 1) *
+					 (SWITCH_HEIGHT + level_gap(drawing));
 		else
-			box->y = drawing->leaf_y;
+			box->y = box->kind == DRAW_GPU ? drawing->gpu_y : drawing->leaf_y;
 		if (!box->hidden && box->y + box->height > drawing->below_y)
 			drawing->below_y = box->y + box->height;
 	}
@@ -424,10 +515,27 @@ static float port_of(const struct drawing *drawing, int gpu, const struct draw_l
 	return box->x + box->width * (float)(before + 1) / (float)(count + 1);
 }
 
+/* The bar of the NVSwitches lies below everything, from the first box to the last. */
+static void place_bar(struct drawing *drawing)
+{
+	float first = drawing->width, last = 0;
+
+	for (int i = 0; i < drawing->count; i++) {
+		const struct draw_box *box = &drawing->boxes[i];
+
+		if (box->hidden)
+			continue;
+		first = box->x < first ? box->x : first;
+		last = box->x + box->width > last ? box->x + box->width : last;
+	}
+	drawing->nvs_x = first;
+	drawing->nvs_width = last - first;
+	drawing->nvs_y += level_gap(drawing);
+	drawing->foot_y = drawing->nvs_y + DRAW_NVS_HEIGHT;
+}
+
 static void place_nvlink(struct drawing *drawing, const struct topo *topo)
 {
-	float first = 0, last = 0;
-
 	drawing->nvs_y = drawing->foot_y = drawing->below_y;
 	for (int i = 0; i < drawing->lane_count; i++) {
 		struct draw_lane *lane = &drawing->lanes[i];
@@ -435,35 +543,18 @@ static void place_nvlink(struct drawing *drawing, const struct topo *topo)
 		lane->xa = port_of(drawing, lane->a, lane);
 		lane->xb = port_of(drawing, lane->b, lane);
 	}
-	for (int i = 0; i < drawing->count; i++) {
-		const struct draw_box *box = &drawing->boxes[i];
-
-		if (box->kind != DRAW_GPU)
-			continue;
-		if (first <= 0 || box->x < first)
-			first = box->x;
-		if (box->x + box->width > last)
-			last = box->x + box->width;
-	}
 	if (drawing->lane_rows)
 		drawing->nvs_y += (float)(drawing->lane_rows + 1) * DRAW_LANE_HEIGHT;
 	drawing->foot_y = drawing->nvs_y;
-	if (topo->counts[TOPO_NVS] && last > first) {
-		drawing->nvs_x = first;
-		drawing->nvs_width = last - first;
-		drawing->nvs_y += LEVEL_GAP;
-		drawing->foot_y = drawing->nvs_y + DRAW_NVS_HEIGHT;
-	}
-	drawing->height = drawing->foot_y + FOOT_HEIGHT;
+	if (topo->counts[TOPO_NVS] && topo->counts[TOPO_DEV])
+		place_bar(drawing);
 }
 
-enum err drawing_init(struct drawing *drawing, const struct topo *topo)
+static enum err find_boxes(struct drawing *drawing, const struct topo *topo)
 {
 	int capacity = (int)(topo->counts[TOPO_CPU] + topo->counts[TOPO_PCI] +
 			     topo->counts[TOPO_DEV] + topo->counts[TOPO_NIC]);
-	enum err e;
 
-	*drawing = (struct drawing){.width = WIDTH_MIN};
 	drawing->boxes = calloc((size_t)capacity + 1, sizeof(*drawing->boxes));
 	if (!drawing->boxes)
 		return err_set(ERR_SYSTEM, "no memory for a picture");
@@ -482,9 +573,47 @@ enum err drawing_init(struct drawing *drawing, const struct topo *topo)
 		if (box->parent >= 0 && drawing->boxes[box->parent].first > box->first)
 			drawing->boxes[box->parent].first = box->first;
 	}
+	return OK;
+}
+
+/* The next GPU of the same parent that has nothing above it yet; -1: none. */
+static int free_gpu(const struct drawing *drawing, int parent)
+{
+	int gpu = -1;
+
+	while ((gpu = next_child(drawing, parent, gpu)) >= 0)
+		if (drawing->boxes[gpu].kind == DRAW_GPU && drawing->boxes[gpu].rider < 0)
+			return gpu;
+	return -1;
+}
+
+static void stack_nics(struct drawing *drawing)
+{
+	for (int i = 0; i < drawing->count; i++) {
+		struct draw_box *box = &drawing->boxes[i];
+		int gpu;
+
+		if (box->kind != DRAW_NIC || box->hidden || box->parent < 0)
+			continue;
+		gpu = free_gpu(drawing, box->parent);
+		if (gpu < 0)
+			continue;
+		box->below = gpu;
+		drawing->boxes[gpu].rider = i;
+	}
+}
+
+static enum err lay_out(struct drawing *drawing, const struct topo *topo)
+{
+	bool has_mesh = topo->counts[TOPO_CPU] > 1 && !is_compact(drawing);
+	enum err e = find_boxes(drawing, topo);
+
+	if (e)
+		return e;
+	if (drawing->stacked)
+		stack_nics(drawing);
 	size_boxes(drawing);
-	place_boxes(
-		drawing, TITLE_HEIGHT + (topo->counts[TOPO_CPU] > 1 ? MESH_HEIGHT : 0));
+	place_boxes(drawing, DRAW_TITLE_HEIGHT + (has_mesh ? MESH_HEIGHT : 0));
 	e = find_lanes(drawing, topo);
 	if (e)
 		return e;
@@ -493,6 +622,47 @@ enum err drawing_init(struct drawing *drawing, const struct topo *topo)
 	stack_lanes(drawing);
 	place_nvlink(drawing, topo);
 	return OK;
+}
+
+float drawing_height(const struct drawing *drawing)
+{
+	float height = drawing->foot_y + DRAW_FOOT_HEIGHT;
+
+	if (drawing->machine_count > 1)
+		height += drawing->foot_y - DRAW_TITLE_HEIGHT + 2 * DRAW_RAIL_GAP +
+			  DRAW_RAIL_HEIGHT;
+	return height;
+}
+
+/* How much a slide enlarges the picture. */
+static float scale_on_slide(const struct drawing *drawing)
+{
+	float across = slide_width / drawing->width;
+	float down = slide_height / drawing_height(drawing);
+
+	return across < down ? across : down;
+}
+
+enum err drawing_init(
+	struct drawing *drawing, const struct topo *topo, uint32_t machine_count)
+{
+	struct drawing stacked = {
+		.width = WIDTH_MIN, .machine_count = machine_count, .stacked = true};
+	enum err e;
+
+	*drawing = stacked;
+	drawing->stacked = false;
+	e = lay_out(drawing, topo);
+	if (!e)
+		e = lay_out(&stacked, topo);
+	if (!e && scale_on_slide(&stacked) > scale_on_slide(drawing)) {
+		struct drawing flat = *drawing;
+
+		*drawing = stacked;
+		stacked = flat;
+	}
+	drawing_fini(&stacked);
+	return e;
 }
 
 void drawing_fini(struct drawing *drawing)

@@ -5,17 +5,21 @@
 
 #include "common/machine.h"
 #include "weft/command.h"
+#include "weft/info_json.h"
+#include "weft/json_print.h"
+#include "weft/option.h"
 
-enum { CORES_PER_LINE = 8, TEXT_BYTES = 64 };
+enum { CORES_PER_LINE = 8, TEXT_BYTES = 64, FLAG_JSON = OPTION_LONG };
 
 static void usage(void)
 {
-	printf("usage: weft info\n\n"
+	printf("usage: weft info [--json]\n\n"
 	       "Show what this process may use of the machine: processor, cores (by "
 	       "affinity\n"
 	       "and control group), vector unit, memory, and a picture of sockets, "
 	       "memory\n"
 	       "nodes, shared caches and cores with their CPU numbers.\n\n"
+	       "  --json  for programs\n\n"
 	       "example: taskset -c 0-3 weft info\n");
 }
 
@@ -145,34 +149,60 @@ static void print_summary(const struct machine *machine)
 	printf("memory   %s, %s available\n\n", total, available);
 }
 
+static bool parse(bool *json, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, 0, FLAG_JSON}, {0, 0, 0, 0}};
+	static const struct option_set set = {"info", ":", options};
+	int flag;
+
+	*json = false;
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
+		if (flag != FLAG_JSON)
+			return option_refuse(&set, flag, argv);
+		*json = true;
+	}
+	if (optind < argc)
+		fprintf(stderr, "weft info: it takes no arguments; leave out '%s'\n",
+			argv[optind]);
+	return optind == argc;
+}
+
+static int print_machine(hwloc_topology_t topology, bool json)
+{
+	struct machine machine;
+
+	machine_read(&machine);
+	if (json)
+		return json_print("info", info_json(&machine, topology));
+	print_summary(&machine);
+	printf("machine\n");
+	print_object(topology, hwloc_get_root_obj(topology), 0);
+	print_private_caches(topology, 0);
+	return EXIT_GOOD;
+}
+
 int command_info(int argc, char **argv)
 {
 	hwloc_topology_t topology;
-	struct machine machine;
+	bool json;
+	int status = EXIT_WRONG;
 
 	if (command_wants_help(argc, argv)) {
 		usage();
 		return EXIT_GOOD;
 	}
-	if (argc > 1) {
-		fprintf(stderr, "weft info: it takes no arguments; leave out '%s'\n",
-			argv[1]);
+	if (!parse(&json, argc, argv))
 		return EXIT_USAGE;
-	}
-	machine_read(&machine);
-	print_summary(&machine);
 	if (hwloc_topology_init(&topology)) {
 		fprintf(stderr, "weft info: hwloc cannot start\n");
 		return EXIT_WRONG;
 	}
-	if (hwloc_topology_load(topology)) {
+	if (hwloc_topology_load(topology))
 		fprintf(stderr, "weft info: hwloc cannot read this machine\n");
-		hwloc_topology_destroy(topology);
-		return EXIT_WRONG;
-	}
-	printf("machine\n");
-	print_object(topology, hwloc_get_root_obj(topology), 0);
-	print_private_caches(topology, 0);
+	else
+		status = print_machine(topology, json);
 	hwloc_topology_destroy(topology);
-	return EXIT_GOOD;
+	return status;
 }

@@ -1,5 +1,6 @@
 #include "weft/machines.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,17 @@ enum { NAME_MAX_BYTES = 64, GUESSES_MAX = 3, TEXT_BYTES = 256 };
 
 static const char here[] = "this";
 
-/* "dir/dgx-h100.xml" is called "dgx-h100". */
+/* "dir/dgx-h100.xml" is called "dgx-h100", and so is DGX-H100. */
 static char *short_name(const char *name)
 {
+	const struct instance_info *known = access(name, F_OK) ? instance_find(name)
+							       : NULL;
 	const char *slash = strrchr(name, '/');
 	const char *start = slash ? slash + 1 : name;
 	size_t length = strlen(start);
 
+	if (known)
+		return strdup(known->name);
 	if (length > 4 && !strcmp(start + length - 4, ".xml"))
 		length -= 4;
 	return strndup(start, length);
@@ -39,7 +44,9 @@ static uint32_t distance(const char *a, const char *b)
 
 		row[0] = i;
 		for (size_t j = 1; j <= b_bytes; j++) {
-			uint32_t change = corner + (a[i - 1] != b[j - 1]);
+			uint32_t change = corner +
+					  (tolower((unsigned char)a[i - 1]) !=
+						  tolower((unsigned char)b[j - 1]));
 			uint32_t one_off = 1 +
 					   (row[j] < row[j - 1] ? row[j] : row[j - 1]);
 
@@ -55,7 +62,7 @@ static uint32_t strangeness(const char *asked, const char *name)
 {
 	uint32_t far = distance(asked, name);
 
-	if (strlen(asked) > 1 && strstr(name, asked))
+	if (strlen(asked) > 1 && strcasestr(name, asked))
 		return 1;
 	return far <= 1 + strlen(asked) / 4 ? far : NAME_MAX_BYTES;
 }
@@ -102,7 +109,7 @@ static enum err load_tree(const char *name, struct machines *out)
 {
 	char likely[TEXT_BYTES];
 
-	if (!strcmp(name, here))
+	if (!strcasecmp(name, here))
 		return load_this(out);
 	if (!access(name, F_OK))
 		return xml_read(name, "system", &out->trees[out->count]);

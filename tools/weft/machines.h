@@ -2,7 +2,8 @@
  * machines.h - the machines a command is asked about, by name.
  *
  * A name is an NCCL topology file; what is not a file is the name of an instance type
- * that we have a description of; "this", or no name at all, is the machine we run on.
+ * that we have a description of, in any case of letters; "this", or no name at all, is
+ * the machine we run on.
  */
 #ifndef TOOLS_WEFT_MACHINES_H
 #define TOOLS_WEFT_MACHINES_H

@@ -1,12 +1,11 @@
 /* weft - one command for everything around the library that is not a measurement. */
 #include <stdio.h>
 #include <string.h>
-#include <weft.h>
 
 #include "common/output.h"
 #include "weft/command.h"
 
-static command_fn command_help, command_version;
+static command_fn command_help;
 
 static const struct {
 	const char *name;
@@ -26,7 +25,8 @@ static const struct {
 		"a machine: nvidia-smi's table, NCCL's paths and rules, a picture"},
 	{"tune", command_tune,
 		"which algorithm and protocol each size gets, and its time"},
-	{"version", command_version, "versions of weft and of the NCCL interface"},
+	{"version", command_version,
+		"versions: of weft, the NCCL it reports, those it models"},
 	{"help", command_help, "this list; with a command, what its --help says"},
 };
 
@@ -67,27 +67,9 @@ static int command_help(int argc, char **argv)
 		return EXIT_GOOD;
 	}
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		if (!strcmp(asked[0], commands[i].name))
+		if (!strcasecmp(asked[0], commands[i].name))
 			return commands[i].function(2, asked);
 	return no_command(asked[0]);
-}
-
-static int command_version(int argc, char **argv)
-{
-	if (command_wants_help(argc, argv)) {
-		printf("usage: weft version\n\nThe versions of Weft and of the NCCL "
-		       "interface.\n\n"
-		       "example: weft version\n");
-		return EXIT_GOOD;
-	}
-	if (argc > 1) {
-		fprintf(stderr, "weft version: it takes no arguments; leave out '%s'\n",
-			argv[1]);
-		return EXIT_USAGE;
-	}
-	printf("weft %s, NCCL interface %d.%d.%d\n", WEFT_VERSION, NCCL_MAJOR, NCCL_MINOR,
-		NCCL_PATCH);
-	return EXIT_GOOD;
 }
 
 static int run(int argc, char **argv)
@@ -101,7 +83,7 @@ static int run(int argc, char **argv)
 	if (!strcmp(argv[1], "--version"))
 		return command_version(1, argv);
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		if (!strcmp(argv[1], commands[i].name))
+		if (!strcasecmp(argv[1], commands[i].name))
 			return commands[i].function(argc - 1, argv + 1);
 	return no_command(argv[1]);
 }

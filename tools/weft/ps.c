@@ -16,11 +16,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "common/terminal.h"
 #include "exec/host/doing.h"
 #include "exec/host/sign.h"
 #include "weft/command.h"
+#include "weft/json_print.h"
 
-enum { PATH_BYTES = 300, TEXT_BYTES = 160 };
+enum { PATH_BYTES = 300, TEXT_BYTES = 160, CALL_COLUMN = 59 };
 
 struct ps {
 	bool json;
@@ -114,6 +116,15 @@ static void rank_look(const struct board *board, uint32_t rank, struct rank_line
 	}
 }
 
+static enum terminal_look look_of(const struct rank_line *line)
+{
+	if (!strcmp(line->state, "runs") || !strcmp(line->state, "coming"))
+		return LOOK_PLAIN;
+	return !strcmp(line->state, "waits") || !strcmp(line->state, "has left")
+		       ? LOOK_FAIR
+		       : LOOK_BAD;
+}
+
 static void board_text(const struct board *board, const struct board_header *header)
 {
 	char program[TEXT_BYTES];
@@ -136,8 +147,10 @@ static void board_text(const struct board *board, const struct board_header *hea
 			snprintf(waited, sizeof(waited), "%.1f s", line.waited_s);
 			snprintf(whom, sizeof(whom), "%d", line.waits_for);
 		}
-		printf("%6u %8u  %-20s %8s %10s  %s\n", rank, line.pid, line.state,
-			waited, whom, line.call);
+		printf("%6u %8u  %s%-20s%s %8s %10s  ", rank, line.pid,
+			terminal_look(look_of(&line)), line.state,
+			terminal_look(LOOK_PLAIN), waited, whom);
+		terminal_fold(stdout, line.call, CALL_COLUMN, CALL_COLUMN);
 	}
 }
 
@@ -238,12 +251,8 @@ static bool parse(struct ps *ps, int argc, char **argv)
 
 static int ps_end(struct ps *ps)
 {
-	if (ps->json) {
-		int bad = json_dumpf(ps->array, stdout, JSON_INDENT(1)) || puts("") < 0;
-
-		json_decref(ps->array);
-		return bad ? EXIT_WRONG : EXIT_GOOD;
-	}
+	if (ps->json)
+		return json_print("ps", ps->array);
 	if (!ps->found)
 		printf("no communicator %s%s\n",
 			ps->only ? "is in this process" : "of yours runs on this machine",

@@ -2,9 +2,14 @@
 #include "weft/sched.h"
 
 #include <stdio.h>
-#include <string.h>
 
+#include "common/names.h"
+#include "common/terminal.h"
 #include "weft/command.h"
+#include "weft/json_print.h"
+#include "weft/option.h"
+
+enum { FLAG_JSON = OPTION_LONG, SUMMARY_COLUMN = 40 };
 
 static const struct {
 	const char *name;
@@ -19,18 +24,19 @@ static const struct {
 static void usage(FILE *file)
 {
 	fprintf(file,
-		"usage: weft sched list [COLLECTIVE]\n"
+		"usage: weft sched list [COLLECTIVE] [--json]\n"
 		"       weft sched show COLLECTIVE SCHEDULE [-n N] [--rank R] [--root "
 		"R]\n"
-		"                       [--lowered direct|staged]\n"
-		"       weft sched check [COLLECTIVE [SCHEDULE]] [-n N]\n"
+		"                       [--lowered direct|pull|staged] [--json]\n"
+		"       weft sched check [COLLECTIVE [SCHEDULE]] [-n N] [--json]\n"
 		"       weft sched time COLLECTIVE SCHEDULE [-n N] [--root R] [--size "
 		"BYTES]\n"
-		"                       [--latency TIME] [--bandwidth RATE]\n\n"
+		"                       [--latency TIME] [--bandwidth RATE] [--json]\n\n"
 		"list   the schedules: what the library can choose from\n"
 		"show   what each rank (or one) does, as instructions; lowered: as the "
 		"moves\n"
-		"       the engines run, reading peers' buffers in place or through "
+		"       the engines run, in peers' buffers (pull: reading only) or "
+		"through "
 		"slots\n"
 		"check  prove: every result right, no deadlock, no race, for that many "
 		"ranks\n"
@@ -42,23 +48,30 @@ static void usage(FILE *file)
 		"10GB/s --size 1M\n");
 }
 
+enum coll sched_coll(const char *text)
+{
+	for (int i = 0; i < COLL_COUNT; i++)
+		if (names_match(text, coll_name((enum coll)i)))
+			return (enum coll)i;
+	fprintf(stderr, "weft sched: no collective '%s'; there are", text);
+	for (int i = 0; i < COLL_COUNT; i++)
+		fprintf(stderr, " %s", coll_name((enum coll)i));
+	fprintf(stderr, "\n");
+	return COLL_COUNT;
+}
+
 const struct sched_kind *sched_find(const char *coll_text, const char *name)
 {
-	enum coll coll = coll_find(coll_text);
+	enum coll coll = sched_coll(coll_text);
 	const struct sched_kind *kind;
 
-	if (coll == COLL_COUNT) {
-		fprintf(stderr, "weft sched: no collective '%s'; there are", coll_text);
-		for (int i = 0; i < COLL_COUNT; i++)
-			fprintf(stderr, " %s", coll_name((enum coll)i));
-		fprintf(stderr, "\n");
+	if (coll == COLL_COUNT)
 		return NULL;
-	}
-	kind = catalog_find(coll, name);
-	if (kind)
-		return kind;
+	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
+		if (kind->coll == coll && names_match(name, kind->name))
+			return kind;
 	fprintf(stderr, "weft sched: no schedule '%s' for %s; there are", name,
-		coll_text);
+		coll_name(coll));
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
 		if (kind->coll == coll)
 			fprintf(stderr, " %s", kind->name);
@@ -66,24 +79,63 @@ const struct sched_kind *sched_find(const char *coll_text, const char *name)
 	return NULL;
 }
 
-int sched_list(int argc, char **argv)
+static void list_row(const struct sched_kind *kind)
+{
+	printf("%-15s %-15s %6u  ", coll_name(kind->coll), kind->name, kind->rank_max);
+	terminal_fold(stdout, kind->summary, SUMMARY_COLUMN, SUMMARY_COLUMN);
+}
+
+/* `coll` COLL_COUNT: all. */
+static int list_print(enum coll coll, bool json)
 {
 	const struct sched_kind *kind;
-	int shown = 0;
+	json_t *list = json ? json_array() : NULL;
 
+	if (!json)
+		printf("%-15s %-15s %6s  %s\n", "collective", "schedule", "ranks",
+			"how it goes");
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
-		if (argc > 1 && strcmp(argv[1], coll_name(kind->coll)))
+		if (coll != COLL_COUNT && coll != kind->coll)
 			continue;
-		if (!shown++)
-			printf("%-15s %-15s %6s  %s\n", "collective", "schedule", "ranks",
-				"how it goes");
-		printf("%-15s %-15s %6u  %s\n", coll_name(kind->coll), kind->name,
-			kind->rank_max, kind->summary);
+		if (json)
+			json_array_append_new(
+				list, json_pack("{s:s, s:s, s:i, s:s}", "collective",
+					      coll_name(kind->coll), "schedule",
+					      kind->name, "ranksMax", (int)kind->rank_max,
+					      "summary", kind->summary));
+		else
+			list_row(kind);
 	}
-	if (shown)
-		return EXIT_GOOD;
-	fprintf(stderr, "weft sched list: no schedule for '%s'\n", argv[1]);
-	return EXIT_WRONG;
+	return json ? json_print("sched list", list) : EXIT_GOOD;
+}
+
+int sched_list(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, 0, FLAG_JSON}, {0, 0, 0, 0}};
+	static const struct option_set set = {"sched list", ":", options};
+	enum coll coll = COLL_COUNT;
+	bool json = false;
+	int flag;
+
+	option_start();
+	while ((flag = option_next(&set, argc, argv)) != -1) {
+		if (flag != FLAG_JSON) {
+			option_refuse(&set, flag, argv);
+			return EXIT_USAGE;
+		}
+		json = true;
+	}
+	if (argc - optind > 1) {
+		fprintf(stderr, "weft sched list: one collective at most\n");
+		return EXIT_USAGE;
+	}
+	if (optind < argc) {
+		coll = sched_coll(argv[optind]);
+		if (coll == COLL_COUNT)
+			return EXIT_USAGE;
+	}
+	return list_print(coll, json);
 }
 
 int command_sched(int argc, char **argv)
@@ -93,7 +145,7 @@ int command_sched(int argc, char **argv)
 		return EXIT_GOOD;
 	}
 	for (size_t i = 0; argc > 1 && i < sizeof(actions) / sizeof(actions[0]); i++)
-		if (!strcmp(argv[1], actions[i].name))
+		if (names_match(argv[1], actions[i].name))
 			return actions[i].function(argc - 1, argv + 1);
 	if (argc < 2)
 		usage(stderr);

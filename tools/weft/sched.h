@@ -6,6 +6,9 @@
 
 #include "sched/catalog.h"
 
+/* The collective of that name, in any case of letters; COLL_COUNT after a sentence. */
+enum coll sched_coll(const char *text);
+
 /* The schedule of that name, or NULL after a sentence that lists what there is. */
 const struct sched_kind *sched_find(const char *coll, const char *name);
 

@@ -1,10 +1,13 @@
 /* weft sched show - a schedule as text, for one rank or all. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/names.h"
 #include "common/units.h"
 #include "sched/text.h"
 #include "weft/command.h"
+#include "weft/json_print.h"
 #include "weft/option.h"
 #include "weft/sched.h"
 
@@ -13,7 +16,7 @@ enum { DEPTH = 4, RANKS_MAX = 1 << 16 };
 struct show_args {
 	const struct sched_kind *kind;
 	int64_t rank_count, rank, root; /* rank -1: all */
-	bool lowered;
+	bool lowered, json;
 	enum lower_mode mode;
 };
 
@@ -29,9 +32,12 @@ static bool parse_flag(struct show_args *args, int flag)
 	case 'l':
 		args->lowered = true;
 		for (args->mode = 0; args->mode < LOWER_MODES; args->mode++)
-			if (!strcmp(optarg, lower_mode_name(args->mode)))
+			if (names_match(optarg, lower_mode_name(args->mode)))
 				return true;
 		return false;
+	case 'j':
+		args->json = true;
+		return true;
 	default:
 		return false;
 	}
@@ -44,6 +50,7 @@ static bool parse(struct show_args *args, int argc, char **argv)
 		{"rank", required_argument, 0, 'k'},
 		{"root", required_argument, 0, 'r'},
 		{"lowered", required_argument, 0, 'l'},
+		{"json", no_argument, 0, 'j'},
 		{0, 0, 0, 0},
 	};
 	static const struct option_set set = {"sched show", ":n:", options};
@@ -78,7 +85,7 @@ static bool parse(struct show_args *args, int argc, char **argv)
 	return args->kind != NULL;
 }
 
-static enum err show_lowered(const struct show_args *args, uint32_t rank)
+static enum err show_lowered(const struct show_args *args, uint32_t rank, FILE *file)
 {
 	struct lower_args lower = {.kind = args->kind,
 		.rank_count = (uint32_t)args->rank_count,
@@ -91,12 +98,12 @@ static enum err show_lowered(const struct show_args *args, uint32_t rank)
 
 	if (e)
 		return e;
-	text_print_program(stdout, program);
+	text_print_program(file, program);
 	program_destroy(program);
 	return OK;
 }
 
-static enum err show_written(const struct show_args *args, uint32_t rank)
+static enum err show_written(const struct show_args *args, uint32_t rank, FILE *file)
 {
 	struct sched sched;
 	enum err e = catalog_write(args->kind, (uint32_t)args->rank_count, rank,
@@ -104,27 +111,90 @@ static enum err show_written(const struct show_args *args, uint32_t rank)
 
 	if (e)
 		return e;
-	text_print_sched(stdout, args->kind->name, &sched);
+	text_print_sched(file, args->kind->name, &sched);
 	sched_fini(&sched);
 	return OK;
+}
+
+static enum err show_rank(const struct show_args *args, uint32_t rank, FILE *file)
+{
+	return args->lowered ? show_lowered(args, rank, file)
+			     : show_written(args, rank, file);
+}
+
+/* The text of a rank as a list of lanes: a head and its lines, without their numbers. */
+static json_t *lanes_json(char *text)
+{
+	json_t *lanes = json_array(), *lines = NULL;
+	char *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n"))) {
+		char *at = line + strspn(line, " 0123456789");
+
+		if (!*line)
+			continue;
+		if (at == line) {
+			lines = json_array();
+			json_array_append_new(lanes,
+				json_pack("{s:s, s:o}", "head", line, "lines", lines));
+		} else if (lines) {
+			json_array_append_new(lines, json_string(at));
+		}
+	}
+	return lanes;
+}
+
+static enum err rank_json(const struct show_args *args, uint32_t rank, json_t *list)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *file = open_memstream(&text, &bytes);
+	enum err e;
+
+	if (!file)
+		return err_set(ERR_SYSTEM, "no memory for the text of a schedule");
+	e = show_rank(args, rank, file);
+	if (fclose(file) && !e)
+		e = err_set(ERR_SYSTEM, "no memory for the text of a schedule");
+	if (!e)
+		json_array_append_new(list, json_pack("{s:i, s:o}", "rank", (int)rank,
+						    "lanes", lanes_json(text)));
+	free(text);
+	return e;
+}
+
+static int end_json(const struct show_args *args, json_t *ranks, enum err e)
+{
+	if (e) {
+		json_decref(ranks);
+		return EXIT_WRONG;
+	}
+	return json_print("sched show",
+		json_pack("{s:s, s:s, s:i, s:i, s:s, s:o}", "collective",
+			coll_name(args->kind->coll), "schedule", args->kind->name,
+			"rankCount", (int)args->rank_count, "root", (int)args->root,
+			"form", args->lowered ? lower_mode_name(args->mode) : "written",
+			"ranks", ranks));
 }
 
 int sched_show(int argc, char **argv)
 {
 	struct show_args args;
 	uint32_t first, last;
+	enum err e = OK;
+	json_t *ranks;
 
 	if (!parse(&args, argc, argv))
 		return EXIT_USAGE;
+	ranks = args.json ? json_array() : NULL;
 	first = args.rank < 0 ? 0 : (uint32_t)args.rank;
 	last = args.rank < 0 ? (uint32_t)args.rank_count - 1 : first;
-	for (uint32_t rank = first; rank <= last; rank++) {
-		enum err e = args.lowered ? show_lowered(&args, rank)
-					  : show_written(&args, rank);
-		if (e) {
-			fprintf(stderr, "weft sched show: %s\n", err_last());
-			return EXIT_WRONG;
-		}
-	}
-	return EXIT_GOOD;
+	for (uint32_t rank = first; !e && rank <= last; rank++)
+		e = args.json ? rank_json(&args, rank, ranks)
+			      : show_rank(&args, rank, stdout);
+	if (e)
+		fprintf(stderr, "weft sched show: %s\n", err_last());
+	if (args.json)
+		return end_json(&args, ranks, e);
+	return e ? EXIT_WRONG : EXIT_GOOD;
 }

@@ -4,6 +4,7 @@
 #include "common/units.h"
 #include "exec/sim/sim.h"
 #include "weft/command.h"
+#include "weft/json_print.h"
 #include "weft/sched.h"
 #include "weft/time_args.h"
 
@@ -25,14 +26,15 @@ static enum err simulate(const struct sched_kind *kind, const struct time_args *
 	return sim_time(&sim, report);
 }
 
-static void print_report(const struct time_args *args, const struct sim_report *report)
+static void print_report(const struct sched_kind *kind, const struct time_args *args,
+	const struct sim_report *report)
 {
 	double us = (double)report->time_ps * 1e-6;
 	char size[24];
 
 	units_print_size(args->bytes, size, sizeof(size));
-	printf("%s %s, %u ranks, %s: %.2f us", args->coll, args->name, args->rank_count,
-		size, us);
+	printf("%s %s, %u ranks, %s: %.2f us", coll_name(kind->coll), kind->name,
+		args->rank_count, size, us);
 	if (report->time_ps)
 		printf(", algbw %.3f GB/s", (double)args->bytes / us * 1e-3);
 	printf("\n%llu messages over %u links, %llu bytes; the busiest link carries "
@@ -42,11 +44,26 @@ static void print_report(const struct time_args *args, const struct sim_report *
 		(unsigned long long)report->link_byte_max);
 }
 
+static json_t *report_json(const struct sched_kind *kind, const struct time_args *args,
+	const struct sim_report *report)
+{
+	return json_pack("{s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:I, s:i, s:I, s:I}",
+		"collective", coll_name(kind->coll), "schedule", kind->name, "rankCount",
+		(int)args->rank_count, "root", (int)args->root, "bytes",
+		(json_int_t)args->bytes, "latencyUs", args->latency_s * 1e6,
+		"bandwidthGBs", args->bandwidth * 1e-9, "timeUs",
+		(double)report->time_ps * 1e-6, "messages",
+		(json_int_t)report->message_count, "links", (int)report->link_count,
+		"messageBytes", (json_int_t)report->message_bytes, "busiestLinkBytes",
+		(json_int_t)report->link_byte_max);
+}
+
 int sched_time(int argc, char **argv)
 {
 	const struct sched_kind *kind;
 	struct time_args args;
 	struct sim_report report;
+	int status = EXIT_GOOD;
 
 	if (!time_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
@@ -56,14 +73,17 @@ int sched_time(int argc, char **argv)
 	if (args.rank_count > kind->rank_max) {
 		fprintf(stderr,
 			"weft sched time: %s %s is written for %u ranks at most\n",
-			args.coll, args.name, kind->rank_max);
+			coll_name(kind->coll), kind->name, kind->rank_max);
 		return EXIT_USAGE;
 	}
 	if (simulate(kind, &args, &report)) {
 		fprintf(stderr, "weft sched time: %s\n", err_last());
 		return EXIT_WRONG;
 	}
-	print_report(&args, &report);
+	if (args.json)
+		status = json_print("sched time", report_json(kind, &args, &report));
+	else
+		print_report(kind, &args, &report);
 	sim_report_fini(&report);
-	return EXIT_GOOD;
+	return status;
 }

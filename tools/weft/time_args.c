@@ -47,6 +47,9 @@ static bool parse_flag(struct time_args *args, int flag)
 	case 's':
 		return (units_size(optarg, &args->bytes) && args->bytes <= size_max) ||
 		       refuse("--size", "give bytes such as 8, 64K or 1M, at most 1024G");
+	case 'j':
+		args->json = true;
+		return true;
 	default:
 		return false;
 	}
@@ -60,6 +63,7 @@ bool time_args_parse(struct time_args *args, int argc, char **argv)
 		{"latency", required_argument, 0, 'l'},
 		{"bandwidth", required_argument, 0, 'b'},
 		{"size", required_argument, 0, 's'},
+		{"json", no_argument, 0, 'j'},
 		{0, 0, 0, 0},
 	};
 	static const struct option_set set = {"sched time", ":n:", options};

@@ -13,10 +13,11 @@ struct time_args {
 	uint64_t bytes;
 	double latency_s;
 	double bandwidth; /* bytes per second, each way */
+	bool json;
 };
 
-/* Read `COLLECTIVE SCHEDULE -n N [--root R] [--latency T] [--bandwidth B] [--size S]`;
- * argv[0] is skipped. False with a sentence on stderr. */
+/* Read `COLLECTIVE SCHEDULE -n N [--root R] [--latency T] [--bandwidth B] [--size S]
+ * [--json]`; argv[0] is skipped. False with a sentence on stderr. */
 bool time_args_parse(struct time_args *args, int argc, char **argv);
 
 #endif

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "weft/option.h"
 #include "weft/topo.h"
 
@@ -11,9 +12,13 @@ enum {
 	FLAG_JSON,
 	FLAG_XML,
 	FLAG_PLAIN,
+	FLAG_WIDE,
+	FLAG_NODES,
 	FLAG_P2P,
 	FLAG_LIST
 };
+
+enum { NODES_MAX = 1 << 20 };
 
 static const struct option options[] = {
 	{"paths", no_argument, 0, FLAG_PATHS},
@@ -22,6 +27,8 @@ static const struct option options[] = {
 	{"json", no_argument, 0, FLAG_JSON},
 	{"xml", required_argument, 0, FLAG_XML},
 	{"plain", no_argument, 0, FLAG_PLAIN},
+	{"wide", no_argument, 0, FLAG_WIDE},
+	{"nodes", required_argument, 0, FLAG_NODES},
 	{"no-nvml-p2p", no_argument, 0, FLAG_P2P},
 	{"list", no_argument, 0, FLAG_LIST},
 	{0, 0, 0, 0},
@@ -40,6 +47,19 @@ static bool take_second(struct topo_args *args, int argc, char **argv)
 		return false;
 	}
 	args->explain[1] = argv[optind++];
+	return true;
+}
+
+static bool take_nodes(struct topo_args *args)
+{
+	int64_t nodes;
+
+	if (!units_int(optarg, 1, NODES_MAX, &nodes)) {
+		fprintf(stderr, "weft topo: --nodes '%s': give a number from 1 to %d\n",
+			optarg, NODES_MAX);
+		return false;
+	}
+	args->nodes = (uint32_t)nodes;
 	return true;
 }
 
@@ -63,6 +83,11 @@ static bool take(struct topo_args *args, int flag, int argc, char **argv)
 	case FLAG_PLAIN:
 		args->plain = true;
 		return true;
+	case FLAG_WIDE:
+		args->wide = true;
+		return true;
+	case FLAG_NODES:
+		return take_nodes(args);
 	case FLAG_P2P:
 		args->no_nvml_p2p = true;
 		return true;
@@ -84,9 +109,12 @@ static const char *clash(const struct topo_args *args)
 {
 	bool tells = args->paths || args->explain[0];
 
-	if (args->list && (args->machine || tells || args->json || args->svg ||
-				  args->xml || args->plain))
-		return "--list is about all machines; leave out the rest";
+	if (args->list && (args->machine || tells || args->svg || args->xml ||
+				  args->plain || args->wide))
+		return "--list is about all machines; leave out all but --json";
+	if (args->nodes && !args->svg)
+		return "--nodes is about the picture: add --svg FILE, or ask weft graph "
+		       "about several machines";
 	if (args->json && tells)
 		return "--json has all paths and verdicts; leave out --paths and "
 		       "--explain";

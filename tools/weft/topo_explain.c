@@ -25,7 +25,7 @@ static const char *const meanings[PATH_TYPES] = {
 static const char *link_word(enum link_type type)
 {
 	static const char *const words[] = {
-		"", "NVLink", "C2C", "PCIe", "between processors", "network port"};
+		"", "NVLink", "C2C", "PCIe", "CPU to CPU", "network port"};
 
 	return words[type];
 }
@@ -55,14 +55,14 @@ static void print_hops(
 		if (link->type != LINK_LOC && link->type != LINK_NET) {
 			topo_view_name(at, near);
 			topo_view_name(link->to, far);
-			fprintf(file, "    %-26s -> %-26s %-18s %7.1f GB/s\n", near, far,
+			fprintf(file, "    %-24s -> %-24s %-12s %5.1f GB/s\n", near, far,
 				link_word(link->type), (double)link->bw);
 		} else if (link->type == LINK_NET) {
 			const struct topo_node *net = at->kind == TOPO_NET ? at
 									   : link->to;
 
 			topo_view_name(net, near);
-			fprintf(file, "    %-26s    %-26s %-18s %7.1f GB/s\n", near, "",
+			fprintf(file, "    %-24s    %-24s %-12s %5.1f GB/s\n", near, "",
 				link_word(link->type), (double)link->bw);
 		}
 		at = link->to;
@@ -148,25 +148,36 @@ static void print_p2p_no(FILE *file, const struct topo_view *view,
 		fprintf(file, "  why: %s\n", verdict->rule);
 }
 
-/* Ask the same pair by other rules and say what comes out. */
+static const char *transport_of(const struct topo *topo, const uint32_t pair[2])
+{
+	if (topo_path(topo_gpu_at(topo, pair[0]), TOPO_GPU, pair[1])->type == PATH_NET)
+		return "NET";
+	return topo_p2p_connects(topo, pair[0], pair[1])   ? "P2P"
+	       : topo_shm_connects(topo, pair[0], pair[1]) ? "SHM"
+							   : "NET";
+}
+
+/* Ask the same pair by other rules and say what comes out, if anything does. */
 static enum err print_other(FILE *file, const struct topo_view *view,
 	const struct topo_rules *rules, const uint32_t pair[2], const char *knob)
 {
+	const struct topo_path *now = topo_path(
+		topo_gpu_at(view->topo, pair[0]), TOPO_GPU, pair[1]);
+	const struct topo_path *then;
 	struct topo *topo;
-	const struct topo_path *path;
+	const char *transport;
 	enum err e = topo_view_ask(view, rules, &topo);
 
 	if (e)
 		return e;
-	path = topo_path(topo_gpu_at(topo, pair[0]), TOPO_GPU, pair[1]);
-	if (path->type == PATH_NET)
+	then = topo_path(topo_gpu_at(topo, pair[0]), TOPO_GPU, pair[1]);
+	transport = transport_of(topo, pair);
+	if (then->type == PATH_NET && now->type != PATH_NET)
 		fprintf(file, "  to change it: %s gives NET, through the NICs\n", knob);
-	else
+	else if (strcmp(transport, transport_of(view->topo, pair)) ||
+		 now->type != then->type || now->bw != then->bw)
 		fprintf(file, "  to change it: %s gives %s, %s at %.1f GB/s\n", knob,
-			topo_p2p_connects(topo, pair[0], pair[1])   ? "P2P"
-			: topo_shm_connects(topo, pair[0], pair[1]) ? "SHM"
-								    : "NET",
-			path_name(path->type), (double)path->bw);
+			transport, path_name(then->type), (double)then->bw);
 	topo_free(topo);
 	return OK;
 }
@@ -229,38 +240,159 @@ static enum err explain_gpus(FILE *file, const struct topo_view *view,
 	return print_changes(file, view, &verdict, pair);
 }
 
+/* What NCCL has of a GPU and a NIC. */
+struct net_state {
+	enum path_type type; /* of sending */
+	float bw;
+	enum gdr_mode send, receive;
+};
+
+static void net_state_read(
+	const struct topo *topo, const uint32_t pair[2], struct net_state *state)
+{
+	const struct topo_node *gpu = topo_gpu_at(topo, pair[0]);
+	const struct topo_path *path = topo_path(gpu, TOPO_NET, pair[1]);
+	uint64_t net = topo->nodes[TOPO_NET][pair[1]]->id;
+	struct topo_gdr send, receive;
+
+	topo_gdr(topo, gpu->gpu.rank, net, true, &send);
+	topo_gdr(topo, gpu->gpu.rank, net, false, &receive);
+	*state = (struct net_state){path->type, path->bw, send.mode, receive.mode};
+}
+
+/* NCCL measures from the GPU that sends, in both directions; with PXN that is another
+ * one, by which nothing is received. */
+static void print_gdr_distance(FILE *file, const struct topo_view *view,
+	const struct topo_node *gpu, const struct topo_gdr *gdr, enum path_type received)
+{
+	int relay = topo_gpu_of_rank(view->topo, gdr->relay);
+	int dev = relay < 0 ? -1 : topo_gpu_at(view->topo, (uint32_t)relay)->gpu.dev;
+	const char *distance = path_name(gdr->distance);
+
+	if (dev == gpu->gpu.dev)
+		fprintf(file, ": from GPU%d it is %s", dev, distance);
+	else if (received == PATH_DIS)
+		fprintf(file, ": from GPU%d, which sends for GPU%d, it is %s", dev,
+			gpu->gpu.dev, distance);
+	else
+		fprintf(file,
+			": NCCL asks as for sending, from GPU%d (%s); what is received "
+			"does not pass GPU%d and takes the way above, %s",
+			dev, distance, dev, path_name(received));
+}
+
+/* `received`: the type of the receiving way, PATH_DIS when it is about sending. */
 static void print_gdr(FILE *file, const struct topo_view *view,
-	const struct topo_gdr *gdr, bool is_send)
+	const struct topo_node *gpu, const struct topo_gdr *gdr, enum path_type received)
 {
 	static const char *const modes[] = {
 		"off, staged in host memory", "on", "on, over PCIe beside C2C"};
-	int relay = topo_gpu_of_rank(view->topo, gdr->relay);
 
-	fprintf(file, "  GPUDirect RDMA, %s: %s\n", is_send ? "sending" : "receiving",
-		modes[gdr->mode]);
-	fprintf(file, "    why: %s (from GPU%d it is %s, allowed up to %s)\n", gdr->rule,
-		relay < 0 ? -1 : topo_gpu_at(view->topo, (uint32_t)relay)->gpu.dev,
-		path_name(gdr->distance), path_name(gdr->level));
+	fprintf(file, "  GPUDirect RDMA, %s: %s\n    why: %s",
+		received == PATH_DIS ? "sending" : "receiving", modes[gdr->mode],
+		gdr->rule);
+	if (gdr->is_measured)
+		print_gdr_distance(file, view, gpu, gdr, received);
+	fprintf(file, "\n");
 }
 
-/* The same GPU and NIC when a knob is turned: the way and whether GDR works. */
+static bool has_c2c(const struct topo *topo)
+{
+	for (uint32_t i = 0; i < topo->counts[TOPO_CPU]; i++) {
+		const struct topo_node *cpu = topo->nodes[TOPO_CPU][i];
+
+		for (uint32_t l = 0; l < cpu->link_count; l++)
+			if (cpu->links[l].type == LINK_C2C)
+				return true;
+	}
+	return false;
+}
+
+/* How far GPUDirect RDMA may go, and what that word means here. */
+static void print_gdr_limit(
+	FILE *file, const struct topo *topo, const struct topo_gdr *gdr)
+{
+	if (!gdr->is_measured)
+		return;
+	fprintf(file, "    allowed: up to %s, %s", path_name(gdr->level),
+		meanings[gdr->level]);
+	if (gdr->level == PATH_P2C && !has_c2c(topo))
+		fprintf(file, "; without such a link, as here, that is up to PXB, %s",
+			meanings[PATH_PXB]);
+	fprintf(file, "\n");
+}
+
+static void print_gdr_change(FILE *file, const struct net_state *now,
+	const struct net_state *then, const char *before)
+{
+	static const char *const words[] = {"off", "on", "on, over PCIe"};
+
+	if (now->send != then->send && now->receive != then->receive &&
+		now->send == now->receive && then->send == then->receive) {
+		fprintf(file, "%sGPUDirect RDMA %s instead of %s", before,
+			words[then->send], words[now->send]);
+		return;
+	}
+	if (now->send != then->send)
+		fprintf(file, "%sGPUDirect RDMA for sending %s instead of %s", before,
+			words[then->send], words[now->send]);
+	if (now->receive != then->receive)
+		fprintf(file, "%sGPUDirect RDMA for receiving %s instead of %s",
+			now->send != then->send ? "; " : before, words[then->receive],
+			words[now->receive]);
+}
+
+/* The same GPU and NIC when a knob is turned; not a word when nothing comes of it. */
 static enum err print_net_other(FILE *file, const struct topo_view *view,
 	const struct topo_rules *rules, const uint32_t pair[2], const char *knob)
 {
+	struct net_state now, then;
 	struct topo *topo;
-	struct topo_gdr gdr;
-	const struct topo_path *path;
+	bool moved;
 	enum err e = topo_view_ask(view, rules, &topo);
 
 	if (e)
 		return e;
-	topo_gdr(topo, topo_gpu_at(topo, pair[0])->gpu.rank,
-		topo->nodes[TOPO_NET][pair[1]]->id, true, &gdr);
-	path = topo_path(topo_gpu_at(topo, pair[0]), TOPO_NET, pair[1]);
-	fprintf(file, "  to change it: %s gives %s at %.1f GB/s, GPUDirect RDMA %s\n",
-		knob, path_name(path->type), (double)path->bw, gdr.mode ? "on" : "off");
+	net_state_read(view->topo, pair, &now);
+	net_state_read(topo, pair, &then);
 	topo_free(topo);
+	if (now.type == then.type && now.bw == then.bw && now.send == then.send &&
+		now.receive == then.receive)
+		return OK;
+	fprintf(file, "  to change it: %s gives ", knob);
+	moved = now.type != then.type || now.bw != then.bw;
+	if (moved)
+		fprintf(file, "%s at %.1f GB/s for sending instead of %s at %.1f GB/s",
+			path_name(then.type), (double)then.bw, path_name(now.type),
+			(double)now.bw);
+	print_gdr_change(file, &now, &then, moved ? "; " : "");
+	fprintf(file, "\n");
 	return OK;
+}
+
+/* GPUDirect RDMA that a knob of NCCL could turn on. */
+static enum err print_gdr_knobs(FILE *file, const struct topo_view *view,
+	const struct topo_gdr *gdr, const uint32_t pair[2])
+{
+	struct topo_rules rules = view->rules;
+	char knob[64];
+
+	if (!topo_gpu_at(view->topo, pair[0])->gpu.gdr ||
+		!view->topo->nodes[TOPO_NET][pair[1]]->net.gdr) {
+		fprintf(file,
+			"  to change it: no variable does; the GPU, the NIC and its "
+			"driver must all do GPUDirect RDMA\n");
+		return OK;
+	}
+	if (!gdr->is_measured) {
+		rules.gdr_read = 1;
+		return print_net_other(file, view, &rules, pair, "NCCL_NET_GDR_READ=1");
+	}
+	if (gdr->distance <= gdr->level || gdr->distance > PATH_SYS)
+		return OK;
+	rules.gdr_level = (int)gdr->distance;
+	snprintf(knob, sizeof(knob), "NCCL_NET_GDR_LEVEL=%s", path_name(gdr->distance));
+	return print_net_other(file, view, &rules, pair, knob);
 }
 
 static enum err print_net_changes(FILE *file, const struct topo_view *view,
@@ -269,20 +401,13 @@ static enum err print_net_changes(FILE *file, const struct topo_view *view,
 	const struct topo_path *path = topo_path(
 		topo_gpu_at(view->topo, pair[0]), TOPO_NET, pair[1]);
 	struct topo_rules rules = view->rules;
-	char knob[64];
 	enum err e = OK;
 
 	if (path->type == PATH_PXN) {
 		rules.pxn_disable = true;
 		e = print_net_other(file, view, &rules, pair, "NCCL_PXN_DISABLE=1");
-		rules = view->rules;
 	}
-	if (e || gdr->mode != GDR_OFF || gdr->distance <= gdr->level ||
-		gdr->distance > PATH_SYS)
-		return e;
-	rules.gdr_level = (int)gdr->distance;
-	snprintf(knob, sizeof(knob), "NCCL_NET_GDR_LEVEL=%s", path_name(gdr->distance));
-	return print_net_other(file, view, &rules, pair, knob);
+	return e || gdr->mode != GDR_OFF ? e : print_gdr_knobs(file, view, gdr, pair);
 }
 
 /* Which NIC the GPU takes when nobody asks for one. */
@@ -315,8 +440,11 @@ static enum err explain_net(FILE *file, const struct topo_view *view,
 	print_way(file, "receiving", net, in);
 	topo_gdr(view->topo, gpu->gpu.rank, net->id, true, &send);
 	topo_gdr(view->topo, gpu->gpu.rank, net->id, false, &receive);
-	print_gdr(file, view, &send, true);
-	print_gdr(file, view, &receive, false);
+	print_gdr(file, view, gpu, &send, PATH_DIS);
+	print_gdr_limit(file, view->topo, &send);
+	print_gdr(file, view, gpu, &receive, in->type);
+	if (!send.is_measured)
+		print_gdr_limit(file, view->topo, &receive);
 	if (receive.mode != GDR_OFF)
 		fprintf(file, "    received data %s before the GPU may read\n",
 			topo_gdr_needs_flush(view->topo, gpu->gpu.rank, net->id)

@@ -3,143 +3,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/gpu_name.h"
 #include "topo/matrix.h"
 #include "weft/drawing.h"
+#include "weft/svg.h"
 
 enum { TEXT_BYTES = 256 };
+enum { OVER_LINE = 22, OVER_GAP = 10, OVER_INDENT = 32 };
 
-static const char *const style =
-	"<style>\n"
-	"text { font-family: Verdana, 'DejaVu Sans', Helvetica, Arial, sans-serif; "
-	"fill: #1b2430; }\n"
-	".back { fill: #ffffff; }\n"
-	".soft { fill: #5c6773; }\n"
-	".number { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; fill: "
-	"#3d4753; "
-	"}\n"
-	".box { stroke-width: 1.4; }\n"
-	".cpu { fill: #e3ebfa; stroke: #4668b0; }\n"
-	".switch { fill: #eef0f2; stroke: #8a939c; }\n"
-	".gpu { fill: #dff3e4; stroke: #2f8f4e; }\n"
-	".nic { fill: #fdeedd; stroke: #c9761d; }\n"
-	".line { fill: none; stroke-width: 1.6; }\n"
-	".pci { stroke: #8a939c; }\n"
-	".nvl { stroke: #2f8f4e; stroke-width: 2; }\n"
-	".c2c { stroke: #9a4fc4; stroke-width: 2; }\n"
-	".sys { stroke: #4668b0; }\n"
-	".other { stroke: #8a939c; stroke-dasharray: 3 4; }\n"
-	"@media (prefers-color-scheme: dark) {\n"
-	"text { fill: #e6eaef; }\n"
-	".back { fill: #12171d; }\n"
-	".soft { fill: #9aa5b1; }\n"
-	".number { stroke: #12171d; fill: #c4ccd5; }\n"
-	".cpu { fill: #1d2b4a; stroke: #6f92dc; }\n"
-	".switch { fill: #252c34; stroke: #7d8791; }\n"
-	".gpu { fill: #17351f; stroke: #54b873; }\n"
-	".nic { fill: #40290f; stroke: #e29a4b; }\n"
-	".pci, .other { stroke: #7d8791; }\n"
-	".nvl { stroke: #54b873; }\n"
-	".c2c { stroke: #c084e6; }\n"
-	".sys { stroke: #6f92dc; }\n"
-	"}\n"
-	"</style>\n";
+static const struct svg_label heading = {"head", 22, SVG_START, true};
+static const struct svg_label summary = {"soft", 14, SVG_START, false};
+static const struct svg_label name_label = {"name", 15, SVG_MIDDLE, true};
+static const struct svg_label model_label = {"name", 13, SVG_MIDDLE, false};
+static const struct svg_label small_label = {"soft", 12, SVG_MIDDLE, false};
+static const struct svg_label left_label = {"name", 13, SVG_START, false};
+static const struct svg_label right_label = {"soft", 12, SVG_END, false};
+static const struct svg_label foot_label = {"soft", 13, SVG_START, false};
+static const struct svg_label number_label = {"soft", 12, SVG_START, false};
+static const struct svg_label lane_label = {"soft", 12, SVG_MIDDLE, false};
 
-enum anchor { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END };
-
-struct label {
-	const char *class;
-	float size;
-	enum anchor anchor;
-	bool bold;
-};
-
-static const struct label heading = {"head", 17, ANCHOR_START, true};
-static const struct label summary = {"soft", 12, ANCHOR_START, false};
-static const struct label name_label = {"name", 13, ANCHOR_MIDDLE, true};
-static const struct label small_label = {"soft", 11, ANCHOR_MIDDLE, false};
-static const struct label left_label = {"name", 11, ANCHOR_START, false};
-static const struct label right_label = {"soft", 11, ANCHOR_END, false};
-static const struct label foot_label = {"soft", 11, ANCHOR_START, false};
-static const struct label number_label = {"number", 11, ANCHOR_START, false};
-static const struct label lane_label = {"number", 11, ANCHOR_MIDDLE, false};
-
-static void put_escaped(FILE *file, const char *text)
+static struct svg_box place_of(const struct draw_box *box)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '<')
-			fputs("&lt;", file);
-		else if (c == '>')
-			fputs("&gt;", file);
-		else if (c == '&')
-			fputs("&amp;", file);
-		else if (c == '"')
-			fputs("&quot;", file);
-		else if (c >= ' ')
-			fputc(c, file);
-	}
+	return (struct svg_box){box->x, box->y, box->width, box->height};
 }
 
-static void put_text(
-	FILE *file, const struct label *label, float x, float y, const char *text)
+static float top_of(const struct svg *svg, const struct draw_box *box)
 {
-	static const char *const anchors[] = {"start", "middle", "end"};
+	struct svg_box place = place_of(box);
 
-	fprintf(file,
-		"<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" font-size=\"%.0f\" "
-		"text-anchor=\"%s\"%s>",
-		label->class, (double)x, (double)y, (double)label->size,
-		anchors[label->anchor], label->bold ? " font-weight=\"bold\"" : "");
-	put_escaped(file, text);
-	fputs("</text>\n", file);
+	return svg_top(svg, &place);
 }
 
-/* As much of a text as fits, with dots for the rest. Bytes of one UTF-8 glyph stay
- * together.
- */
-static void put_fitting(FILE *file, const struct label *label, const float at[2],
-	float width, const char *text)
+static void put_box(const struct svg *svg, const char *class, const struct draw_box *box)
 {
-	char cut[TEXT_BYTES];
-	size_t bytes;
+	struct svg_box place = place_of(box);
 
-	snprintf(cut, sizeof(cut) - 4, "%s", text);
-	bytes = strlen(cut);
-	while (bytes && drawing_text_width(cut, label->size) > width) {
-		do
-			bytes--;
-		while (bytes && ((unsigned char)cut[bytes] & 0xc0) == 0x80);
-		while (bytes && strchr(" ,-", cut[bytes - 1]))
-			bytes--;
-		memcpy(cut + bytes, "\xe2\x80\xa6", 4);
-	}
-	put_text(file, label, at[0], at[1], cut);
-}
-
-/* "240", "12.5", "223.6". */
-static const char *number(float bw, char text[TEXT_BYTES])
-{
-	snprintf(text, TEXT_BYTES, "%.1f", (double)bw);
-	if (!strcmp(text + strlen(text) - 2, ".0"))
-		text[strlen(text) - 2] = 0;
-	return text;
-}
-
-static void put_rect(FILE *file, const char *class, const struct draw_box *box)
-{
-	fprintf(file,
-		"<rect class=\"box %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
-		"height=\"%.1f\" rx=\"5\"/>\n",
-		class, (double)box->x, (double)box->y, (double)box->width,
-		(double)box->height);
-}
-
-static void put_line(
-	FILE *file, const char *class, const float from[2], const float to[2])
-{
-	fprintf(file, "<path class=\"line %s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", class,
-		(double)from[0], (double)from[1], (double)to[0], (double)to[1]);
+	svg_rect(svg, class, &place);
 }
 
 static float middle(const struct draw_box *box)
@@ -177,123 +76,176 @@ static void cpu_text(const struct topo_cpu *cpu, char text[TEXT_BYTES])
 	free(list);
 }
 
-static void draw_cpu(FILE *file, const struct draw_box *box)
+/* One of two machines says which in its CPUs: there is no room for more. */
+static void draw_cpu(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *box)
 {
-	char text[TEXT_BYTES];
-	int numa;
+	int numa = (int32_t)topo_local(box->node->id);
+	float top = top_of(svg, box);
+	char text[TEXT_BYTES], node[TEXT_BYTES];
 
-	put_rect(file, "cpu", box);
-	numa = (int32_t)topo_local(box->node->id);
+	put_box(svg, "cpu", box);
 	if (numa < 0)
-		snprintf(text, sizeof(text), "Processor");
+		snprintf(node, sizeof(node), "processor");
 	else
-		snprintf(text, sizeof(text), "NUMA node %d", numa);
-	put_text(file, &name_label, middle(box), box->y + 20, text);
+		snprintf(node, sizeof(node), "NUMA node %d", numa);
+	if (drawing->machine_count > 1) {
+		snprintf(text, sizeof(text), "machine %d, %.64s", svg->flip > 0, node);
+		svg_text(svg, &name_label, middle(box), top + 21, text);
+		return;
+	}
+	svg_text(svg, &name_label, middle(box), top + 22, node);
 	cpu_text(&box->node->cpu, text);
-	put_fitting(file, &small_label, (float[]){middle(box), box->y + 37},
+	svg_text_fitting(svg, &small_label, (float[]){middle(box), top + 41},
 		box->width - 12, text);
 }
 
-static void draw_switch(FILE *file, const struct draw_box *box)
+static void draw_switch(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *box)
 {
+	static const char *const words[] = {"PCIe switch ", "switch ", ""};
 	char busid[20], text[TEXT_BYTES];
+	int word = 0;
 
-	put_rect(file, "switch", box);
+	put_box(svg, "switch", box);
+	if (drawing->machine_count > 1) {
+		svg_text(svg, &small_label, middle(box), top_of(svg, box) + 18,
+			"PCIe switch");
+		return;
+	}
 	drawing_busid(box->node, busid);
-	snprintf(text, sizeof(text), "%s %s", box->width > 180 ? "PCIe switch" : "switch",
-		busid);
-	put_text(file, &small_label, middle(box), box->y + 18, text);
+	do
+		snprintf(text, sizeof(text), "%s%s", words[word++], busid);
+	while (word < 3 && drawing_text_width(text, small_label.size) > box->width - 6);
+	svg_text(svg, &small_label, middle(box), top_of(svg, box) + 18, text);
 }
 
-static void draw_gpu(FILE *file, const struct draw_box *box)
+static void draw_gpu(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *box)
 {
+	float top = top_of(svg, box);
 	char text[TEXT_BYTES], busid[20];
 
-	put_rect(file, "gpu", box);
+	put_box(svg, "gpu", box);
 	snprintf(text, sizeof(text), "GPU%d", box->node->gpu.dev);
-	put_text(file, &name_label, middle(box), box->y + 22, text);
+	svg_text(svg, &name_label, middle(box), top + 21, text);
+	svg_text(svg, &model_label, middle(box), top + 39,
+		gpu_name(box->node->gpu.device, box->node->gpu.sm));
+	if (drawing->machine_count > 1)
+		return;
 	drawing_busid(box->node, busid);
-	put_text(file, &small_label, middle(box), box->y + 39, busid);
+	svg_text(svg, &small_label, middle(box), top + 56, busid);
 }
 
-static void draw_nic(
-	FILE *file, const struct drawing *drawing, const struct draw_box *box)
+/* The lines below the ports: how many more, what each has, where it is. */
+static void draw_nic_foot(const struct svg *svg, const struct drawing *drawing,
+	const struct draw_box *box, float y)
 {
 	const struct topo_node *nets[DRAW_NETS_MAX];
 	int count = drawing_nets(drawing, box, nets, DRAW_NETS_MAX);
 	int shown = count < DRAW_NETS_MAX ? count : DRAW_NETS_MAX;
-	char text[TEXT_BYTES], busid[20];
-	float y = box->y + 17;
+	char text[TEXT_BYTES], rate[DRAW_RATE_BYTES], busid[20];
 
-	put_rect(file, "nic", box);
-	drawing_busid(box->node, busid);
-	if (box->next >= 0)
-		snprintf(text, sizeof(text), "%d ports", count);
-	else if (box->bw > 0)
-		snprintf(text, sizeof(text), "NIC %s", busid);
-	else
-		snprintf(text, sizeof(text), "not on PCIe");
-	put_text(file, &small_label, middle(box), y, text);
-	for (int i = 0; i < shown; i++) {
+	if (count > shown) {
+		snprintf(text, sizeof(text), "and %d more", count - shown);
+		svg_text(svg, &small_label, middle(box), y, text);
 		y += DRAW_NIC_LINE;
-		put_fitting(file, &left_label, (float[]){box->x + 8, y}, box->width - 50,
-			nets[i]->net.name[0] ? nets[i]->net.name : "?");
-		put_text(file, &right_label, box->x + box->width - 8, y,
-			number(nets[i]->net.bw, text));
 	}
-	if (count == shown)
-		return;
-	snprintf(text, sizeof(text), "and %d more", count - shown);
-	put_text(file, &left_label, box->x + 8, y + DRAW_NIC_LINE, text);
+	if (drawing_nets_equal(nets, shown)) {
+		snprintf(text, sizeof(text), "%s%s", count > 1 ? "each " : "",
+			shown ? drawing_rate(nets[0]->net.bw, rate) : "no port");
+		svg_text(svg, &small_label, middle(box), y, text);
+		y += DRAW_NIC_LINE;
+	}
+	drawing_busid(box->node, busid);
+	if (box->next < 0 && drawing->machine_count < 2)
+		svg_text(svg, &small_label, middle(box), y,
+			box->bw > 0 ? busid : "not on PCIe");
+}
+
+static void draw_nic(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *box)
+{
+	const struct topo_node *nets[DRAW_NETS_MAX];
+	int count = drawing_nets(drawing, box, nets, DRAW_NETS_MAX);
+	int shown = count < DRAW_NETS_MAX ? count : DRAW_NETS_MAX;
+	bool equal = drawing_nets_equal(nets, shown);
+	char rate[DRAW_RATE_BYTES];
+	float y = top_of(svg, box) + 19;
+
+	put_box(svg, "nic", box);
+	for (int i = 0; i < shown; i++, y += DRAW_NIC_LINE) {
+		const char *name = nets[i]->net.name[0] ? nets[i]->net.name : "?";
+
+		if (equal) {
+			svg_text_fitting(svg, &model_label, (float[]){middle(box), y},
+				box->width - 10, name);
+			continue;
+		}
+		svg_text_fitting(svg, &left_label, (float[]){box->x + 8, y},
+			box->width - 98, name);
+		svg_text(svg, &right_label, box->x + box->width - 8, y,
+			drawing_rate(nets[i]->net.bw, rate));
+	}
+	draw_nic_foot(svg, drawing, box, y);
+}
+
+/* Where the link upwards of a box leaves it. */
+static float port_up(const struct draw_box *box)
+{
+	if (box->kind == DRAW_GPU && box->rider >= 0)
+		return box->x + DRAW_PORT / 2;
+	return box->kind == DRAW_SWITCH ? middle(box) : box->x + DRAW_PORT;
 }
 
 /* The link up, with its bandwidth beside it. */
-static void draw_up(FILE *file, const struct drawing *drawing, const struct draw_box *box)
+static void draw_up(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *box)
 {
 	const struct draw_box *parent;
-	float bottom, x = middle(box);
-	char text[TEXT_BYTES], each[TEXT_BYTES];
+	char rate[DRAW_RATE_BYTES], text[TEXT_BYTES];
+	float x = port_up(box);
 	int nics = 1;
 
 	if (box->parent < 0)
 		return;
 	parent = &drawing->boxes[box->parent];
-	bottom = parent->y + parent->height;
-	put_line(file, box->bw > 0 ? "pci" : "other", (float[]){x, bottom},
-		(float[]){x, box->y});
+	svg_line(svg, box->bw > 0 ? "pci" : "other",
+		(float[]){x, parent->y + parent->height}, (float[]){x, box->y});
 	for (int next = box->next; next >= 0; next = drawing->boxes[next].next)
 		nics++;
-	number(box->bw, text);
-	snprintf(each, sizeof(each), "%d \xc3\x97 %.32s", nics, text);
+	drawing_rate(box->bw, rate);
+	snprintf(text, sizeof(text), "%d \xc3\x97 %s", nics, rate);
 	if (box->bw > 0)
-		put_text(file, &number_label, x + 5, box->y - 11, nics > 1 ? each : text);
+		svg_text_on_line(svg, &number_label, (float[]){x + 6, box->y - 14},
+			nics > 1 ? text : rate);
 }
 
 static void draw_c2c(
-	FILE *file, const struct drawing *drawing, const struct draw_box *box)
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *box)
 {
 	const struct draw_box *cpu = box;
 	float x = box->x - box->gutter + 8, y = box->y + box->height / 2;
-	char text[TEXT_BYTES];
+	char rate[DRAW_RATE_BYTES];
 
 	if (!(box->c2c > 0))
 		return;
 	while (cpu->parent >= 0)
 		cpu = &drawing->boxes[cpu->parent];
-	fprintf(file, "<path class=\"line c2c\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>\n",
-		(double)x, (double)(cpu->y + cpu->height), (double)x, (double)y,
-		(double)box->x, (double)y);
-	put_text(file, &number_label, x + 4, y - 6, number(box->c2c, text));
+	svg_line(svg, "c2c", (float[]){x, cpu->y + cpu->height}, (float[]){x, y});
+	svg_line(svg, "c2c", (float[]){x, y}, (float[]){box->x, y});
+	svg_text_on_line(svg, &number_label, (float[]){x + 5, y - 13},
+		drawing_rate(box->c2c, rate));
 }
 
 /* All CPUs of a host are joined pairwise: one line above them stands for that. */
 static void draw_cpu_mesh(
-	FILE *file, const struct drawing *drawing, const struct topo *topo)
+	const struct svg *svg, const struct drawing *drawing, const struct topo *topo)
 {
-	float y = drawing->cpu_y - 14, first = 0, last = 0, bw = 0;
-	char text[TEXT_BYTES], value[TEXT_BYTES];
+	float y = drawing->cpu_y - 18, first = 0, last = 0, bw = 0;
+	char text[TEXT_BYTES], rate[DRAW_RATE_BYTES];
 
-	if (topo->counts[TOPO_CPU] < 2)
+	if (topo->counts[TOPO_CPU] < 2 || drawing->machine_count > 1)
 		return;
 	for (int i = 0; i < drawing->count; i++) {
 		const struct draw_box *box = &drawing->boxes[i];
@@ -303,17 +255,16 @@ static void draw_cpu_mesh(
 			continue;
 		first = first <= 0 || x < first ? x : first;
 		last = x > last ? x : last;
-		put_line(file, "sys", (float[]){x, y}, (float[]){x, box->y});
+		svg_line(svg, "sys", (float[]){x, y}, (float[]){x, box->y});
 		for (uint32_t l = 0; l < box->node->link_count; l++)
 			if (box->node->links[l].type == LINK_SYS)
 				bw = box->node->links[l].bw;
 	}
-	put_line(file, "sys", (float[]){first, y}, (float[]){last, y});
-	snprintf(text, sizeof(text),
-		topo->counts[TOPO_CPU] > 2 ? "between any two nodes %.32s"
-					   : "between the nodes %.32s",
-		number(bw, value));
-	put_text(file, &lane_label, (first + last) / 2, y - 9, text);
+	svg_line(svg, "sys", (float[]){first, y}, (float[]){last, y});
+	snprintf(text, sizeof(text), "%s%s",
+		topo->counts[TOPO_CPU] > 2 ? "between any two " : "",
+		drawing_rate(bw, rate));
+	svg_text_on_line(svg, &lane_label, (float[]){(first + last) / 2, y}, text);
 }
 
 static float nvs_bandwidth(const struct topo_node *dev)
@@ -324,151 +275,320 @@ static float nvs_bandwidth(const struct topo_node *dev)
 	return 0;
 }
 
-static void draw_nvswitch(FILE *file, const struct drawing *drawing)
+static void draw_nvswitch(const struct svg *svg, const struct drawing *drawing)
 {
-	struct draw_box bar = {.x = drawing->nvs_x,
-		.y = drawing->nvs_y,
-		.width = drawing->nvs_width,
-		.height = DRAW_NVS_HEIGHT};
-	char text[TEXT_BYTES];
+	struct svg_box bar = {
+		drawing->nvs_x, drawing->nvs_y, drawing->nvs_width, DRAW_NVS_HEIGHT};
+	char rate[DRAW_RATE_BYTES];
 
 	if (!(bar.width > 0))
 		return;
 	for (int i = 0; i < drawing->count; i++) {
 		const struct draw_box *box = &drawing->boxes[i];
-		float bw, x = middle(box);
+		float bw, x = box->x + DRAW_PORT;
 
 		if (box->kind != DRAW_GPU)
 			continue;
 		bw = nvs_bandwidth(box->node);
 		if (!(bw > 0))
 			continue;
-		put_line(file, "nvl", (float[]){x, box->y + box->height},
+		svg_line(svg, "nvl", (float[]){x, box->y + box->height},
 			(float[]){x, bar.y});
-		put_text(file, &number_label, x + 5, bar.y - 10, number(bw, text));
+		svg_text_on_line(svg, &number_label, (float[]){x + 6, bar.y - 15},
+			drawing_rate(bw, rate));
 	}
-	put_rect(file, "gpu", &bar);
-	put_text(file, &name_label, middle(&bar), bar.y + 21, "NVSwitch");
+	svg_rect(svg, "gpu", &bar);
+	svg_text(svg, &name_label, bar.x + bar.width / 2, svg_top(svg, &bar) + 22,
+		"NVSwitch");
 }
 
-static void draw_lanes(FILE *file, const struct drawing *drawing)
+static float lane_y(const struct drawing *drawing, const struct draw_lane *lane)
 {
-	char text[TEXT_BYTES];
+	return drawing->below_y + (float)(lane->lane + 1) * DRAW_LANE_HEIGHT;
+}
+
+static void draw_lanes(const struct svg *svg, const struct drawing *drawing)
+{
+	char rate[DRAW_RATE_BYTES];
 
 	for (int i = 0; i < drawing->lane_count; i++) {
 		const struct draw_lane *lane = &drawing->lanes[i];
 		const struct draw_box *box = &drawing->boxes[lane->a];
-		double top = (double)(box->y + box->height), left = (double)lane->xa;
-		double right = (double)lane->xb;
-		double y = (double)(drawing->below_y +
-				    (float)(lane->lane + 1) * DRAW_LANE_HEIGHT);
+		double top = (double)svg_y(svg, box->y + box->height);
+		double left = (double)lane->xa, right = (double)lane->xb;
+		double y = (double)svg_y(svg, lane_y(drawing, lane));
+		double before = (double)svg_y(svg, lane_y(drawing, lane) - 6);
 
-		fprintf(file,
+		fprintf(svg->file,
 			"<path class=\"line nvl\" d=\"M%.1f %.1fV%.1fQ%.1f %.1f %.1f %.1f"
 			"H%.1fQ%.1f %.1f %.1f %.1fV%.1f\"/>\n",
-			left, top, y - 6, left, y, left + 6, y, right - 6, right, y,
-			right, y - 6, top);
+			left, top, before, left, y, left + 6, y, right - 6, right, y,
+			right, before, top);
 	}
 	for (int i = 0; i < drawing->lane_count; i++) {
 		const struct draw_lane *lane = &drawing->lanes[i];
-		float y = drawing->below_y + (float)(lane->lane + 1) * DRAW_LANE_HEIGHT;
+		float y = lane_y(drawing, lane);
 
-		put_text(file, &lane_label, (lane->xa + lane->xb) / 2, y + 4,
-			number(lane->bw, text));
+		drawing_rate(lane->bw, rate);
+		/* A number that would hide its line stands below it. */
+		if (lane->xb - lane->xa < drawing_text_width(rate, lane_label.size) + 20)
+			y += DRAW_LANE_HEIGHT / 2;
+		svg_text_on_line(
+			svg, &lane_label, (float[]){(lane->xa + lane->xb) / 2, y}, rate);
 	}
 }
 
 /* One sample of each kind of line that is there. */
-static void draw_foot(FILE *file, const struct drawing *drawing, const struct topo *topo)
+static void draw_foot(
+	const struct svg *svg, const struct drawing *drawing, const struct topo *topo)
 {
 	const struct {
 		const char *class, *text;
 	} kinds[] = {{"pci", "PCIe"}, {"nvl", "NVLink"}, {"c2c", "chip to chip"},
-		{"sys", "between processors"}};
-	bool there[4] = {false, drawing->nvs_width > 0 || drawing->lane_count, false,
-		topo->counts[TOPO_CPU] > 1};
-	float x = DRAW_MARGIN, y = drawing->foot_y + 30;
+		{"sys", "between processors"}, {"net", "network"}};
+	bool there[] = {false, drawing->nvs_width > 0 || drawing->lane_count, false,
+		topo->counts[TOPO_CPU] > 1 &&
+			drawing->machine_count<2, drawing->machine_count> 1 &&
+			topo->counts[TOPO_NET] > 0};
+	float x = DRAW_MARGIN, y = drawing_height(drawing) - DRAW_FOOT_HEIGHT + 30;
 
 	for (int i = 0; i < drawing->count; i++) {
 		there[0] = there[0] || drawing->boxes[i].bw > 0;
 		there[2] = there[2] || drawing->boxes[i].c2c > 0;
 	}
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); i++) {
 		if (!there[i])
 			continue;
-		put_line(file, kinds[i].class, (float[]){x, y - 4},
+		svg_line(svg, kinds[i].class, (float[]){x, y - 4},
 			(float[]){x + 26, y - 4});
-		put_text(file, &foot_label, x + 32, y, kinds[i].text);
-		x += 32 + drawing_text_width(kinds[i].text, 11) + 18;
+		svg_text(svg, &foot_label, x + 32, y, kinds[i].text);
+		x += 32 + drawing_text_width(kinds[i].text, 13) + 18;
 	}
-	put_text(file, &foot_label, DRAW_MARGIN, y + 18,
-		"Numbers are GB/s in one direction, as NCCL counts them.");
+	svg_text(svg, &foot_label, DRAW_MARGIN, y + 20,
+		drawing->machine_count > 1
+			? "GB/s in one direction, as NCCL counts them; a rail joins the "
+			  "ports of one number"
+			: "GB/s in one direction, as NCCL counts them");
 }
 
-static void draw_head(FILE *file, const struct drawing *drawing, const struct topo *topo,
-	const char *name)
+/* "8 x H100"; of several kinds the first and how many kinds more. */
+static void gpus_text(const struct topo *topo, char text[TEXT_BYTES])
 {
-	uint32_t gpus = topo->counts[TOPO_GPU], nets = topo->counts[TOPO_NET];
-	char text[TEXT_BYTES], sm[TEXT_BYTES] = "";
+	uint32_t gpus = topo->counts[TOPO_GPU], same = 0;
+	const char *first = NULL;
 
-	if (gpus)
-		snprintf(sm, sizeof(sm), " of compute capability %d.%d",
-			topo->nodes[TOPO_GPU][0]->gpu.sm / 10,
-			topo->nodes[TOPO_GPU][0]->gpu.sm % 10);
-	snprintf(text, sizeof(text), "%u GPU%s%.60s, %u network port%s, %u NUMA node%s",
-		gpus, gpus == 1 ? "" : "s", sm, nets, nets == 1 ? "" : "s",
-		topo->counts[TOPO_CPU], topo->counts[TOPO_CPU] == 1 ? "" : "s");
-	put_fitting(file, &heading, (float[]){DRAW_MARGIN, 28},
-		drawing->width - 2 * DRAW_MARGIN, name);
-	put_fitting(file, &summary, (float[]){DRAW_MARGIN, 47},
-		drawing->width - 2 * DRAW_MARGIN, text);
+	for (uint32_t i = 0; i < gpus; i++) {
+		const struct topo_gpu *gpu = &topo->nodes[TOPO_GPU][i]->gpu;
+		const char *name = gpu_name(gpu->device, gpu->sm);
+
+		first = first ? first : name;
+		same += !strcmp(first, name);
+	}
+	if (!gpus)
+		snprintf(text, TEXT_BYTES, "no GPU");
+	else if (same == gpus)
+		snprintf(text, TEXT_BYTES, "%u \xc3\x97 %s", gpus, first);
+	else
+		snprintf(text, TEXT_BYTES, "%u \xc3\x97 %s and %u other GPUs", same,
+			first, gpus - same);
 }
 
-static void draw_boxes(FILE *file, const struct drawing *drawing)
+static void draw_head(const struct svg *svg, const struct drawing *drawing,
+	const struct topo *topo, const struct topo_picture *picture)
+{
+	uint32_t nets = topo->counts[TOPO_NET], nodes = picture->nodes;
+	float room = drawing->width - 2 * DRAW_MARGIN;
+	char text[2 * TEXT_BYTES], gpus[TEXT_BYTES], before[64] = "";
+
+	gpus_text(topo, gpus);
+	if (nodes > 2)
+		snprintf(before, sizeof(before), "two of %u machines, each ", nodes);
+	else if (nodes == 2)
+		snprintf(before, sizeof(before), "2 machines, each ");
+	snprintf(text, sizeof(text), "%s%s, %u network port%s, %u NUMA node%s", before,
+		gpus, nets, nets == 1 ? "" : "s", topo->counts[TOPO_CPU],
+		topo->counts[TOPO_CPU] == 1 ? "" : "s");
+	svg_text_fitting(svg, &heading, (float[]){DRAW_MARGIN, 34}, room, picture->name);
+	svg_text_fitting(svg, &summary, (float[]){DRAW_MARGIN, 56}, room, text);
+}
+
+static void draw_boxes(const struct svg *svg, const struct drawing *drawing)
 {
 	for (int i = 0; i < drawing->count; i++) {
 		const struct draw_box *box = &drawing->boxes[i];
 
 		if (box->hidden)
 			continue;
-		draw_up(file, drawing, box);
-		draw_c2c(file, drawing, box);
+		draw_up(svg, drawing, box);
+		draw_c2c(svg, drawing, box);
+	}
+	for (int i = 0; i < drawing->count; i++) {
+		const struct draw_box *box = &drawing->boxes[i];
+
+		if (box->hidden)
+			continue;
 		if (box->kind == DRAW_CPU)
-			draw_cpu(file, box);
+			draw_cpu(svg, drawing, box);
 		else if (box->kind == DRAW_SWITCH)
-			draw_switch(file, box);
+			draw_switch(svg, drawing, box);
 		else if (box->kind == DRAW_GPU)
-			draw_gpu(file, box);
+			draw_gpu(svg, drawing, box);
 		else
-			draw_nic(file, drawing, box);
+			draw_nic(svg, drawing, box);
 	}
 }
 
-enum err topo_svg(FILE *file, const struct topo *topo, const char *name)
+static void draw_machine(
+	const struct svg *svg, const struct drawing *drawing, const struct topo *topo)
 {
+	draw_cpu_mesh(svg, drawing, topo);
+	draw_lanes(svg, drawing);
+	draw_nvswitch(svg, drawing);
+	draw_boxes(svg, drawing);
+}
+
+/* Where a NIC's rail leaves it: below, or beside where a GPU is below. */
+static float rail_x(const struct draw_box *nic)
+{
+	return nic->below < 0 ? middle(nic) : nic->x + nic->width + 7;
+}
+
+static void draw_rail_end(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *nic)
+{
+	float x = rail_x(nic), y = nic->y + nic->height;
+
+	if (nic->below >= 0) {
+		y = nic->y + nic->height - 10;
+		svg_line(svg, "net", (float[]){nic->x + nic->width, y}, (float[]){x, y});
+	}
+	svg_line(svg, "net", (float[]){x, y},
+		(float[]){x, drawing->foot_y + DRAW_RAIL_GAP});
+}
+
+/* "rail 3", "rails 0-3" where the ports of the box follow each other, else "4 rails". */
+static void rail_text(const struct topo_node *const nets[], int counts[2], char *text)
+{
+	int count = counts[0], shown = counts[1];
+	bool in_order = count == shown;
+
+	for (int i = 1; in_order && i < shown; i++)
+		in_order = nets[i]->net.dev == nets[i - 1]->net.dev + 1;
+	if (count == 1)
+		snprintf(text, TEXT_BYTES, "rail %d", nets[0]->net.dev);
+	else if (in_order)
+		snprintf(text, TEXT_BYTES, "rails %d-%d", nets[0]->net.dev,
+			nets[shown - 1]->net.dev);
+	else
+		snprintf(text, TEXT_BYTES, "%d rails", count);
+}
+
+static void draw_rail(
+	const struct svg *svg, const struct drawing *drawing, const struct draw_box *nic)
+{
+	const struct topo_node *nets[DRAW_NETS_MAX];
+	int count = drawing_nets(drawing, nic, nets, DRAW_NETS_MAX);
+	int shown = count < DRAW_NETS_MAX ? count : DRAW_NETS_MAX;
+	char text[TEXT_BYTES], rate[DRAW_RATE_BYTES], speed[TEXT_BYTES];
+	struct svg_box box = {
+		.y = drawing->foot_y + DRAW_RAIL_GAP, .height = DRAW_RAIL_HEIGHT};
+
+	rail_text(nets, (int[]){count, shown}, text);
+	drawing_rate(nets[0]->net.bw, rate);
+	if (count > 1)
+		snprintf(speed, sizeof(speed), "%d \xc3\x97 %s", count, rate);
+	else
+		snprintf(speed, sizeof(speed), "%s", rate);
+	box.width = drawing_text_width(speed, small_label.size) + 12;
+	if (box.width < drawing_text_width(text, model_label.size) + 12)
+		box.width = drawing_text_width(text, model_label.size) + 12;
+	box.x = rail_x(nic) - box.width / 2;
+	if (box.x + box.width > drawing->width - 4)
+		box.x = drawing->width - 4 - box.width;
+	svg_rect(svg, "nic", &box);
+	svg_text(svg, &model_label, box.x + box.width / 2, box.y + 17, text);
+	if (drawing_nets_equal(nets, shown))
+		svg_text(svg, &small_label, box.x + box.width / 2, box.y + 34, speed);
+}
+
+static bool has_rail(const struct drawing *drawing, const struct draw_box *box)
+{
+	const struct topo_node *nets[DRAW_NETS_MAX];
+
+	return box->kind == DRAW_NIC && !box->hidden &&
+	       drawing_nets(drawing, box, nets, DRAW_NETS_MAX) > 0;
+}
+
+/* Two machines, the second upside down, and the rails between them. */
+static void draw_two(
+	const struct svg *svg, const struct drawing *drawing, const struct topo *topo)
+{
+	struct svg below = *svg;
+
+	below.flip = 2 * (drawing->foot_y + DRAW_RAIL_GAP) + DRAW_RAIL_HEIGHT;
+	for (int i = 0; i < drawing->count; i++) {
+		const struct draw_box *box = &drawing->boxes[i];
+
+		if (!has_rail(drawing, box))
+			continue;
+		draw_rail_end(svg, drawing, box);
+		draw_rail_end(&below, drawing, box);
+		draw_rail(svg, drawing, box);
+	}
+	draw_machine(svg, drawing, topo);
+	draw_machine(&below, drawing, topo);
+	if (!topo->counts[TOPO_NET])
+		svg_text(svg, &foot_label, DRAW_MARGIN,
+			drawing->foot_y + DRAW_RAIL_GAP + 26,
+			"no network port: nothing joins these machines");
+}
+
+/* Below everything else; the picture is so much higher. */
+static float over_height(const struct topo_svg_over *over)
+{
+	return over ? (float)(over->line_count * OVER_LINE + OVER_GAP) : 0;
+}
+
+static void draw_over(const struct svg *svg, const struct drawing *drawing,
+	const struct topo_svg_over *over)
+{
+	float bottom = drawing_height(drawing) - OVER_GAP, x = DRAW_MARGIN + OVER_INDENT;
+
+	fputs(over->style, svg->file);
+	over->draw(svg->file, drawing, over->context);
+	for (int i = 0; i < over->line_count; i++) {
+		float y = bottom + (float)((i + 1) * OVER_LINE);
+
+		svg_line(svg, over->classes[i], (float[]){DRAW_MARGIN, y - 4},
+			(float[]){DRAW_MARGIN + 26, y - 4});
+		svg_text_fitting(svg, &foot_label, (float[]){x, y},
+			drawing->width - x - DRAW_MARGIN, over->lines[i]);
+	}
+}
+
+enum err topo_svg(FILE *file, const struct topo *topo, const struct topo_picture *picture)
+{
+	struct svg svg = {.file = file};
 	struct drawing drawing;
-	enum err e = drawing_init(&drawing, topo);
+	enum err e = drawing_init(&drawing, topo, picture->nodes > 1 ? 2 : 1);
 
 	if (e) {
 		drawing_fini(&drawing);
 		return e;
 	}
-	fprintf(file,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-		"width=\"%.0f\" height=\"%.0f\" role=\"img\">\n<title>",
-		(double)drawing.width, (double)drawing.height, (double)drawing.width,
-		(double)drawing.height);
-	put_escaped(file, name);
-	fprintf(file,
-		"</title>\n%s<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n",
-		style);
-	draw_head(file, &drawing, topo, name);
-	draw_cpu_mesh(file, &drawing, topo);
-	draw_lanes(file, &drawing);
-	draw_nvswitch(file, &drawing);
-	draw_boxes(file, &drawing);
-	draw_foot(file, &drawing, topo);
-	fputs("</svg>\n", file);
+	svg_begin(file,
+		(float[]){drawing.width,
+			drawing_height(&drawing) + over_height(picture->over)},
+		picture->name);
+	draw_head(&svg, &drawing, topo, picture);
+	if (picture->nodes > 1)
+		draw_two(&svg, &drawing, topo);
+	else
+		draw_machine(&svg, &drawing, topo);
+	draw_foot(&svg, &drawing, topo);
+	if (picture->over)
+		draw_over(&svg, &drawing, picture->over);
+	svg_end(file);
 	drawing_fini(&drawing);
 	return OK;
 }

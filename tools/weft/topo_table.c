@@ -1,6 +1,7 @@
 /* Tables of paths for people, and the log block for scripts. */
 #include <string.h>
 
+#include "common/terminal.h"
 #include "topo/print.h"
 #include "weft/topo.h"
 
@@ -43,11 +44,22 @@ static int label_width(const struct topo *topo, enum topo_kind kind)
 	return widest;
 }
 
+/* Columns of a table that fit beside the labels. */
+static uint32_t columns_at_once(const struct topo *topo, enum topo_kind kind)
+{
+	int columns = terminal_columns();
+	int room = (columns - label_width(topo, kind)) / (CELL_WIDTH + 2);
+
+	if (!columns || room > COLUMNS_MAX)
+		return COLUMNS_MAX;
+	return room < 1 ? 1 : (uint32_t)room;
+}
+
 /* A few columns of a table at a time, so that lines stay readable. */
 static void print_part(FILE *file, const struct topo *topo, const enum topo_kind kinds[2],
 	uint32_t first)
 {
-	uint32_t end = first + COLUMNS_MAX;
+	uint32_t end = first + columns_at_once(topo, kinds[0]);
 	int width = label_width(topo, kinds[0]);
 	char text[LABEL_BYTES];
 
@@ -94,7 +106,8 @@ void topo_tables(FILE *file, const struct topo_view *view)
 		if (!topo->counts[kinds[0]] || !topo->counts[kinds[1]])
 			continue;
 		fprintf(file, "\n%s\n", tables[i].title);
-		for (uint32_t c = 0; c < topo->counts[kinds[1]]; c += COLUMNS_MAX)
+		for (uint32_t c = 0; c < topo->counts[kinds[1]];
+			c += columns_at_once(topo, kinds[0]))
 			print_part(file, topo, kinds, c);
 	}
 	fprintf(file, "\nas NCCL logs it (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=GRAPH)%s\n",

@@ -32,7 +32,7 @@ enum err topo_view_ask(
 	const struct topo_view *view, const struct topo_rules *rules, struct topo **topo)
 {
 	struct topo *made = NULL;
-	enum err e = topo_build(view->fused, 0, &made);
+	enum err e = topo_build(view->fused, 0, rules->nccl, &made);
 
 	if (e)
 		return e;
@@ -71,7 +71,7 @@ enum err topo_view_whole(const struct topo_view *view, struct topo **topo)
 	while (!e && (gpu = xml_find(tree, "gpu", gpu)))
 		e = xml_attr_default(gpu, "rank", "0");
 	if (!e)
-		e = topo_build(tree, 0, topo);
+		e = topo_build(tree, 0, view->rules.nccl, topo);
 	xml_free(tree);
 	return e;
 }
@@ -123,7 +123,7 @@ enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p)
 {
 	enum err e;
 
-	*view = (struct topo_view){.is_here = !name || !strcmp(name, "this")};
+	*view = (struct topo_view){.is_here = !name || !strcasecmp(name, "this")};
 	e = topo_rules_read(&view->rules);
 	if (!e)
 		e = view->is_here ? load_here(view) : load_other(view, name);
@@ -250,11 +250,11 @@ static const struct topo_node *net_named(const struct topo *topo, const char *na
 		const struct topo_node *net = topo->nodes[TOPO_NET][i];
 		char copy[TOPO_NAME_MAX], *rest = copy, *word;
 
-		if (!strcmp(net->net.name, name))
+		if (!strcasecmp(net->net.name, name))
 			return net;
 		snprintf(copy, sizeof(copy), "%s", net->net.name);
 		while ((word = strsep(&rest, "+")))
-			if (!strcmp(word, name))
+			if (!strcasecmp(word, name))
 				return net;
 	}
 	return NULL;

@@ -54,8 +54,8 @@ void topo_view_notes(const struct topo_view *view, FILE *file, const char *prefi
 enum { TOPO_VIEW_NAME_MAX = 80 };
 void topo_view_name(const struct topo_node *node, char name[TOPO_VIEW_NAME_MAX]);
 
-/* The node people mean by "GPU3", "3", "NIC1", "NET2", "mlx5_0" or a bus id: a GPU or a
- * NET. NULL when there is none. */
+/* The node people mean by "GPU3", "3", "NIC1", "NET2", "mlx5_0" or a bus id, in any case
+ * of letters: a GPU or a NET. NULL when there is none. */
 const struct topo_node *topo_view_find(const struct topo_view *view, const char *name);
 
 #endif
