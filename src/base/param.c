@@ -129,6 +129,36 @@ static const struct param_info table[PARAM_COUNT] = {
 		INT_MAX, .meaning = "least nodes for NCCL_COLLNET_ENABLE to have an effect"},
 	[PARAM_LL128_C2C] = {"NCCL_LL128_C2C", PARAM_INT, 1, 0, 1, .meaning =
 		"0: no LL128 to a NIC that is reached through another GPU or C2C"},
+	[PARAM_MIN_CTAS] = {"NCCL_MIN_CTAS", PARAM_INT, INT_MIN, 1, 64, .meaning =
+		"least channels of a graph; beats the minCTAs of a config"},
+	[PARAM_MAX_CTAS] = {"NCCL_MAX_CTAS", PARAM_INT, INT_MIN, 1, 64, .meaning =
+		"most channels of a graph; beats the maxCTAs of a config"},
+	[PARAM_MIN_NCHANNELS] = {"NCCL_MIN_NCHANNELS", PARAM_INT, INT_MIN, 0, INT_MAX, .meaning =
+		"as NCCL_MIN_CTAS, but not for NVLS; the stricter of both counts"},
+	[PARAM_MAX_NCHANNELS] = {"NCCL_MAX_NCHANNELS", PARAM_INT, INT_MIN, 1, INT_MAX, .meaning =
+		"as NCCL_MAX_CTAS, but not for NVLS; the stricter of both counts"},
+	[PARAM_MIN_NRINGS] = {"NCCL_MIN_NRINGS", PARAM_INT, INT_MIN, 0, INT_MAX, .meaning =
+		"old name of NCCL_MIN_NCHANNELS, which goes before it"},
+	[PARAM_MAX_NRINGS] = {"NCCL_MAX_NRINGS", PARAM_INT, INT_MIN, 1, INT_MAX, .meaning =
+		"old name of NCCL_MAX_NCHANNELS, which goes before it"},
+	[PARAM_MIN_P2P_NCHANNELS] = {"NCCL_MIN_P2P_NCHANNELS", PARAM_INT, 1, 1, 64, .meaning =
+		"least channels of sends and receives, rounded up to a power of two"},
+	[PARAM_MAX_P2P_NCHANNELS] = {"NCCL_MAX_P2P_NCHANNELS", PARAM_INT, 64, 1, 64, .meaning =
+		"most channels of sends and receives, rounded up to a power of two"},
+	[PARAM_NCHANNELS_PER_NET_PEER] = {"NCCL_NCHANNELS_PER_NET_PEER", PARAM_INT, INT_MIN, 1, 64, .meaning =
+		"channels of a send to another node; unset: as its NICs are"},
+	[PARAM_P2P_PER_CHANNEL_NET_BW] = {"NCCL_P2P_PER_CHANNEL_NET_BW", PARAM_INT, 14, 1, INT_MAX, .meaning =
+		"GB/s that a channel of a send to another node carries in the model"},
+	[PARAM_P2P_MAX_PEERS] = {"NCCL_P2P_MAX_PEERS", PARAM_INT, INT_MIN, 1, INT_MAX, .meaning =
+		"peers a rank sends to at once, for the channels of each; unset: all ranks"},
+	[PARAM_NVLS_NCHANNELS] = {"NCCL_NVLS_NCHANNELS", PARAM_INT, INT_MIN, 1, 64, .meaning =
+		"channels of NVLink SHARP; unset: by GPU and number of nodes"},
+	[PARAM_NVLS_CHUNKSIZE] = {"NCCL_NVLS_CHUNKSIZE", PARAM_INT, INT_MIN, 1, INT_MAX, .meaning =
+		"bytes of an NVLS chunk; unset: 131072, or as measured on Blackwell"},
+	[PARAM_NVLSTREE_MAX_CHUNKSIZE] = {"NCCL_NVLSTREE_MAX_CHUNKSIZE", PARAM_INT, -2, 1, INT_MAX, .meaning =
+		"most bytes of an NVLSTree chunk; -2 by number of nodes"},
+	[PARAM_MNNVL_ENABLE] = {"NCCL_MNNVL_ENABLE", PARAM_INT, 2, 0, 2, .meaning =
+		"0: no NVLink between hosts, whatever the machines have"},
 	[PARAM_TUNER_PLUGIN] = {"NCCL_TUNER_PLUGIN", PARAM_TEXT, .meaning =
 		"tuner plugin: a file, SUFFIX for libnccl-tuner-SUFFIX.so, or none; it may force what NCCL_ALGO can"},
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =

@@ -98,11 +98,14 @@ static enum err graphs_decide(
 	struct decide_args decide_args = {.machines = trees,
 		.machine_count = 1,
 		.host_count = 1,
-		.search = {.min_channels = (int)args->min_ctas,
-			.max_channels = (int)args->max_ctas},
 		.graph_file = file};
 	enum err e = topo_rules_read(&decide_args.rules);
 
+	channel_rules_read(&decide_args.channels);
+	if (!decide_args.channels.min_ctas)
+		decide_args.channels.min_ctas = args->min_ctas;
+	if (!decide_args.channels.max_ctas)
+		decide_args.channels.max_ctas = args->max_ctas;
 	return e ? e : decide(&decide_args, &wiring->decision);
 }
 

@@ -11,7 +11,7 @@
 
 enum {
 	CHANNELS_ENOUGH = 16,  /* no more doubling for fast GPUs from here on */
-	COLLNET_NODES_MIN = 2, /* NCCL_COLLNET_NODE_THRESHOLD's default */
+	COLLNET_NODES_MIN = 2, /* without NCCL_COLLNET_NODE_THRESHOLD */
 	PEERS_PER_ROUND = 8,   /* sends of one kernel */
 	RANKS_MAX = 1 << 20,
 };
@@ -168,12 +168,20 @@ static void align_facts(struct cluster *cluster, const struct domain_facts *fact
 		cluster->cpu_vendor = CPU_VENDOR_MIXED;
 }
 
+static uint32_t collnet_nodes(const struct cluster_args *args)
+{
+	uint32_t asked = args->channels.collnet_nodes;
+
+	return asked ? asked : COLLNET_NODES_MIN;
+}
+
 static void align(struct join *join)
 {
 	struct cluster *cluster = join->cluster;
 	const struct domain_facts *own = join_facts(join, 0);
 	const struct domain *domain = own->domain;
 
+	cluster->nccl = domain->topo->rules.nccl;
 	cluster->local_ranks = (int)domain->rank_count;
 	cluster->min_local_ranks = cluster->max_local_ranks = cluster->local_ranks;
 	for (int n = 1; n < cluster->node_count; n++) {
@@ -193,9 +201,7 @@ static void align(struct join *join)
 	cluster->cpu_vendor = own->cpu_vendor;
 	cluster->mnnvl = domain->topo->host_count > 1;
 	cluster->nvs_count = (int)domain->topo->counts[TOPO_NVS];
-	cluster->collnet_heads = own->collnet_heads;
 	cluster->collnet_direct_heads = own->direct_heads;
-	cluster->collnet_chain = own->is_chain;
 	for (uint32_t i = 0; i < join->fact_count; i++)
 		align_facts(cluster, &join->facts[i]);
 	join->graph_channels = min_int(cluster->info[ALGO_TREE].channel_count,
@@ -204,9 +210,15 @@ static void align(struct join *join)
 	cluster->info[ALGO_RING].channel_count = join->graph_channels;
 	cluster->info[ALGO_PAT].channel_count = join->graph_channels;
 	cluster->nvls_support = cluster->info[ALGO_NVLS].channel_count > 0;
+	/* one node without NVLS is enough for all to use the other heads */
+	cluster->collnet_heads = cluster->nvls_support ? own->head_count
+						       : own->direct_heads;
+	cluster->collnet_chain = cluster->nvls_support ? own->nvls_has_chain
+						       : own->direct_has_chain;
 	cluster->collnet_enable = join->args->collnet &&
 				  cluster->info[ALGO_COLLNET_CHAIN].channel_count > 0 &&
-				  cluster->node_count >= COLLNET_NODES_MIN;
+				  (uint32_t)cluster->node_count >=
+					  collnet_nodes(join->args);
 }
 
 /* Channels from `start` to `end` repeat those from 0 on. Returns the new count. */
@@ -235,25 +247,8 @@ static void count_channels(struct join *join)
 	if (cluster->min_sm >= 90 && cluster->node_count > 1 &&
 		cluster->info[ALGO_RING].bw_intra > 45.0f && count < CHANNELS_ENOUGH)
 		count = repeat(join, count, 2 * count);
-	count = repeat(join, min_int(count, join->max_ctas), join->min_ctas);
+	count = repeat(join, min_int(count, join->max_channels), join->min_channels);
 	cluster->channel_count = cluster->coll_channels = count;
-}
-
-/* Sends and receives: powers of two, and on several nodes no more per peer than lets a
- * round of peers run at once. */
-static void count_p2p(struct cluster *cluster)
-{
-	int per_peer = pow2_up(cluster->p2p_channels_per_peer);
-	int rounds = (cluster->rank_count + PEERS_PER_ROUND - 1) / PEERS_PER_ROUND;
-
-	cluster->p2p_channels = pow2_up(cluster->channel_count);
-	if (cluster->node_count > 1) {
-		while (per_peer > 1 && per_peer * rounds > cluster->p2p_channels)
-			per_peer /= 2;
-	} else {
-		per_peer = min_int(per_peer, cluster->p2p_channels);
-	}
-	cluster->p2p_channels_per_peer = per_peer;
 }
 
 static int within(uint32_t ctas, int otherwise)
@@ -261,6 +256,45 @@ static int within(uint32_t ctas, int otherwise)
 	if (!ctas)
 		return otherwise;
 	return ctas < GRAPH_CHANNELS_MAX ? (int)ctas : GRAPH_CHANNELS_MAX;
+}
+
+static int max_int(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* Of two bounds of one thing the stricter. */
+static void bounds_set(struct join *join)
+{
+	const struct channel_rules *rules = &join->args->channels;
+
+	join->min_ctas = within(rules->min_ctas, 1);
+	join->max_ctas = within(rules->max_ctas, GRAPH_CHANNELS_MAX);
+	join->min_channels = max_int(join->min_ctas, within(rules->min_channels, 1));
+	join->max_channels = min_int(
+		join->max_ctas, within(rules->max_channels, GRAPH_CHANNELS_MAX));
+}
+
+/* Sends and receives: powers of two, and on several nodes no more per peer than lets a
+ * round of peers run at once. */
+static void count_p2p(struct join *join)
+{
+	struct cluster *cluster = join->cluster;
+	const struct channel_rules *rules = &join->args->channels;
+	int per_peer = pow2_up(cluster->p2p_channels_per_peer);
+	int peers = rules->p2p_peers ? (int)rules->p2p_peers : cluster->rank_count;
+	int rounds = peers / PEERS_PER_ROUND + (peers % PEERS_PER_ROUND != 0);
+	int count = min_int(
+		cluster->channel_count, within(rules->max_p2p, GRAPH_CHANNELS_MAX));
+
+	cluster->p2p_channels = pow2_up(max_int(count, within(rules->min_p2p, 1)));
+	if (cluster->node_count > 1) {
+		while (per_peer > 1 && rounds > cluster->p2p_channels / per_peer)
+			per_peer /= 2;
+	} else {
+		per_peer = min_int(per_peer, cluster->p2p_channels);
+	}
+	cluster->p2p_channels_per_peer = per_peer;
 }
 
 static enum err allocate(struct cluster *cluster)
@@ -296,8 +330,7 @@ static enum err join_all(struct join *join)
 {
 	enum err e = place_ranks(join);
 
-	join->min_ctas = within(join->args->min_ctas, 1);
-	join->max_ctas = within(join->args->max_ctas, GRAPH_CHANNELS_MAX);
+	bounds_set(join);
 	if (!e)
 		e = collect_facts(join);
 	if (e)
@@ -305,7 +338,7 @@ static enum err join_all(struct join *join)
 	align(join);
 	join_nvls_tune(join);
 	count_channels(join);
-	count_p2p(join->cluster);
+	count_p2p(join);
 	e = allocate(join->cluster);
 	if (!e)
 		e = join_channels(join);

@@ -7,6 +7,7 @@
 #ifndef GRAPH_CLUSTER_H
 #define GRAPH_CLUSTER_H
 
+#include "graph/channel_rules.h"
 #include "graph/graph.h"
 
 /* One topology with its graphs; borrowed by every node that looks like it. */
@@ -60,12 +61,13 @@ struct channel {
 struct cluster_args {
 	const struct cluster_node *nodes; /* in rank order of their first rank */
 	uint32_t node_count;
-	bool collnet;		     /* a CollNet plugin is on every NIC */
-	bool has_multicast;	     /* NVLS may be used where the GPUs can */
-	uint32_t min_ctas, max_ctas; /* 0: no bound */
+	bool collnet;	    /* a CollNet plugin is on every NIC */
+	bool has_multicast; /* NVLS may be used where the GPUs can */
+	struct channel_rules channels;
 };
 
 struct cluster {
+	enum nccl_rules nccl;			 /* whose rules decided */
 	int rank_count, node_count, local_ranks; /* of rank 0's node */
 	int min_local_ranks, max_local_ranks;
 	int channel_count; /* channels that exist */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "topo/fuse.h"
+#include "topo/share.h"
 
 enum { RANKS_MAX = 1 << 20 };
 
@@ -20,6 +21,8 @@ struct machine {
 	const struct xml_node *tree; /* borrowed; equal machines have the same */
 	int devs[TOPO_GPUS_MAX];     /* of those that take part */
 	uint32_t dev_count;
+	struct share share; /* of its pods; owned unless it is a copy */
+	bool is_copy;	    /* of an equal one before it */
 };
 
 struct part {
@@ -63,6 +66,17 @@ static void *grown(void *array, uint32_t count, uint32_t *room, size_t size)
 	return moved;
 }
 
+static enum err share_machine(const struct deciding *deciding, struct machine *machine)
+{
+	struct share_args args = {.tree = machine->tree,
+		.devs = machine->devs,
+		.pods = deciding->pods,
+		.gpus_per_pod = deciding->pod_gpus,
+		.nets_per_pod = deciding->args->nets_per_pod};
+
+	return share_nets(&args, &machine->share);
+}
+
 static enum err read_machine(struct deciding *deciding, uint32_t m)
 {
 	const struct decide_args *args = deciding->args;
@@ -73,6 +87,7 @@ static enum err read_machine(struct deciding *deciding, uint32_t m)
 		first++;
 	if (first < m) {
 		*machine = deciding->machines[first];
+		machine->is_copy = true;
 		return OK;
 	}
 	machine->tree = args->machines[m];
@@ -90,7 +105,7 @@ static enum err read_machine(struct deciding *deciding, uint32_t m)
 			deciding->pods, deciding->pod_gpus, m, machine->dev_count);
 	if (wanted)
 		machine->dev_count = wanted;
-	return OK;
+	return wanted ? share_machine(deciding, machine) : OK;
 }
 
 static enum err read_machines(struct deciding *deciding)
@@ -123,6 +138,9 @@ static enum err read_machines(struct deciding *deciding)
 			args->host_count, RANKS_MAX);
 	deciding->rank_count = (int)ranks;
 	deciding->decision->gpus_per_machine = deciding->machines[0].dev_count;
+	deciding->decision->net_count = deciding->machines[0].share.net_count;
+	deciding->decision->nets_per_pod = deciding->machines[0].share.per_pod;
+	deciding->decision->pods_per_net = deciding->machines[0].share.most_pods;
 	return OK;
 }
 
@@ -134,6 +152,10 @@ static void fill_host(
 	host->tree = machine->tree;
 	host->devs = machine->devs + part->pod * deciding->pod_gpus;
 	host->dev_count = deciding->pod_gpus ? deciding->pod_gpus : machine->dev_count;
+	if (!machine->share.nets)
+		return;
+	host->net_count = machine->share.per_pod;
+	host->nets = machine->share.nets + part->pod * host->net_count;
 }
 
 /* Lay the trees of a kind's parts over each other. `hashes` tells, by rank of the group,
@@ -232,9 +254,9 @@ static enum err make_domain(const struct deciding *deciding, const struct xml_no
 	int rank, uint64_t hash, struct domain *domain)
 {
 	const struct decide_args *args = deciding->args;
-	/* like NCCL, search as if nobody had bounded the channels: joining does that */
-	struct search_options options = {.unbounded = args->search.unbounded};
-	enum err e = topo_build(tree, hash, &domain->topo);
+	struct search_options options = {
+		.unbounded = args->unbounded, .no_multicast = !args->has_multicast};
+	enum err e = topo_build(tree, hash, args->rules.nccl, &domain->topo);
 
 	if (e)
 		return e;
@@ -413,17 +435,23 @@ static enum err place_groups(struct deciding *deciding)
 static enum err join_nodes(struct deciding *deciding)
 {
 	const struct decide_args *args = deciding->args;
-	const struct search_options *search = &args->search;
 	struct cluster_args cluster = {.nodes = deciding->nodes,
 		.node_count = deciding->node_count,
 		.collnet = args->collnet,
-		.has_multicast = args->has_multicast};
+		.has_multicast = args->has_multicast,
+		.channels = args->channels};
 
-	if (search->min_channels > 0)
-		cluster.min_ctas = (uint32_t)search->min_channels;
-	if (search->max_channels > 0)
-		cluster.max_ctas = (uint32_t)search->max_channels;
 	return cluster_join(&cluster, &deciding->decision->cluster);
+}
+
+static void machines_free(struct deciding *deciding)
+{
+	uint32_t count = deciding->machines ? deciding->args->machine_count : 0;
+
+	for (uint32_t m = 0; m < count; m++)
+		if (!deciding->machines[m].is_copy)
+			share_free(&deciding->machines[m].share);
+	free(deciding->machines);
 }
 
 enum err decide(const struct decide_args *args, struct decision **decision)
@@ -442,7 +470,7 @@ enum err decide(const struct decide_args *args, struct decision **decision)
 	for (uint32_t k = 0; k < deciding.kind_count; k++)
 		free(deciding.kinds[k].parts);
 	free(deciding.kinds);
-	free(deciding.machines);
+	machines_free(&deciding);
 	free(deciding.nodes);
 	if (e)
 		decision_free(deciding.decision);

@@ -80,9 +80,24 @@ static enum err gpu_nets(
 	return OK;
 }
 
-/* How many channels a GPU can use to the peer that takes fewest. */
-static int per_peer(const struct topo *topo, const struct topo_node *gpu, bool is_inter,
-	const struct gpu_nets *nets)
+/* The same to a peer on another node. */
+static int per_net_peer(const struct channel_rules *rules, const struct gpu_nets *nets)
+{
+	int gbps = rules->net_bw_per_channel ? (int)rules->net_bw_per_channel
+					     : PER_CHANNEL_NET_BW;
+	int wanted = ceil_div((int)nets->bw, gbps);
+
+	if (rules->per_net_peer)
+		return (int)rules->per_net_peer;
+	if (!nets->count)
+		return P2P_CHANNELS;
+	return nets->count > wanted ? nets->count : wanted;
+}
+
+/* How many channels a GPU can use to the peer that takes fewest. `rules`: of peers on
+ * other nodes; NULL where there are none. */
+static int per_peer(const struct topo *topo, const struct topo_node *gpu,
+	const struct channel_rules *rules, const struct gpu_nets *nets)
 {
 	int least = GRAPH_CHANNELS_MAX;
 
@@ -98,16 +113,11 @@ static int per_peer(const struct topo *topo, const struct topo_node *gpu, bool i
 		}
 		least = min_int(least, channels);
 	}
-	if (is_inter) {
-		int wanted = ceil_div((int)nets->bw, PER_CHANNEL_NET_BW);
-		int channels = nets->count > wanted ? nets->count : wanted;
-		least = min_int(least, nets->count ? channels : P2P_CHANNELS);
-	}
-	return least;
+	return rules ? min_int(least, per_net_peer(rules, nets)) : least;
 }
 
-static enum err gpu_facts(
-	const struct topo *topo, bool is_inter, struct domain_facts *facts)
+static enum err gpu_facts(const struct topo *topo, const struct channel_rules *rules,
+	struct domain_facts *facts)
 {
 	for (uint32_t g = 0; g < topo->counts[TOPO_GPU]; g++) {
 		const struct topo_node *gpu = topo_gpu_at(topo, g);
@@ -116,7 +126,7 @@ static enum err gpu_facts(
 		int channels;
 		if (e)
 			return e;
-		channels = per_peer(topo, gpu, is_inter, &nets);
+		channels = per_peer(topo, gpu, rules, &nets);
 		facts->p2p_per_peer = min_int(facts->p2p_per_peer, channels);
 		facts->min_net_count = min_int(facts->min_net_count, nets.count);
 		if (nets.min < facts->min_net_bw)
@@ -222,14 +232,24 @@ static int first_gpus(const struct graph *graph, int channels, int *heads)
 	return count;
 }
 
+static bool has_all(const int *heads, int count, const int *wanted, int wanted_count)
+{
+	for (int w = 0; w < wanted_count; w++) {
+		int h = 0;
+		while (h < count && heads[h] != wanted[w])
+			h++;
+		if (h == count)
+			return false;
+	}
+	return true;
+}
+
 static enum err collect_heads(const struct domain *domain, struct domain_facts *facts)
 {
 	const struct graph *graphs = domain->set.graphs;
 	int direct[GRAPH_CHANNELS_MAX], chain[GRAPH_CHANNELS_MAX];
-	bool is_nvls = facts->info[GRAPH_NVLS].channel_count > 0;
 	int chain_count = first_gpus(&graphs[GRAPH_COLLNET_CHAIN],
 		graphs[GRAPH_COLLNET_CHAIN].channel_count, chain);
-	const int *heads;
 
 	facts->head_count = first_gpus(
 		&graphs[GRAPH_NVLS], facts->info[GRAPH_NVLS].channel_count, facts->heads);
@@ -240,15 +260,10 @@ static enum err collect_heads(const struct domain *domain, struct domain_facts *
 				"node; correct the graph file");
 	facts->direct_heads = first_gpus(&graphs[GRAPH_COLLNET_DIRECT],
 		graphs[GRAPH_COLLNET_DIRECT].channel_count, direct);
-	heads = is_nvls ? facts->heads : direct;
-	facts->collnet_heads = is_nvls ? facts->head_count : facts->direct_heads;
-	facts->is_chain = true;
-	for (int c = 0; c < chain_count; c++) {
-		int h = 0;
-		while (h < facts->collnet_heads && heads[h] != chain[c])
-			h++;
-		facts->is_chain = facts->is_chain && h < facts->collnet_heads;
-	}
+	facts->nvls_has_chain = has_all(
+		facts->heads, facts->head_count, chain, chain_count);
+	facts->direct_has_chain = has_all(
+		direct, facts->direct_heads, chain, chain_count);
 	return OK;
 }
 
@@ -280,5 +295,5 @@ enum err domain_facts(const struct domain *domain, const struct cluster_args *ar
 	}
 	collect_infos(domain, args, facts);
 	e = collect_heads(domain, facts);
-	return e ? e : gpu_facts(topo, is_inter, facts);
+	return e ? e : gpu_facts(topo, is_inter ? &args->channels : NULL, facts);
 }

@@ -13,8 +13,10 @@ struct domain_facts {
 	struct graph_info info[GRAPH_COUNT];
 	int heads[GRAPH_CHANNELS_MAX]; /* of NVLS: ranks of the domain, each once */
 	int head_count;
-	int collnet_heads, direct_heads; /* as in struct cluster */
-	bool is_chain;
+	int direct_heads; /* distinct first GPUs of the CollNet direct graph */
+	/* All first GPUs of the CollNet chain are among those of NVLS, of CollNet direct.
+	 */
+	bool nvls_has_chain, direct_has_chain;
 	int p2p_per_peer; /* channels every peer of every rank can make use of */
 	float min_net_bw; /* of the slowest NIC some rank uses; 0 without NICs */
 	int min_net_count;

@@ -47,8 +47,8 @@ struct graph {
 };
 
 struct search_options {
-	bool unbounded; /* no step budget: what `weft graph --better` asks for */
-	int min_channels, max_channels; /* NCCL_MIN/MAX_CTAS; 0: NCCL's own */
+	bool unbounded;	   /* no step budget: what `weft graph --better` asks for */
+	bool no_multicast; /* no GPU does it: the NVLS graph stays as it is asked for */
 };
 
 /* Search one graph. `graph` carries id, pattern, collnet, cross_nic and the channel

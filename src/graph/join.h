@@ -21,6 +21,7 @@ struct join {
 	uint32_t *kinds;	/* owned; by node: which of the facts are its own */
 	int graph_channels;	/* channels all nodes have */
 	int min_ctas, max_ctas; /* what was asked for, within bounds */
+	int min_channels, max_channels; /* the same of rings and trees */
 	struct channel_source sources[GRAPH_CHANNELS_MAX];
 	int head_count; /* NVLS heads every node has */
 };

@@ -53,6 +53,7 @@ static void tune_sm100(const struct cluster *cluster, struct nvls_tuning *tuning
 void join_nvls_tune(struct join *join)
 {
 	struct cluster *cluster = join->cluster;
+	const struct channel_rules *rules = &join->args->channels;
 	struct nvls_tuning tuning = {.channels = CHANNELS_SM90, .chunk = 128 * KIB};
 	int sm = join_facts(join, 0)->first_sm;
 
@@ -63,6 +64,12 @@ void join_nvls_tune(struct join *join)
 							  : CHANNELS_SM100_ALONE;
 	if (cluster->min_sm >= 100 && cluster->node_count > 1)
 		tune_sm100(cluster, &tuning);
+	if (rules->nvls_channels)
+		tuning.channels = (int)rules->nvls_channels;
+	if (rules->nvls_chunk)
+		tuning.chunk = (int)rules->nvls_chunk;
+	if (rules->nvls_tree_chunk)
+		tuning.tree_chunk = (int)rules->nvls_tree_chunk;
 	if (!tuning.tree_chunk)
 		tuning.tree_chunk = cluster->node_count >= 4 ? 64 * KIB : tuning.chunk;
 	if (tuning.channels > join->max_ctas)

@@ -22,7 +22,10 @@ static const float outside_old[] = {
 	48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4f, 1.2f, 0.24f, 0.12f};
 static const float outside_sm90[] = {
 	48, 45, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
-static const float outside_sm100[] = {96, 86, 80, 48, 45.1f, 42, 40, 30, 24, 22, 20,
+static const float outside_sm100[] = {96, 90.2f, 86, 80, 48, 45.1f, 42, 40, 30, 24, 22,
+	20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
+/* The same before 2.31. */
+static const float outside_sm100_2_30[] = {96, 86, 80, 48, 45.1f, 42, 40, 30, 24, 22, 20,
 	17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f};
 
 #define LADDER(speeds)                                                                   \
@@ -34,6 +37,7 @@ static const struct ladder ladders[2][3] = {
 	{LADDER(inside_old), LADDER(inside_sm90), LADDER(inside_sm100)},
 	{LADDER(outside_old), LADDER(outside_sm90), LADDER(outside_sm100)},
 };
+static const struct ladder ladder_2_30 = LADDER(outside_sm100_2_30);
 
 /* Steps of a try, with and without equal channels, and of a whole search; an unbounded
  * search has more, and goes on with NCCL's once those are used up. */
@@ -387,15 +391,23 @@ static void fall_back(struct search *search)
 	}
 }
 
+static struct ladder choose_ladder(const struct topo *topo, int sm)
+{
+	int age = sm >= 100 ? 2 : sm >= 90 ? 1 : 0;
+
+	if (age == 2 && topo->is_inter && topo->rules.nccl == NCCL_RULES_2_30)
+		return ladder_2_30;
+	return ladders[topo->is_inter][age];
+}
+
 static void descent_begin(struct descent *descent)
 {
 	struct search *search = descent->search;
 	const struct topo *topo = search->topo;
 	const struct topo_node *cpu = topo->counts[TOPO_CPU] ? topo->nodes[TOPO_CPU][0]
 							     : NULL;
-	int age = search->sm >= 100 ? 2 : search->sm >= 90 ? 1 : 0;
 
-	descent->ladder = ladders[topo->is_inter][age];
+	descent->ladder = choose_ladder(topo, search->sm);
 	descent->steps_all = search->options->unbounded ? ALL_STEPS_UNBOUNDED : ALL_STEPS;
 	descent->is_amd = cpu && cpu->cpu.arch == CPU_ARCH_X86 &&
 			  cpu->cpu.vendor == CPU_AMD;

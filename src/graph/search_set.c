@@ -47,19 +47,15 @@ static bool is_shared(const struct topo_node *dev)
 	return ranks > 1;
 }
 
-/* Multicast needs an NVSwitch, GPUs of sm 90, at least two, and no rank beside another on
- * one of them. */
-static bool can_nvls(const struct topo *topo)
+/* Is an NVLS graph asked for? It needs two GPUs, and no rank beside another on one of
+ * them; what else it needs the search finds out, and a graph without channels then tells
+ * how far that came. */
+static bool asks_nvls(const struct topo *topo, const struct search_options *options)
 {
-	uint32_t count = topo->counts[TOPO_GPU];
-
-	for (uint32_t g = 0; g < count; g++)
-		if (topo_gpu_at(topo, g)->gpu.sm < 90)
-			return false;
 	for (uint32_t d = 0; d < topo->counts[TOPO_DEV]; d++)
 		if (is_shared(topo->nodes[TOPO_DEV][d]))
 			return false;
-	return topo->counts[TOPO_NVS] && count >= 2;
+	return topo->counts[TOPO_GPU] >= 2 && !options->no_multicast;
 }
 
 static bool has_coll(const struct topo *topo)
@@ -98,27 +94,14 @@ static enum err suppose_collnet(
 	return err;
 }
 
-/* What NCCL's options make of the ring's bounds. */
-static void ring_bounds(const struct search_options *options, int bounds[2])
-{
-	bounds[0] = 1;
-	bounds[1] = GRAPH_CHANNELS_MAX / 2;
-	if (options->max_channels > 0 && options->max_channels < bounds[1])
-		bounds[1] = options->max_channels;
-	if (options->min_channels > 0)
-		bounds[0] = options->min_channels < bounds[1] ? options->min_channels
-							      : bounds[1];
-}
-
 enum err graph_set_search(
 	struct topo *topo, const struct search_options *options, struct graph_set *set)
 {
-	int any[2] = {1, GRAPH_CHANNELS_MAX}, same[2];
+	int any[2] = {1, GRAPH_CHANNELS_MAX}, same[2] = {1, GRAPH_CHANNELS_MAX / 2};
 	bool is_collnet = has_coll(topo);
 	enum err err;
 
 	memset(set, 0, sizeof(*set));
-	ring_bounds(options, same);
 	ask(topo, set, GRAPH_RING, PATTERN_RING, same);
 	err = graph_search(topo, options, &set->graphs[GRAPH_RING]);
 	if (err)
@@ -131,7 +114,7 @@ enum err graph_set_search(
 	err = graph_search(topo, options, &set->graphs[GRAPH_TREE]);
 	if (!err && topo->is_inter && is_collnet)
 		err = search_collnet(topo, options, set);
-	if (!err && can_nvls(topo))
+	if (!err && asks_nvls(topo, options))
 		err = graph_search(topo, options, &set->graphs[GRAPH_NVLS]);
 	if (!err && topo->is_inter && !is_collnet)
 		err = suppose_collnet(topo, options, set);

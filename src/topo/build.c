@@ -261,7 +261,32 @@ static void affinity_read(const char *text, uint64_t *mask)
 	}
 }
 
-static void cpu_read(const struct xml_node *xml, struct topo_cpu *cpu)
+/* Granite Rapids and Sierra Forest came after Emerald Rapids with lower numbers; before
+ * 2.31 they counted as what came before it. */
+static int intel_model(int family, int model, enum nccl_rules nccl)
+{
+	bool is_late = nccl >= NCCL_RULES_2_32 && model >= 0xAD && model <= 0xAF;
+
+	if (family != 6)
+		return CPU_INTEL_BDW;
+	return model >= 0xCF || is_late ? CPU_INTEL_EMR
+	       : model >= 0x8F		? CPU_INTEL_SPR
+	       : model >= 0x55		? CPU_INTEL_SKL
+					: CPU_INTEL_BDW;
+}
+
+/* By family, which files of older versions give in another way of counting. */
+static int amd_model(int family, enum nccl_rules nccl)
+{
+	if (nccl < NCCL_RULES_2_32)
+		return CPU_UNKNOWN;
+	return family == 26 || family == 0xBF	? CPU_AMD_ZEN5
+	       : family == 25 || family == 0xAF ? CPU_AMD_ZEN34
+						: CPU_AMD_ZEN12;
+}
+
+static void cpu_read(
+	const struct xml_node *xml, enum nccl_rules nccl, struct topo_cpu *cpu)
 {
 	int family = (int)xml_int(xml, "familyid", 0);
 	int model = (int)xml_int(xml, "modelid", 0);
@@ -273,10 +298,9 @@ static void cpu_read(const struct xml_node *xml, struct topo_cpu *cpu)
 		return;
 	cpu->vendor = word_value(cpu_vendors, xml_attr(xml, "vendor"));
 	if (cpu->vendor == CPU_INTEL)
-		cpu->model = family == 6 && model >= 0xCF   ? CPU_INTEL_EMR
-			     : family == 6 && model >= 0x8F ? CPU_INTEL_SPR
-			     : family == 6 && model >= 0x55 ? CPU_INTEL_SKL
-							    : CPU_INTEL_BDW;
+		cpu->model = intel_model(family, model, nccl);
+	if (cpu->vendor == CPU_AMD)
+		cpu->model = amd_model(family, nccl);
 	if (cpu->vendor == CPU_ZHAOXIN && family == 7 && model == 0x5B)
 		cpu->model = CPU_YONGFENG;
 }
@@ -309,7 +333,8 @@ static enum err cpu_nic_add(
 	return e ? e : nic_add(builder, xml, nic);
 }
 
-static enum err cpu_add(struct topo *topo, const struct xml_node *xml)
+static enum err cpu_add(
+	struct topo *topo, const struct xml_node *xml, enum nccl_rules nccl)
 {
 	struct builder builder = {
 		.topo = topo, .system = system_of(topo, xml_hex(xml, "host_hash", 0))};
@@ -322,7 +347,7 @@ static enum err cpu_add(struct topo *topo, const struct xml_node *xml)
 	cpu = topo_add(topo, TOPO_CPU, id_make(builder.system, (uint64_t)numa));
 	if (!cpu)
 		return ERR_USAGE;
-	cpu_read(xml, &cpu->cpu);
+	cpu_read(xml, nccl, &cpu->cpu);
 	for (uint32_t i = 0; i < xml->sub_count && !e; i++) {
 		const struct xml_node *sub = xml->subs[i];
 
@@ -439,7 +464,8 @@ static enum err extras_add(
 	return e;
 }
 
-enum err topo_build(const struct xml_node *tree, uint64_t host_hash, struct topo **topo)
+enum err topo_build(const struct xml_node *tree, uint64_t host_hash, enum nccl_rules nccl,
+	struct topo **topo)
 {
 	struct topo *made = calloc(1, sizeof(*made));
 	enum err e = OK;
@@ -448,7 +474,7 @@ enum err topo_build(const struct xml_node *tree, uint64_t host_hash, struct topo
 		return err_set(ERR_SYSTEM, "no memory for a topology");
 	for (uint32_t i = 0; i < tree->sub_count && !e; i++)
 		if (!strcmp(tree->subs[i]->name, "cpu"))
-			e = cpu_add(made, tree->subs[i]);
+			e = cpu_add(made, tree->subs[i], nccl);
 	for (int extra = EXTRA_NVLINK; extra <= EXTRA_PCILINK && !e; extra++)
 		e = extras_add(made, tree, (enum extra)extra);
 	if (!e)

@@ -7,11 +7,11 @@
 #include "topo/vnic.h"
 
 /* Depth first: does this GPU exist? The order is the file's. */
-static struct xml_node *gpu_of_dev(struct xml_node *tree, int dev)
+struct xml_node *fuse_gpu(const struct xml_node *tree, int dev)
 {
 	struct xml_node *gpu = NULL;
 
-	while ((gpu = xml_find(tree, "gpu", gpu)))
+	while ((gpu = xml_find((struct xml_node *)tree, "gpu", gpu)))
 		if (xml_int(gpu, "dev", -1) == dev)
 			return gpu;
 	return NULL;
@@ -95,6 +95,27 @@ static enum err nets_number(struct xml_node *tree)
 	return e;
 }
 
+static bool is_seen(const struct fuse_host *host, uint32_t place)
+{
+	for (uint32_t i = 0; i < host->net_count; i++)
+		if (host->nets[i] == place)
+			return true;
+	return !host->nets;
+}
+
+/* What a pod was not given it does not see. */
+static void nets_hide(struct xml_node *tree, const struct fuse_host *host)
+{
+	struct xml_node *hidden[TOPO_NODES_MAX], *net = NULL;
+	uint32_t count = 0;
+
+	for (uint32_t place = 0; (net = xml_find(tree, "net", net)); place++)
+		if (!is_seen(host, place) && count < TOPO_NODES_MAX)
+			hidden[count++] = net;
+	while (count)
+		xml_free(hidden[--count]);
+}
+
 /* NICs of equal hosts are not the same NICs. */
 static enum err nets_prepare(
 	struct xml_node *tree, const struct fuse_args *args, uint32_t host)
@@ -146,13 +167,14 @@ static enum err rank_tree(const struct fuse_args *args, uint32_t host, int dev, 
 		if (!strcmp(tree->subs[i]->name, "cpu"))
 			e = xml_attr_setf(tree->subs[i], "host_hash", "0x%lx",
 				(unsigned long)args->hosts[host].host_hash);
-	mine = gpu_of_dev(tree, dev);
+	mine = fuse_gpu(tree, dev);
 	if (!e && !mine)
 		e = err_set(ERR_USAGE, "the topology has no GPU with dev %d", dev);
 	if (!e)
 		e = xml_attr_setf(mine, "rank", "%d", rank);
 	if (!e)
 		e = cpu_complete(mine);
+	nets_hide(tree, &args->hosts[host]);
 	if (!e)
 		e = nets_number(tree);
 	if (!e && args->merge_nics)

@@ -17,6 +17,9 @@ struct fuse_host {
 	uint64_t host_hash; /* differs between hosts and between pods */
 	const int *devs;    /* `dev` of the GPUs that take part, in rank order */
 	uint32_t dev_count;
+	/* The NICs that can be seen: their places among the tree's <net>s; NULL: all. */
+	const uint16_t *nets;
+	uint32_t net_count;
 };
 
 struct fuse_args {
@@ -29,6 +32,9 @@ struct fuse_args {
 
 /* Rank r of the domain is GPU devs[...] in host order. The tree is the caller's. */
 enum err fuse_domain(const struct fuse_args *args, struct xml_node **tree);
+
+/* The GPU of a tree with this dev; NULL when there is none. */
+struct xml_node *fuse_gpu(const struct xml_node *tree, int dev);
 
 /* The devs of a tree's GPUs in ascending order; `devs` has room for `room`. */
 uint32_t fuse_devs(const struct xml_node *tree, int *devs, uint32_t room);

@@ -244,7 +244,9 @@ static float cpu_bandwidth(const struct topo_cpu *cpu)
 		       : cpu->model == CPU_INTEL_SKL ? 10.0f
 						     : 6.0f;
 	case CPU_AMD:
-		return 16.0f;
+		return cpu->model == CPU_AMD_ZEN5    ? 32.0f
+		       : cpu->model == CPU_AMD_ZEN34 ? 24.0f
+						     : 16.0f;
 	case CPU_ZHAOXIN:
 		return cpu->model == CPU_YONGFENG ? 9.0f : 6.0f;
 	default:

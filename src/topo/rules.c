@@ -6,6 +6,34 @@
 #include "base/param.h"
 #include "topo/topo.h"
 
+bool nccl_rules_named(const char *version, enum nccl_rules *rules)
+{
+	static const struct {
+		const char *release;
+		enum nccl_rules rules;
+	} known[] = {{"2.30", NCCL_RULES_2_30}, {"2.31", NCCL_RULES_2_32},
+		{"2.32", NCCL_RULES_2_32}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t length = strlen(known[i].release);
+		const char *patch = version + length;
+
+		if (strncmp(version, known[i].release, length))
+			continue;
+		if (*patch && (*patch != '.' || !patch[1] ||
+				      patch[1 + strspn(patch + 1, "0123456789")]))
+			continue;
+		*rules = known[i].rules;
+		return true;
+	}
+	return false;
+}
+
+const char *nccl_rules_version(enum nccl_rules rules)
+{
+	return rules == NCCL_RULES_2_30 ? "2.30.7" : "2.32.3";
+}
+
 /* NCCL's words, or the numbers of its first versions. */
 static enum err level_read(enum param id, int *level)
 {
@@ -73,7 +101,8 @@ static enum err merge_read(struct topo_rules *rules)
 
 void topo_rules_default(struct topo_rules *rules)
 {
-	*rules = (struct topo_rules){.p2p_level = RULES_AUTO,
+	*rules = (struct topo_rules){.nccl = NCCL_RULES_NEWEST,
+		.p2p_level = RULES_AUTO,
 		.gdr_level = RULES_AUTO,
 		.gdr_read = RULES_AUTO,
 		.p2p_read = RULES_AUTO,

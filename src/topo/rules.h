@@ -9,9 +9,19 @@
 #include "base/err.h"
 
 enum { RULES_AUTO = -2 };
+
+/* Whose rules: those of NCCL 2.30, or those that 2.31 brought and 2.32 has. */
+enum nccl_rules { NCCL_RULES_2_30, NCCL_RULES_2_32, NCCL_RULES_NEWEST = NCCL_RULES_2_32 };
+
+/* "2.30", "2.32.3": the rules of that version; false when they are not known. */
+bool nccl_rules_named(const char *version, enum nccl_rules *rules);
+/* The version they were compared with: "2.30.7", "2.32.3". */
+const char *nccl_rules_version(enum nccl_rules rules);
+
 enum netdevs_policy { NETDEVS_AUTO, NETDEVS_ALL, NETDEVS_MAX };
 
 struct topo_rules {
+	enum nccl_rules nccl;
 	int p2p_level;	   /* enum path_type; RULES_AUTO: PXB, SYS on AMD with two GPUs */
 	int gdr_level;	   /* enum path_type; RULES_AUTO: P2C, PXB when !gdr_c2c */
 	int gdr_read;	   /* 0, 1, RULES_AUTO */

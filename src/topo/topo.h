@@ -2,7 +2,7 @@
  * topo.h - what one NVLink domain (usually: one host) is made of, and the way from each
  * part to each other.
  *
- * The model is NCCL 2.30's: a GPU is a rank; it hangs on a DEV, the physical device,
+ * The model is NCCL's: a GPU is a rank; it hangs on a DEV, the physical device,
  * which has the PCI and NVLink links. All NVSwitches are one NVS node. A CPU is a NUMA
  * node. A NIC is the PCI function, a NET is one port of it as the network plugin counts
  * them. Bandwidths are GB/s in one direction, in float: the search depends on the
@@ -32,7 +32,7 @@ enum topo_kind {
 
 enum link_type { LINK_LOC, LINK_NVL, LINK_C2C, LINK_PCI, LINK_SYS, LINK_NET };
 
-/* From good to bad; the numbers are NCCL 2.30's. */
+/* From good to bad; the numbers are NCCL's since 2.27. */
 enum path_type {
 	PATH_LOC,
 	PATH_NVL,
@@ -64,6 +64,9 @@ enum cpu_model {
 	CPU_INTEL_SKL = 2,
 	CPU_INTEL_SPR = 3,
 	CPU_INTEL_EMR = 4,
+	CPU_AMD_ZEN12 = 1,
+	CPU_AMD_ZEN34 = 2,
+	CPU_AMD_ZEN5 = 3,
 	CPU_YONGFENG = 1
 };
 
@@ -173,8 +176,10 @@ static inline struct topo_path *topo_path(
 	return from->paths[kind] ? &from->paths[kind][index] : topo_path_none();
 }
 
-/* Nodes and links from a fused tree (see fuse.h); no paths yet. */
-enum err topo_build(const struct xml_node *tree, uint64_t host_hash, struct topo **topo);
+/* Nodes and links from a fused tree (see fuse.h); no paths yet. `nccl`: which version's
+ * speeds between processors. */
+enum err topo_build(const struct xml_node *tree, uint64_t host_hash, enum nccl_rules nccl,
+	struct topo **topo);
 void topo_free(struct topo *topo);
 
 /* All paths, with the P2P, GDR and PXN decisions of `rules` (path.c). Again: anew. */

@@ -2,7 +2,7 @@
  * model.h - NCCL's latency-bandwidth model, and what it chooses.
  *
  * For every collective, algorithm and protocol the model has a latency and an algorithm
- * bandwidth; a call takes the pair with the least time. It is NCCL 2.30's model, number
+ * bandwidth; a call takes the pair with the least time. It is NCCL's model, number
  * for number, so that what it says of a machine is what NCCL would do there.
  */
 #ifndef TUNE_MODEL_H

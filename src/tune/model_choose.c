@@ -74,6 +74,19 @@ static int log2_size(uint64_t n)
 	return log;
 }
 
+/* Do NVLS trees fall short like plain ones? Only where that was measured. */
+static bool nvls_tree_falls_short(const struct cluster *cluster, int size)
+{
+	if (cluster->min_sm < 100)
+		return false;
+	if (cluster->cpu_arch == CPU_ARCH_X86)
+		return true;
+	return cluster->cpu_arch == CPU_ARCH_ARM && cluster->nccl >= NCCL_RULES_2_32 &&
+	       cluster->min_net_bw >= 96.0f && cluster->min_local_ranks == 4 &&
+	       cluster->max_local_ranks == 4 &&
+	       (size < TREE_SIZES - 1 || cluster->node_count > 2);
+}
+
 /* The part of its bandwidth that a tree of this size reaches; 1 for all others. */
 static float size_part(const struct model *model, const struct model_call *call,
 	enum algo algo, enum proto proto)
@@ -84,8 +97,7 @@ static float size_part(const struct model *model, const struct model_call *call,
 
 	if (algo == ALGO_TREE)
 		sizes = TREE_SIZES - 1;
-	if (algo == ALGO_NVLS_TREE && cluster->min_sm >= 100 &&
-		cluster->cpu_arch == CPU_ARCH_X86)
+	if (algo == ALGO_NVLS_TREE && nvls_tree_falls_short(cluster, size))
 		sizes = TREE_SIZES;
 	return size >= 0 && size < sizes ? tree_part[proto][size] : 1;
 }

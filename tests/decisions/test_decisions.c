@@ -62,6 +62,8 @@ static json_t *decide_again(const struct session *session, const json_t *run)
 	job.args.collnet = number(run, "collnet");
 	job.args.rules.merge_nics = number(run, "vnicMerge");
 	job.args.rules.nvml_p2p_ok = number(run, "nvmlP2p");
+	TRUE(nccl_rules_named(
+		json_string_value(json_object_get(run, "nccl")), &job.args.rules.nccl));
 	if (!graph_job_load(&job, count, paths)) {
 		job.args.has_multicast = number(run, "multicast");
 		if (!graph_job_run(&job))

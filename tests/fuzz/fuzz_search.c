@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	host.dev_count = fuse_devs(tree, devs, DEVS_MAX);
 	args.collnet = xml_attr(tree, "collnet") != NULL;
 	if (!fuse_domain(&args, &domain)) {
-		if (!topo_build(domain, 0x1234, &topo)) {
+		if (!topo_build(domain, 0x1234, NCCL_RULES_NEWEST, &topo)) {
 			search(topo,
 				(int)host.dev_count * (xml_attr(tree, "inter") ? 2 : 1));
 			topo_free(topo);

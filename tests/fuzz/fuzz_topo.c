@@ -14,7 +14,7 @@ static void build(const struct xml_node *tree)
 	struct topo_rules rules;
 	struct topo *topo;
 
-	if (topo_build(tree, 0x1234, &topo))
+	if (topo_build(tree, 0x1234, NCCL_RULES_NEWEST, &topo))
 		return;
 	topo_rules_default(&rules);
 	if (!topo_paths(topo, &rules) && topo->counts[TOPO_GPU] > 0) {

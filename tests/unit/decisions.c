@@ -264,6 +264,7 @@ struct domain *decisions_domain(json_t *root)
 
 	domain->topo = calloc(1, sizeof(*domain->topo));
 	topo_rules_default(&domain->topo->rules);
+	domain->topo->rules.nccl = NCCL_RULES_2_30;
 	domain->topo->host_count = (uint32_t)decisions_int(system, "nHosts");
 	domain->topo->is_inter = decisions_int(system, "inter") != 0;
 	load_nodes(domain->topo, system);

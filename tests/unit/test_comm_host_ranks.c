@@ -78,7 +78,7 @@ static void test_bare(void)
 
 	EQ(host_ranks_place(tree, ranks, 3), OK);
 	EQ(count_of(tree, "cpu"), 1);
-	EQ(topo_build(tree, 0, &topo), OK);
+	EQ(topo_build(tree, 0, NCCL_RULES_NEWEST, &topo), OK);
 	EQ(topo->counts[TOPO_GPU], 3);
 	for (uint32_t rank = 0; rank < 3; rank++)
 		EQ(topo_local(topo_gpu_at(topo, rank)->id), host_rank_busid(rank));

@@ -91,15 +91,15 @@ static void users_bound_channels(void)
 	EQ(cluster->channels[3].tree_up[0], 2);
 	EQ(cluster->p2p_channels, 8);
 	cluster_free(cluster);
-	args.max_ctas = 4;
-	args.min_ctas = 9; /* first cut, then repeated */
+	args.channels.max_ctas = 4;
+	args.channels.min_ctas = 9; /* first cut, then repeated */
 	EQ(cluster_join(&args, &cluster), OK);
 	EQ(cluster->channel_count, 9);
 	EQ(cluster->channels[3].tree_up[0], 2);
 	EQ(cluster->channels[4].tree_up[0], -1); /* the first again */
 	EQ(cluster->channels[7].tree_up[0], 2);
 	cluster_free(cluster);
-	args.min_ctas = UINT32_MAX;
+	args.channels.min_ctas = UINT32_MAX;
 	EQ(cluster_join(&args, &cluster), OK);
 	EQ(cluster->channel_count, GRAPH_CHANNELS_MAX);
 	cluster_free(cluster);

@@ -48,6 +48,7 @@ static void check_file(const char *name, json_t *root, void *context)
 	struct decision *decision = NULL;
 
 	topo_rules_default(&args.rules);
+	args.rules.nccl = NCCL_RULES_2_30;
 	args.rules.merge_nics = decisions_int(run, "vnicMerge") != 0;
 	args.rules.nvml_p2p_ok = decisions_int(run, "nvmlP2p") != 0;
 	if (decide(&args, &decision) != OK) {
@@ -113,7 +114,7 @@ static void equal_machines_share(const struct xml_node *const trees[2])
 	EQ(decision->cluster->rank_node[599], 299);
 	EQ(decision->cluster->channel_count, 2);
 	decision_free(decision);
-	args.search.min_channels = 7; /* repeats; the graphs are as they were */
+	args.channels.min_ctas = 7; /* repeats; the graphs are as they were */
 	EQ(decide(&args, &decision), OK);
 	EQ(decision->cluster->channel_count, 7);
 	EQ(decision->domains[0]->set.graphs[GRAPH_RING].channel_count, 1);

@@ -29,7 +29,7 @@ static struct topo *load(const char *path, uint32_t domain_count)
 	host.dev_count = fuse_devs(tree, devs, TOPO_GPUS_MAX);
 	topo_rules_default(&rules);
 	if (host.dev_count && !fuse_domain(&args, &fused)) {
-		EQ(topo_build(fused, 1, &topo), OK);
+		EQ(topo_build(fused, 1, rules.nccl, &topo), OK);
 		EQ(topo_paths(topo, &rules), OK);
 		EQ(topo_trim(topo, 0, (int)(domain_count * host.dev_count)), OK);
 		topo_bandwidths(topo);

@@ -55,9 +55,12 @@ static struct xml_node *domain_tree(struct run *run, const char *data, int *rank
 		json_string_value(json_object_get(run->run, "xml")));
 	EQ(xml_read(path, "system", &run->machine), OK);
 	topo_rules_default(&rules);
+	rules.nccl = NCCL_RULES_2_30;
 	for (int h = 0; h < host_count; h++)
-		hosts[h] = (struct fuse_host){run->machine, (uint64_t)h + 1, devs,
-			fuse_devs(run->machine, devs, DEVS_MAX)};
+		hosts[h] = (struct fuse_host){.tree = run->machine,
+			.host_hash = (uint64_t)h + 1,
+			.devs = devs,
+			.dev_count = fuse_devs(run->machine, devs, DEVS_MAX)};
 	*rank_count = run_int(run, "machines") * (int)hosts[0].dev_count;
 	EQ(fuse_domain(&(struct fuse_args){.hosts = hosts,
 			       .host_count = (uint32_t)host_count,
@@ -76,8 +79,9 @@ static void run_build(struct run *run, const char *data)
 	struct xml_node *tree = domain_tree(run, data, &rank_count);
 
 	topo_rules_default(&rules);
+	rules.nccl = NCCL_RULES_2_30;
 	rules.nvml_p2p_ok = run_int(run, "nvmlP2p");
-	EQ(topo_build(tree, 1, &run->topo), OK);
+	EQ(topo_build(tree, 1, NCCL_RULES_2_30, &run->topo), OK);
 	EQ(topo_paths(run->topo, &rules), OK);
 	EQ(topo_trim(run->topo, 0, rank_count), OK);
 	topo_bandwidths(run->topo);
@@ -257,6 +261,7 @@ static struct tally check_file(const char *data, const char *file)
 {
 	struct search_options options = {0};
 	struct run run = {.name = file};
+	json_t *multicast;
 	char path[4096];
 	double start;
 
@@ -264,6 +269,8 @@ static struct tally check_file(const char *data, const char *file)
 	run.root = json_load_file(path, 0, NULL);
 	TRUE(run.root);
 	run.run = json_object_get(run.root, "run");
+	multicast = json_object_get(run.run, "multicast");
+	options.no_multicast = !json_integer_value(multicast);
 	run_build(&run, data);
 	start = now_ms();
 	EQ(graph_set_search(run.topo, &options, &run.set), OK);

@@ -303,7 +303,7 @@ static struct picture *check_picture(const char *name, const char *text)
 static struct picture *draw(const char *machine, uint32_t nodes)
 {
 	struct picture *seen;
-	struct topo_picture picture = {"<a & \"b\">", nodes};
+	struct topo_picture picture = {.name = "<a & \"b\">", .nodes = nodes};
 	struct topo_view view;
 	struct topo *whole = NULL;
 	char *text = NULL;

@@ -29,7 +29,7 @@ static bool parse(const char *line)
 static void taken(void)
 {
 	TRUE(parse(""));
-	EQ(args.name_count, 0);
+	EQ(args.machines.name_count, 0);
 	EQ(args.type, DTYPE_FLOAT32);
 	EQ(args.op, REDOP_SUM);
 	TRUE(parse("-n 16 --coll all_reduce --json"));
@@ -40,20 +40,23 @@ static void taken(void)
 	TRUE(!tune_args_want(&args, "Reduce"));
 	TRUE(!tune_args_want(&args, "AllReduces"));
 	TRUE(parse("a.xml --nodes 4 b.xml --type f8e4m3 --op max --table"));
-	EQ(args.name_count, 2);
-	EQ_STR(args.names[1], "b.xml");
-	EQ(args.hosts, 4);
+	EQ(args.machines.name_count, 2);
+	EQ_STR(args.machines.names[1], "b.xml");
+	EQ(args.machines.hosts, 4);
 	EQ(args.type, DTYPE_FLOAT8E4M3);
 	EQ(args.op, REDOP_MAX);
 	TRUE(args.table);
 	TRUE(tune_args_want(&args, "Reduce"));
 	TRUE(parse("a b c"));
-	EQ(args.hosts, 3);
+	EQ(args.machines.hosts, 3);
 	TRUE(parse("a --algo ring --proto ^LL --collnet --nodes 36 --mnnvl 18"));
 	EQ_STR(args.algo, "ring");
-	EQ(args.mnnvl_hosts, 18);
+	EQ(args.machines.mnnvl_hosts, 18);
 	TRUE(parse("a --no-nic-fusion --no-nvml-p2p"));
-	TRUE(args.no_nic_fusion && args.no_nvml_p2p);
+	TRUE(args.machines.no_nic_fusion && args.machines.no_nvml_p2p);
+	TRUE(parse("a --nccl 2.30 --ctas 2:4"));
+	EQ(args.machines.nccl, NCCL_RULES_2_30);
+	EQ(args.machines.max_ctas, 4);
 	TRUE(parse("a --coll ReduceScatter"));
 	TRUE(parse("--coll alltoall"));
 }
@@ -62,9 +65,10 @@ static void refused(void)
 {
 	static const char *const lines[] = {"--nodes 0 a", "--nodes x a",
 		"--nodes 99999999 a", "-n 0", "-n 2 a", "--nodes 2", "--table",
-		"--algo ring", "--no-nvml-p2p", "a --type int", "a --op xor",
-		"a --coll all", "--nonsense", "a --coll", "a --mnnvl -1", "a --mnnvl 18",
-		"--type half", "a --coll alltoall", "a -d half", "a --json=2"};
+		"--algo ring", "--no-nvml-p2p", "--nccl 2.30", "a --nccl 1",
+		"a --ctas 4:2", "a --type int", "a --op xor", "a --coll all",
+		"--nonsense", "a --coll", "a --mnnvl -1", "a --mnnvl 18", "--type half",
+		"a --coll alltoall", "a -d half", "a --json=2"};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (parse(lines[i])) {

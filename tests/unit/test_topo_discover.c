@@ -193,7 +193,7 @@ static void paths_are_right(const struct xml_node *tree)
 
 	topo_rules_default(&rules);
 	EQ(fuse_domain(&args, &fused), OK);
-	EQ(topo_build(fused, 0, &topo), OK);
+	EQ(topo_build(fused, 0, NCCL_RULES_NEWEST, &topo), OK);
 	EQ(topo_paths(topo, &rules), OK);
 	EQ(topo->counts[TOPO_GPU], 8);
 	EQ(topo->counts[TOPO_CPU], 2);

@@ -128,7 +128,7 @@ static struct topo *paths_of(const struct xml_node *tree)
 
 	topo_rules_default(&rules);
 	EQ(fuse_domain(&args, &fused), OK);
-	EQ(topo_build(fused, 1, &topo), OK);
+	EQ(topo_build(fused, 1, rules.nccl, &topo), OK);
 	EQ(topo_paths(topo, &rules), OK);
 	xml_free(fused);
 	return topo;

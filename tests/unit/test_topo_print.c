@@ -52,7 +52,7 @@ int main(void)
 
 	TRUE(file);
 	EQ(xml_parse(machine, strlen(machine), "test", "system", &tree), OK);
-	EQ(topo_build(tree, 0, &topo), OK);
+	EQ(topo_build(tree, 0, NCCL_RULES_NEWEST, &topo), OK);
 	topo_rules_default(&rules);
 	topo->is_inter = true;
 	EQ(topo_paths(topo, &rules), OK);

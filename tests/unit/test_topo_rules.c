@@ -47,7 +47,7 @@ static enum err topo_try(const char *text, const struct topo_rules *rules, bool 
 	xml_free(tree);
 	if (e)
 		return e;
-	EQ(topo_build(fused, 1, topo), OK);
+	EQ(topo_build(fused, 1, rules->nccl, topo), OK);
 	xml_free(fused);
 	e = topo_paths(*topo, rules);
 	if (!e)

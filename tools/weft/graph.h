@@ -1,6 +1,7 @@
 /*
  * graph.h - the answers of `weft graph`, one file each: graph_text.c, graph_pods.c,
- * graph_better.c. Each prints on standard output.
+ * graph_better.c, graph_svg.c. Each prints on standard output, or into the file it is
+ * given.
  */
 #ifndef TOOLS_WEFT_GRAPH_H
 #define TOOLS_WEFT_GRAPH_H
@@ -21,7 +22,10 @@ void graph_text(const struct graph_job *job, const struct graph_args *args);
 enum err graph_pods(struct graph_job *job, const struct graph_args *args);
 
 /* Search with a far larger budget, and say where that finds more. */
-enum err graph_better(struct graph_job *job);
+enum err graph_better(struct graph_job *job, const struct graph_args *args);
+
+/* Rings and trees drawn over the machine of rank 0 (graph_svg.c). */
+enum err graph_svg(const struct graph_job *job, const struct graph_args *args);
 
 /* "ring", "CollNet chain". */
 const char *graph_title(enum graph_id id);

@@ -1,89 +1,77 @@
 #include "weft/graph_args.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/units.h"
-#include "weft/option.h"
 
-enum { CTAS_MAX = 64, PODS_MAX = 128, PAIR_BYTES = 32 };
+enum { PODS_MAX = 128, NICS_MAX = 640, PAIR_BYTES = 32 };
 
 enum flag {
-	FLAG_NODES = OPTION_LONG,
-	FLAG_RANK,
+	FLAG_RANK = MACHINE_FLAGS_END,
 	FLAG_JSON,
-	FLAG_COLLNET,
-	FLAG_MNNVL,
-	FLAG_NO_FUSION,
-	FLAG_NO_P2P,
 	FLAG_PODS,
+	FLAG_NICS,
 	FLAG_BETTER,
 	FLAG_DUMP,
 	FLAG_GRAPH,
-	FLAG_CTAS
+	FLAG_SVG,
+	FLAG_CHANNEL
 };
 
-static bool refuse(const char *what, const char *how)
-{
-	fprintf(stderr, "weft graph: %s '%s': %s\n", what, optarg, how);
-	return false;
-}
-
-/* "4x2", "1:16": two whole numbers with `between`. */
-static bool pair(char between, int64_t highest, uint32_t *a, uint32_t *b)
+/* "4x2" */
+static bool pods(struct graph_args *args)
 {
 	char text[PAIR_BYTES], *second;
-	int64_t x, y;
+	int64_t count = 0, gpus = 0;
 
-	if (strlen(optarg) >= sizeof(text))
-		return false;
 	snprintf(text, sizeof(text), "%s", optarg);
-	second = strchr(text, between);
-	if (!second)
-		return false;
-	*second++ = 0;
-	if (!units_int(text, 1, highest, &x) || !units_int(second, 1, highest, &y))
-		return false;
-	*a = (uint32_t)x;
-	*b = (uint32_t)y;
+	second = strchr(text, 'x');
+	if (second)
+		*second++ = 0;
+	if (!second || !units_int(text, 1, PODS_MAX, &count) ||
+		!units_int(second, 1, PODS_MAX, &gpus))
+		return machine_args_refuse(&args->machines, "--pods",
+			"give pods per machine and GPUs per pod, such as 4x2");
+	args->pods = (uint32_t)count;
+	args->gpus_per_pod = (uint32_t)gpus;
 	return true;
 }
 
-static bool count(uint32_t *value, const char *flag)
+static bool nics(struct graph_args *args)
 {
-	int64_t number;
+	int64_t count;
 
-	if (!units_int(optarg, 1, GRAPH_HOSTS_MAX, &number))
-		return refuse(flag, "give a number of machines from 1 to 65536");
-	*value = (uint32_t)number;
+	if (!units_int(optarg, 1, NICS_MAX, &count))
+		return machine_args_refuse(&args->machines, "--nics-per-pod",
+			"give how many NICs a pod gets, such as 1");
+	args->nics_per_pod = (uint32_t)count;
 	return true;
 }
 
 static bool parse_value(struct graph_args *args, int flag)
 {
 	switch (flag) {
-	case FLAG_NODES:
-		return count(&args->hosts, "--nodes");
-	case FLAG_MNNVL:
-		return count(&args->mnnvl_hosts, "--mnnvl");
 	case FLAG_RANK:
 		return units_int(optarg, 0, INT32_MAX, &args->rank) ||
-		       refuse("--rank", "give a rank, such as 0");
+		       machine_args_refuse(
+			       &args->machines, "--rank", "give a rank, such as 0");
+	case FLAG_CHANNEL:
+		return units_int(optarg, 0, GRAPH_CHANNELS_MAX - 1, &args->channel) ||
+		       machine_args_refuse(
+			       &args->machines, "--channel", "give a channel, such as 0");
 	case FLAG_PODS:
-		return pair('x', PODS_MAX, &args->pods, &args->gpus_per_pod) ||
-		       refuse("--pods",
-			       "give pods per machine and GPUs per pod, such as 4x2");
-	case FLAG_CTAS:
-		return (pair(':', CTAS_MAX, &args->min_ctas, &args->max_ctas) &&
-			       args->min_ctas <= args->max_ctas) ||
-		       refuse("--ctas", "give the least and most channels, such as 8:16");
+		return pods(args);
+	case FLAG_NICS:
+		return nics(args);
 	case FLAG_DUMP:
 		args->dump = optarg;
 		return true;
 	case FLAG_GRAPH:
 		args->graph = optarg;
+		return true;
+	case FLAG_SVG:
+		args->svg = optarg;
 		return true;
 	default:
 		return false;
@@ -92,21 +80,16 @@ static bool parse_value(struct graph_args *args, int flag)
 
 static bool parse_flag(struct graph_args *args, int flag)
 {
+	enum machine_took took = machine_args_take(&args->machines, flag);
+
+	if (took != MACHINE_OTHER)
+		return took == MACHINE_TOOK;
 	switch (flag) {
 	case FLAG_JSON:
 		args->json = true;
 		return true;
 	case FLAG_BETTER:
 		args->better = true;
-		return true;
-	case FLAG_COLLNET:
-		args->collnet = true;
-		return true;
-	case FLAG_NO_FUSION:
-		args->no_nic_fusion = true;
-		return true;
-	case FLAG_NO_P2P:
-		args->no_nvml_p2p = true;
 		return true;
 	default:
 		return parse_value(args, flag);
@@ -116,51 +99,48 @@ static bool parse_flag(struct graph_args *args, int flag)
 /* What makes no sense together: the sentence, or NULL. */
 static const char *clash(const struct graph_args *args)
 {
-	if (args->better && args->json)
-		return "--better has no JSON form; leave out --json";
-	if (args->pods && (args->better || args->json))
-		return "--pods prints a table of its own; leave out --better and --json";
+	if (args->pods && args->better)
+		return "--pods and --better are two questions; leave one out";
+	if (args->nics_per_pod && !args->pods)
+		return "--nics-per-pod says what pods get; say how many with --pods";
 	if (args->better && args->graph)
 		return "with --graph nothing is searched, so nothing better can be "
-		       "found; "
-		       "leave one out";
-	if ((args->pods || args->better) && (args->dump || args->rank >= 0))
-		return "--pods and --better print only what they compare; leave out "
-		       "--dump "
-		       "and --rank";
+		       "found; leave one out";
+	if ((args->pods || args->better) && (args->dump || args->rank >= 0 || args->svg))
+		return "--pods and --better tell only what they compare; leave out "
+		       "--dump, --rank and --svg";
 	if (args->json && args->rank >= 0)
 		return "--json has all ranks; leave out --rank";
-	if (args->mnnvl_hosts > args->hosts)
-		return "--mnnvl asks for more machines in an NVLink domain than there "
-		       "are; "
-		       "raise --nodes";
+	if (args->svg && args->json)
+		return "--svg draws and --json lists; leave one out";
+	if (args->channel >= 0 && !args->svg)
+		return "--channel says what --svg draws; add --svg";
 	return NULL;
 }
 
 static const struct option options[] = {
-	{"nodes", required_argument, 0, FLAG_NODES},
 	{"json", no_argument, 0, FLAG_JSON},
 	{"rank", required_argument, 0, FLAG_RANK},
-	{"collnet", no_argument, 0, FLAG_COLLNET},
-	{"mnnvl", required_argument, 0, FLAG_MNNVL},
-	{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
-	{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
-	{"ctas", required_argument, 0, FLAG_CTAS},
 	{"graph", required_argument, 0, FLAG_GRAPH},
 	{"dump", required_argument, 0, FLAG_DUMP},
+	{"svg", required_argument, 0, FLAG_SVG},
+	{"channel", required_argument, 0, FLAG_CHANNEL},
 	{"pods", required_argument, 0, FLAG_PODS},
+	{"nics-per-pod", required_argument, 0, FLAG_NICS},
 	{"better", no_argument, 0, FLAG_BETTER},
 	{0, 0, 0, 0},
 };
 
-static const struct option_set set = {"graph", ":", options};
-
 bool graph_args_parse(struct graph_args *args, int argc, char **argv)
 {
+	struct option all[MACHINE_OPTIONS_MAX];
+	const struct option_set set = {"graph", ":", all};
 	const char *wrong;
 	int flag;
 
-	*args = (struct graph_args){.rank = -1};
+	*args = (struct graph_args){.rank = -1, .channel = -1};
+	machine_args_init(&args->machines, set.command);
+	machine_args_options(options, all);
 	option_start();
 	while ((flag = option_next(&set, argc, argv)) != -1) {
 		if (flag == '?' || flag == ':')
@@ -168,10 +148,8 @@ bool graph_args_parse(struct graph_args *args, int argc, char **argv)
 		if (!parse_flag(args, flag))
 			return false;
 	}
-	args->names = argv + optind;
-	args->name_count = argc - optind;
-	if (!args->hosts)
-		args->hosts = args->name_count > 1 ? (uint32_t)args->name_count : 1;
+	if (!machine_args_finish(&args->machines, argc, argv))
+		return false;
 	wrong = clash(args);
 	if (wrong)
 		fprintf(stderr, "weft graph: %s\n", wrong);

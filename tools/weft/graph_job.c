@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/param.h"
+
 enum { SM_MULTICAST = 90 };
 
 void graph_job_init(struct graph_job *job)
@@ -19,6 +21,8 @@ enum err graph_job_environment(struct graph_job *job)
 {
 	enum err e = topo_rules_read(&job->args.rules);
 
+	channel_rules_read(&job->args.channels);
+	job->args.graph_file = param_text(PARAM_GRAPH_FILE);
 	return e ? e : model_rules_read(&job->rules);
 }
 
@@ -49,14 +53,15 @@ static bool is_on_switch(struct xml_node *gpu)
 	return false;
 }
 
+/* A rank whose GPU does multicast looks for an NVLS graph. One GPU is enough for that;
+ * where another of its node does not, the search ends without channels. */
 static bool has_multicast(struct xml_node *tree)
 {
-	struct xml_node *gpu = xml_find(tree, "gpu", NULL);
-
-	for (struct xml_node *at = gpu; at; at = xml_find(tree, "gpu", at))
-		if (xml_int(at, "sm", 0) < SM_MULTICAST || !is_on_switch(at))
-			return false;
-	return gpu != NULL;
+	for (struct xml_node *gpu = xml_find(tree, "gpu", NULL); gpu;
+		gpu = xml_find(tree, "gpu", gpu))
+		if (xml_int(gpu, "sm", 0) >= SM_MULTICAST && is_on_switch(gpu))
+			return true;
+	return false;
 }
 
 /* Only machines whose GPUs are on switches can share their NVLinks. */
@@ -92,10 +97,10 @@ enum err graph_job_load(struct graph_job *job, int count, char **names)
 		return e;
 	if (job->machines.is_p2p_refused)
 		job->args.rules.nvml_p2p_ok = false;
-	job->args.has_multicast = job->rules.nvls_enable != 0;
 	for (uint32_t i = 0; i < job->machines.count; i++)
-		if (!has_multicast(job->machines.trees[i]))
-			job->args.has_multicast = false;
+		if (job->rules.nvls_enable == 1 ||
+			(job->rules.nvls_enable && has_multicast(job->machines.trees[i])))
+			job->args.has_multicast = true;
 	return OK;
 }
 
@@ -112,6 +117,14 @@ enum err graph_job_run(struct graph_job *job)
 		return e;
 	assert(job->decision);
 	return model_make(job->decision->cluster, &job->rules, &job->model);
+}
+
+enum err graph_job_dump(const struct graph_job *job, const char *path)
+{
+	const struct domain *home = graph_job_home(job);
+	const char *file = path ? path : param_text(PARAM_GRAPH_DUMP_FILE);
+
+	return file ? graph_file_write(file, home->topo, &home->set) : OK;
 }
 
 void graph_job_fini(struct graph_job *job)

@@ -28,13 +28,17 @@ void graph_job_init(struct graph_job *job);
  * names the variable. */
 enum err graph_job_environment(struct graph_job *job);
 
-/* Read the machines. Multicast is assumed where every one has SM90 or newer GPUs on an
+/* Read the machines. Multicast is assumed where one has an SM90 or newer GPU on an
  * NVSwitch, and the rules do not forbid NVLS. ERR_USAGE where one has no GPU, or no
  * NVSwitch and an NVLink domain of several machines is asked for. */
 enum err graph_job_load(struct graph_job *job, int count, char **names);
 
 /* Decide and model; again: anew. */
 enum err graph_job_run(struct graph_job *job);
+
+/* Write the graphs of rank 0's node to `path`; NULL: to where NCCL_GRAPH_DUMP_FILE says,
+ * if it does. */
+enum err graph_job_dump(const struct graph_job *job, const char *path);
 
 void graph_job_fini(struct graph_job *job);
 

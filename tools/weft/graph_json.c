@@ -108,22 +108,15 @@ static json_t *graph_object(
 	return object;
 }
 
-/* A graph as it is before any search: only what is asked for. */
+/* A CollNet graph as it is before any search: only what is asked for. */
 static void blank(struct graph *graph, enum graph_id id, int ring_channels)
 {
 	*graph = (struct graph){.id = id, .min_channels = 1, .max_channels = 64};
-	switch (id) {
-	case GRAPH_COLLNET_CHAIN:
+	graph->collnet = true;
+	graph->pattern = PATTERN_COLLNET_DIRECT;
+	if (id == GRAPH_COLLNET_CHAIN) {
 		graph->pattern = PATTERN_TREE;
-		graph->collnet = true;
 		graph->min_channels = graph->max_channels = ring_channels;
-		break;
-	case GRAPH_COLLNET_DIRECT:
-		graph->pattern = PATTERN_COLLNET_DIRECT;
-		graph->collnet = true;
-		break;
-	default:
-		graph->pattern = PATTERN_NVLS;
 	}
 }
 
@@ -155,13 +148,13 @@ static json_t *collnet_json(
 	return blank_json(home, id, "not searched (collnet disabled)");
 }
 
+/* Without channels it still tells what was looked for. */
 static json_t *nvls_graph_json(const struct domain *home)
 {
 	const struct graph *found = &home->set.graphs[GRAPH_NVLS];
 
-	if (found->channel_count)
-		return graph_object(home->topo, found, NULL);
-	return blank_json(home, GRAPH_NVLS, "NVLS not supported or no channel found");
+	return graph_object(home->topo, found,
+		found->channel_count ? NULL : "NVLS not supported or no channel found");
 }
 
 json_t *graph_json_graphs(const struct graph_job *job)
@@ -307,7 +300,8 @@ json_t *graph_json_run(const struct graph_job *job)
 		{"vnicMerge", args->rules.merge_nics}, {"multicast", args->has_multicast},
 		{"nvmlP2p", args->rules.nvml_p2p_ok}};
 
-	json_object_set_new(run, "nccl", json_string("2.30.7"));
+	json_object_set_new(
+		run, "nccl", json_string(nccl_rules_version(args->rules.nccl)));
 	json_object_set_new(run, "name", json_string(job->machines.names[0]));
 	json_object_set_new(run, "xml", json_string(job->xml));
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -347,4 +341,17 @@ json_t *graph_json(const struct graph_job *job)
 	json_decref(top);
 	err_set(ERR_SYSTEM, "no memory for the decision as JSON");
 	return NULL;
+}
+
+enum err graph_json_print(json_t *top)
+{
+	int bad;
+
+	if (!top)
+		return ERR_SYSTEM;
+	bad = json_dumpf(top, stdout, GRAPH_JSON_FLAGS);
+	json_decref(top);
+	if (bad || putchar('\n') == EOF || fflush(stdout))
+		return err_set(ERR_SYSTEM, "cannot write the JSON: %m");
+	return OK;
 }

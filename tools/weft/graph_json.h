@@ -17,6 +17,14 @@ enum { GRAPH_JSON_FLAGS = JSON_COMPACT | JSON_REAL_PRECISION(9) };
 /* All of it, or NULL after err_set(); the caller's reference. The job has been run. */
 json_t *graph_json(const struct graph_job *job);
 
+/* graph_better.c: where the job's decision has better graphs than `bounded`, found before
+ * with NCCL's budgets. The caller's; NULL after err_set(). */
+json_t *graph_better_json(const struct graph_job *job, const struct decision *bounded);
+
+/* One line on standard output; takes the reference. NULL, of which err_last() tells, is a
+ * failure. */
+enum err graph_json_print(json_t *top);
+
 /* The parts; graph_json_topo.c, graph_json.c, graph_json_model.c. */
 json_t *graph_json_system(const struct topo *topo, bool collnet);
 json_t *graph_json_paths(const struct topo *topo);

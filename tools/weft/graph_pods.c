@@ -5,24 +5,10 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "weft/graph.h"
+#include "weft/graph_json.h"
+#include "weft/graph_pods.h"
 
 enum { CELL_BYTES = 48, LABEL_WIDTH = 24, CELL_WIDTH = 34 };
-
-/* How a ring's neighbours reach each other. */
-struct reach {
-	int p2p, shm, net, net_gdr;
-	enum path_type worst; /* of P2P */
-};
-
-struct side {
-	int nodes, local_ranks, channels;
-	float ring_intra, ring_inter; /* all channels together, GB/s */
-	struct reach reach;
-	struct model_choice small, large;
-	double bus_gbps; /* of the large one, as the model sees it */
-	double nic_load; /* of the first machine's busiest NIC; 1 is all it can */
-};
 
 static const uint64_t small_bytes = 8, large_bytes = (uint64_t)1 << 30;
 
@@ -34,7 +20,7 @@ static int index_in_domain(const struct cluster *cluster, int rank)
 }
 
 static void count_inside(
-	const struct cluster *cluster, int from, int to, struct reach *reach)
+	const struct cluster *cluster, int from, int to, struct pods_reach *reach)
 {
 	const struct cluster_node *node = &cluster->nodes[cluster->rank_node[from]];
 	int a = index_in_domain(cluster, from), b = index_in_domain(cluster, to);
@@ -91,13 +77,44 @@ static float net_gbps(const struct topo *topo, const struct topo_node *net)
 	return best > 0 && best < net->net.bw ? best : net->net.bw;
 }
 
+/* A port of a card, whoever sees it: pods count their devices anew, each from 0. */
+struct port {
+	uint64_t card;
+	int port;
+	float load, gbps;
+};
+
+static uint64_t card_of(const struct topo_node *net)
+{
+	for (uint32_t i = 0; i < net->link_count; i++)
+		if (net->links[i].to->kind == TOPO_NIC)
+			return topo_local(net->links[i].to->id);
+	return topo_local(net->id);
+}
+
+static struct port *port_of(
+	struct port *ports, uint32_t *count, const struct topo_node *net)
+{
+	uint64_t card = card_of(net);
+	uint32_t i = 0;
+
+	while (i < *count && (ports[i].card != card || ports[i].port != net->net.port))
+		i++;
+	if (i == *count && i < TOPO_NODES_MAX) {
+		ports[i] = (struct port){.card = card, .port = net->net.port};
+		++*count;
+	}
+	return i < TOPO_NODES_MAX ? &ports[i] : NULL;
+}
+
 /* What the rings of ranks 0 to `ranks` - 1, one machine, send by its busiest NIC. Each
- * pod plans as if the NICs were its own; here they meet. */
+ * pod plans as if its NICs were its own; here those that share one meet. */
 static double busiest_nic(const struct cluster *cluster, int ranks, float ring_gbps,
 	struct ring_edge *edges)
 {
-	float share = ring_gbps / (float)cluster->channel_count;
-	float loads[TOPO_NODES_MAX] = {0}, rates[TOPO_NODES_MAX] = {0}, gbps;
+	float share = ring_gbps / (float)cluster->channel_count, gbps;
+	struct port ports[TOPO_NODES_MAX];
+	uint32_t port_count = 0;
 	double busiest = 0;
 
 	for (int c = 0; c < cluster->channel_count; c++) {
@@ -105,25 +122,28 @@ static double busiest_nic(const struct cluster *cluster, int ranks, float ring_g
 
 		for (uint32_t i = 0; i < count; i++) {
 			const struct topo_node *net = sending_net(cluster, &edges[i]);
+			struct port *port;
 
-			if (edges[i].from >= ranks || !net || net->net.bw <= 0 ||
-				net->net.dev < 0 || net->net.dev >= TOPO_NODES_MAX)
+			if (edges[i].from >= ranks || !net || net->net.bw <= 0)
+				continue;
+			port = port_of(ports, &port_count, net);
+			if (!port)
 				continue;
 			gbps = net_gbps(topo_of(cluster, edges[i].from), net);
-			loads[net->net.dev] += share;
-			if (gbps > rates[net->net.dev])
-				rates[net->net.dev] = gbps;
+			port->load += share;
+			port->gbps = gbps > port->gbps ? gbps : port->gbps;
 		}
 	}
-	for (int i = 0; i < TOPO_NODES_MAX; i++)
-		if (rates[i] > 0 && (double)(loads[i] / rates[i]) > busiest)
-			busiest = (double)(loads[i] / rates[i]);
+	for (uint32_t i = 0; i < port_count; i++)
+		if (ports[i].gbps > 0 &&
+			(double)(ports[i].load / ports[i].gbps) > busiest)
+			busiest = (double)(ports[i].load / ports[i].gbps);
 	return busiest;
 }
 
 /* Along the ring of channel 0. */
 static void count_reach(
-	const struct cluster *cluster, struct ring_edge *edges, struct reach *reach)
+	const struct cluster *cluster, struct ring_edge *edges, struct pods_reach *reach)
 {
 	uint32_t count;
 
@@ -151,7 +171,7 @@ static enum err choose(
 	return model_choose(model, &call, choice);
 }
 
-static enum err look(struct graph_job *job, struct side *side)
+static enum err look(struct graph_job *job, struct pods_side *side)
 {
 	const struct cluster *cluster;
 	const struct graph_info *ring;
@@ -162,7 +182,10 @@ static enum err look(struct graph_job *job, struct side *side)
 		return e;
 	cluster = job->decision->cluster;
 	ring = &cluster->info[ALGO_RING];
-	*side = (struct side){.nodes = cluster->node_count,
+	*side = (struct pods_side){.pods = job->args.pods,
+		.gpus = job->args.gpus_per_pod,
+		.nics = job->decision->nets_per_pod,
+		.nodes = cluster->node_count,
 		.local_ranks = cluster->local_ranks,
 		.channels = cluster->channel_count,
 		.ring_intra = (float)ring->channel_count * ring->bw_intra,
@@ -198,7 +221,7 @@ static void number_row(const char *label, int a, int b)
 	row(label, x, y);
 }
 
-static void reach_text(const struct reach *reach, char text[CELL_BYTES])
+static void reach_text(const struct pods_reach *reach, char text[CELL_BYTES])
 {
 	int used = 0;
 
@@ -217,7 +240,7 @@ static void reach_text(const struct reach *reach, char text[CELL_BYTES])
 		snprintf(text, CELL_BYTES, "none");
 }
 
-static void rate_text(const struct side *side, char text[CELL_BYTES])
+static void rate_text(const struct pods_side *side, char text[CELL_BYTES])
 {
 	float rate = side->ring_intra;
 
@@ -226,7 +249,7 @@ static void rate_text(const struct side *side, char text[CELL_BYTES])
 	snprintf(text, CELL_BYTES, "%.1f GB/s", (double)rate);
 }
 
-static void load_text(const struct side *side, char text[CELL_BYTES])
+static void load_text(const struct pods_side *side, char text[CELL_BYTES])
 {
 	if (side->nic_load > 0)
 		snprintf(text, CELL_BYTES, "%.0f %%", 100 * side->nic_load);
@@ -234,8 +257,7 @@ static void load_text(const struct side *side, char text[CELL_BYTES])
 		snprintf(text, CELL_BYTES, "-");
 }
 
-/* NICs that are asked for more than they can give slow everything down alike. */
-static double real_gbps(const struct side *side)
+double pods_real_gbps(const struct pods_side *side)
 {
 	return side->bus_gbps / (side->nic_load > 1 ? side->nic_load : 1);
 }
@@ -246,12 +268,13 @@ static void choice_text(const struct model_choice *choice, char text[CELL_BYTES]
 		algo_name(choice->algo), proto_name(choice->proto));
 }
 
-static void print_both(const struct side *whole, const struct side *split)
+static void print_both(const struct pods_side *whole, const struct pods_side *split)
 {
 	char a[CELL_BYTES], b[CELL_BYTES];
 
 	number_row("nodes", whole->nodes, split->nodes);
 	number_row("ranks per node", whole->local_ranks, split->local_ranks);
+	number_row("NICs of a pod", (int)whole->nics, (int)split->nics);
 	number_row("channels", whole->channels, split->channels);
 	reach_text(&whole->reach, a);
 	reach_text(&split->reach, b);
@@ -273,50 +296,85 @@ static void print_both(const struct side *whole, const struct side *split)
 	row("  its bus bandwidth", a, b);
 	if (whole->nic_load <= 1.01 && split->nic_load <= 1.01)
 		return;
-	snprintf(a, sizeof(a), "%.1f GB/s", real_gbps(whole));
-	snprintf(b, sizeof(b), "%.1f GB/s", real_gbps(split));
+	snprintf(a, sizeof(a), "%.1f GB/s", pods_real_gbps(whole));
+	snprintf(b, sizeof(b), "%.1f GB/s", pods_real_gbps(split));
 	row("  with the NICs shared", a, b);
 }
 
-static void title(const struct graph_args *args, bool split, char text[CELL_BYTES])
+static void title(const struct pods_side *side, char text[CELL_BYTES])
 {
-	uint32_t pods = split ? args->pods : 1;
-	uint32_t gpus = split ? args->gpus_per_pod : args->pods * args->gpus_per_pod;
+	snprintf(text, CELL_BYTES, "%" PRIu32 " pod%s x %" PRIu32 " GPU%s", side->pods,
+		side->pods == 1 ? "" : "s", side->gpus, side->gpus == 1 ? "" : "s");
+}
 
-	snprintf(text, CELL_BYTES, "%" PRIu32 " pod%s x %" PRIu32 " GPU%s", pods,
-		pods == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+void pods_assumed(const struct pods_answer *answer, char text[PODS_TEXT_BYTES])
+{
+	uint32_t nics = answer->split.nics;
+	int used;
+
+	if (!answer->nics) {
+		snprintf(text, PODS_TEXT_BYTES, "the machine has no NIC");
+		return;
+	}
+	used = snprintf(text, PODS_TEXT_BYTES,
+		"each pod has %" PRIu32 " of the machine's %" PRIu32 " NIC%s (%s), the "
+		"nearest that %s free",
+		nics, answer->nics, answer->nics == 1 ? "" : "s",
+		answer->is_said ? "as asked for" : "an equal share",
+		nics == 1 ? "is" : "are");
+	if (answer->pods_per_nic > 1)
+		snprintf(text + used, (size_t)(PODS_TEXT_BYTES - used),
+			"; up to %" PRIu32 " pods share a NIC", answer->pods_per_nic);
+}
+
+static void print_text(const struct graph_job *job, const struct pods_answer *answer)
+{
+	char a[CELL_BYTES], b[CELL_BYTES], assumed[PODS_TEXT_BYTES];
+	double factor = answer->slowdown;
+
+	graph_text_head(job);
+	title(&answer->whole, a);
+	title(&answer->split, b);
+	row("", a, b);
+	print_both(&answer->whole, &answer->split);
+	pods_assumed(answer, assumed);
+	printf("\nAssumed: %s.%s\n", assumed,
+		answer->is_said || !answer->nics ? ""
+						 : " --nics-per-pod says otherwise.");
+	if (factor > 1.05)
+		printf("In pods, large all-reduces are %.1f times slower.\n", factor);
+	else if (factor > 0.95)
+		printf("In pods, large all-reduces are as fast.\n");
+	else if (factor > 0)
+		printf("In pods, large all-reduces are %.1f times faster.\n", 1 / factor);
 }
 
 enum err graph_pods(struct graph_job *job, const struct graph_args *args)
 {
-	char a[CELL_BYTES], b[CELL_BYTES];
-	struct side whole, split;
-	double factor;
+	struct pods_answer answer = {.is_said = args->nics_per_pod != 0};
 	enum err e;
 
 	job->args.pods = args->pods;
 	job->args.gpus_per_pod = args->gpus_per_pod;
-	e = look(job, &split);
+	job->args.nets_per_pod = args->nics_per_pod;
+	e = look(job, &answer.split);
 	if (e)
 		return e;
-	/* The same GPUs the other way: the whole machine is one pod with all of them. */
+	answer.nics = job->decision->net_count;
+	answer.pods_per_nic = job->decision->pods_per_net;
+	/* The same GPUs the other way: the whole machine is one pod with all of them, and
+	 * with every NIC. */
 	job->args.pods = 1;
 	job->args.gpus_per_pod = args->pods * args->gpus_per_pod;
-	e = look(job, &whole);
+	job->args.nets_per_pod = 0;
+	e = look(job, &answer.whole);
 	if (e)
 		return e;
-	graph_text_head(job);
-	title(args, false, a);
-	title(args, true, b);
-	row("", a, b);
-	print_both(&whole, &split);
-	factor = split.bus_gbps > 0 ? real_gbps(&whole) / real_gbps(&split) : 0;
-	if (factor > 1.05)
-		printf("\nIn pods, large all-reduces are %.1f times slower.\n", factor);
-	else if (factor > 0.95)
-		printf("\nIn pods, large all-reduces are as fast.\n");
-	else if (factor > 0)
-		printf("\nIn pods, large all-reduces are %.1f times faster.\n",
-			1 / factor);
+	if (answer.split.bus_gbps > 0)
+		answer.slowdown = pods_real_gbps(&answer.whole) /
+				  pods_real_gbps(&answer.split);
+	if (args->json)
+		return graph_json_print(graph_pods_json(job, &answer));
+	print_text(job, &answer);
 	return OK;
 }

@@ -30,8 +30,8 @@ struct svg_box {
 	float x, y, width, height;
 };
 
-/* The head of the file, with its style and background. */
-void svg_begin(FILE *file, const float size[2], const char *title);
+/* The head of the file, with its style and background; `more`: further styles. */
+void svg_begin(FILE *file, const float size[2], const char *title, const char *more);
 void svg_end(FILE *file);
 
 /* From the layout to paper: a height, and the upper edge of a box. */

@@ -43,7 +43,7 @@ static void usage(void)
 static enum err write_svg(
 	const struct topo_view *view, const char *path, uint32_t node_count)
 {
-	struct topo_picture picture = {view->name, node_count};
+	struct topo_picture picture = {.name = view->name, .nodes = node_count};
 	struct topo *whole;
 	FILE *file;
 	enum err e = topo_view_whole(view, &whole);

@@ -8,7 +8,7 @@
 #include "weft/drawing.h"
 #include "weft/svg.h"
 
-enum { TEXT_BYTES = 256 };
+enum { TEXT_BYTES = 256, OVER_LINE = 20, OVER_GAP = 10, OVER_INDENT = 32 };
 
 static const struct svg_label heading = {"head", 22, SVG_START, true};
 static const struct svg_label summary = {"soft", 14, SVG_START, false};
@@ -542,8 +542,32 @@ static void draw_two(
 			"no network port: nothing joins these machines");
 }
 
+/* Below everything else; the picture is so much higher. */
+static float over_height(const struct topo_svg_over *over)
+{
+	return over ? (float)(over->line_count * OVER_LINE + OVER_GAP) : 0;
+}
+
+static void draw_over(const struct svg *svg, const struct drawing *drawing,
+	const struct topo_svg_over *over)
+{
+	float bottom = drawing_height(drawing) - OVER_GAP;
+
+	over->draw(svg->file, drawing, over->context);
+	for (int i = 0; i < over->line_count; i++) {
+		float y = bottom + (float)((i + 1) * OVER_LINE);
+		float x = DRAW_MARGIN + OVER_INDENT;
+
+		svg_line(svg, over->classes[i], (float[]){DRAW_MARGIN, y - 4},
+			(float[]){DRAW_MARGIN + 26, y - 4});
+		svg_text_fitting(svg, &foot_label, (float[]){x, y},
+			drawing->width - x - DRAW_MARGIN, over->lines[i]);
+	}
+}
+
 enum err topo_svg(FILE *file, const struct topo *topo, const struct topo_picture *picture)
 {
+	const struct topo_svg_over *over = picture->over;
 	struct svg svg = {.file = file};
 	struct drawing drawing;
 	enum err e = drawing_init(&drawing, topo, picture->nodes > 1 ? 2 : 1);
@@ -552,14 +576,17 @@ enum err topo_svg(FILE *file, const struct topo *topo, const struct topo_picture
 		drawing_fini(&drawing);
 		return e;
 	}
-	svg_begin(
-		file, (float[]){drawing.width, drawing_height(&drawing)}, picture->name);
+	svg_begin(file,
+		(float[]){drawing.width, drawing_height(&drawing) + over_height(over)},
+		picture->name, over ? over->style : "");
 	draw_head(&svg, &drawing, topo, picture);
 	if (picture->nodes > 1)
 		draw_two(&svg, &drawing, topo);
 	else
 		draw_machine(&svg, &drawing, topo);
 	draw_foot(&svg, &drawing, topo);
+	if (over)
+		draw_over(&svg, &drawing, over);
 	svg_end(file);
 	drawing_fini(&drawing);
 	return OK;

@@ -32,7 +32,7 @@ enum err topo_view_ask(
 	const struct topo_view *view, const struct topo_rules *rules, struct topo **topo)
 {
 	struct topo *made = NULL;
-	enum err e = topo_build(view->fused, 0, &made);
+	enum err e = topo_build(view->fused, 0, rules->nccl, &made);
 
 	if (e)
 		return e;
@@ -71,7 +71,7 @@ enum err topo_view_whole(const struct topo_view *view, struct topo **topo)
 	while (!e && (gpu = xml_find(tree, "gpu", gpu)))
 		e = xml_attr_default(gpu, "rank", "0");
 	if (!e)
-		e = topo_build(tree, 0, topo);
+		e = topo_build(tree, 0, view->rules.nccl, topo);
 	xml_free(tree);
 	return e;
 }

@@ -5,37 +5,31 @@
 #include <stdio.h>
 
 #include "weft/command.h"
+#include "weft/graph_env.h"
 
 static void usage(FILE *file)
 {
-	fprintf(file,
-		"usage: weft tune MACHINE... [OPTIONS]\n"
-		"       weft tune [-n RANKS] [--coll NAME] [--json]\n\n"
-		"What NCCL 2.30 chooses on these machines, for sizes from 8 bytes to "
-		"8 GiB:\n"
-		"algorithm, protocol, channels, threads, and the time its model "
-		"expects.\n"
-		"MACHINE is an NCCL topology file, a name (weft topo --list), or "
-		"'this'.\n"
-		"Without one: which schedule this library's own calls get on this "
-		"host's\n"
-		"memory.\n\n"
-		"  --nodes N         so many machines; several names take turns\n"
-		"  --coll NAME       only this collective, such as all_reduce\n"
-		"  --type TYPE       what is reduced; float unless said\n"
-		"  --op OP           and how; sum unless said\n"
-		"  --algo LIST       algorithms allowed, as NCCL_ALGO\n"
-		"  --proto LIST      protocols allowed, as NCCL_PROTO\n"
-		"  --collnet         as if a CollNet plugin were on every NIC\n"
-		"  --mnnvl K         NVLink domains of K machines\n"
-		"  --no-nic-fusion   every port of a NIC is a device of its own\n"
-		"  --no-nvml-p2p     as if NVML said no to P2P, as on GeForce\n"
-		"  --table           also the model's latencies and bandwidths\n"
-		"  --json            the same as JSON\n"
-		"  -n RANKS          ranks on this host; one per core unless said\n\n"
-		"NCCL_ALGO, NCCL_P2P_LEVEL and the like count as for a job.\n\n"
-		"example: weft tune dgx-h100 --nodes 2 --coll all_reduce\n"
-		"example: weft tune dgx-h100 --algo ring --proto ^LL128\n");
+	fputs("usage: weft tune MACHINE... [OPTIONS]\n"
+	      "       weft tune [-n RANKS] [--coll NAME] [--json]\n\n"
+	      "What NCCL chooses on these machines, for sizes from 8 bytes to 8 GiB:\n"
+	      "algorithm, protocol, channels, threads, and the time its model expects.\n"
+	      "MACHINE is an NCCL topology file, a name (weft topo --list), or 'this'.\n"
+	      "Without one: which schedule this library's own calls get on this host's\n"
+	      "memory.\n\n",
+		file);
+	machine_args_usage(file);
+	fputs("  --coll NAME       only this collective, such as all_reduce\n"
+	      "  --type TYPE       what is reduced; float unless said\n"
+	      "  --op OP           and how; sum unless said\n"
+	      "  --algo LIST       algorithms allowed, as NCCL_ALGO\n"
+	      "  --proto LIST      protocols allowed, as NCCL_PROTO\n"
+	      "  --table           also the model's latencies and bandwidths\n"
+	      "  --json            the same as JSON\n"
+	      "  -n RANKS          ranks on this host; one per core unless said\n\n"
+	      "NCCL_ALGO, NCCL_P2P_LEVEL and the like count as for a job.\n\n"
+	      "example: weft tune dgx-h100 --nodes 2 --coll all_reduce\n"
+	      "example: weft tune dgx-h100 --algo ring --proto ^LL128\n",
+		file);
 }
 
 static enum err machines_tune(const struct tune_args *args, struct graph_job *job)
@@ -46,14 +40,14 @@ static enum err machines_tune(const struct tune_args *args, struct graph_job *jo
 		e = model_algo_parse(args->algo, &job->rules);
 	if (!e && args->proto)
 		e = model_proto_parse(args->proto, &job->rules);
-	if (args->no_nic_fusion)
-		job->args.rules.merge_nics = false;
-	if (args->no_nvml_p2p)
-		job->args.rules.nvml_p2p_ok = false;
+	machine_args_apply(&args->machines, job);
+	graph_env_tell(&args->machines);
 	if (!e)
-		e = graph_job_load(job, args->name_count, args->names);
+		e = graph_job_load(job, args->machines.name_count, args->machines.names);
 	if (!e)
 		e = graph_job_run(job);
+	if (!e)
+		e = graph_job_dump(job, NULL);
 	if (e)
 		return e;
 	if (args->json)
@@ -75,10 +69,7 @@ int command_tune(int argc, char **argv)
 	if (!tune_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
 	graph_job_init(&job);
-	job.args.host_count = args.hosts;
-	job.args.mnnvl_hosts = args.mnnvl_hosts;
-	job.args.collnet = args.collnet;
-	e = args.name_count ? machines_tune(&args, &job) : tune_host(&args);
+	e = args.machines.name_count ? machines_tune(&args, &job) : tune_host(&args);
 	graph_job_fini(&job);
 	if (!e)
 		return EXIT_GOOD;

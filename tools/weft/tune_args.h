@@ -5,22 +5,18 @@
 #ifndef TOOLS_WEFT_TUNE_ARGS_H
 #define TOOLS_WEFT_TUNE_ARGS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "weft/machine_args.h"
 
-enum { TUNE_HOSTS_MAX = 65536, TUNE_RANKS_MAX = 1024 };
+enum { TUNE_RANKS_MAX = 1024 };
 
 struct tune_args {
-	char **names; /* borrowed from argv */
-	int name_count;
-	uint32_t hosts;		  /* 0: one of each name */
-	uint32_t mnnvl_hosts;	  /* per NVLink domain; 0 none */
+	struct machine_args machines;
 	uint32_t ranks;		  /* of this host; 0: one per core */
 	const char *coll;	  /* borrowed; NULL all */
 	int type, op;		  /* enum dtype, enum redop */
 	bool is_typed;		  /* one of the two was given */
 	const char *algo, *proto; /* borrowed lists as NCCL_ALGO and NCCL_PROTO */
-	bool json, table, collnet, no_nic_fusion, no_nvml_p2p;
+	bool json, table;
 };
 
 /* argv[0] is skipped. False with a sentence on stderr. */

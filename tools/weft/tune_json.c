@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "base/dtype.h"
 #include "weft/graph_json.h"
 #include "weft/tune.h"
@@ -84,9 +82,8 @@ enum err tune_json(const struct graph_job *job, const struct tune_args *args)
 	if (args->table)
 		bad |= json_object_set_new(top, "tuning", graph_json_tuning(&job->model));
 	bad |= json_object_set_new(top, "choices", choices_json(&job->model, args));
-	bad |= json_dumpf(top, stdout, GRAPH_JSON_FLAGS);
+	if (!bad)
+		return graph_json_print(top);
 	json_decref(top);
-	if (bad || putchar('\n') == EOF || fflush(stdout))
-		return err_set(ERR_SYSTEM, "cannot write the JSON: %m");
-	return OK;
+	return err_set(ERR_SYSTEM, "no memory for the choices as JSON");
 }
