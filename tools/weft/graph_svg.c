@@ -13,7 +13,7 @@
 #include "weft/graph.h"
 #include "weft/topo_svg.h"
 
-enum { TEXT_BYTES = 1024, RANKS_SHOWN = 24, NETS_MAX = 64, LINES = 3 };
+enum { TEXT_BYTES = 1024, RANKS_SHOWN = 10, NETS_MAX = 64, LINES = 3 };
 
 static const char style[] =
 	"<style>\n"

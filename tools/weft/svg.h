@@ -14,7 +14,9 @@
 
 struct svg {
 	FILE *file;
-	float flip; /* 0: as laid out; else y on paper is this less the layout's y */
+	float flip;   /* 0: as laid out; else y on paper is this less the layout's y */
+	bool covered; /* something is drawn over it: no numbers at the GPUs, where it runs
+		       */
 };
 
 enum svg_anchor { SVG_START, SVG_MIDDLE, SVG_END };

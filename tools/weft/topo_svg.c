@@ -215,7 +215,7 @@ static void draw_up(
 		nics++;
 	drawing_rate(box->bw, rate);
 	snprintf(text, sizeof(text), "%d \xc3\x97 %s", nics, rate);
-	if (box->bw > 0)
+	if (box->bw > 0 && !(svg->covered && box->kind == DRAW_GPU))
 		svg_text_on_line(svg, &number_label, (float[]){x + 6, box->y - 14},
 			nics > 1 ? text : rate);
 }
@@ -293,8 +293,9 @@ static void draw_nvswitch(const struct svg *svg, const struct drawing *drawing)
 			continue;
 		svg_line(svg, "nvl", (float[]){x, box->y + box->height},
 			(float[]){x, bar.y});
-		svg_text_on_line(svg, &number_label, (float[]){x + 6, bar.y - 15},
-			drawing_rate(bw, rate));
+		if (!svg->covered)
+			svg_text_on_line(svg, &number_label, (float[]){x + 6, bar.y - 15},
+				drawing_rate(bw, rate));
 	}
 	svg_rect(svg, "gpu", &bar);
 	svg_text(svg, &name_label, bar.x + bar.width / 2, svg_top(svg, &bar) + 22,
@@ -568,7 +569,7 @@ static void draw_over(const struct svg *svg, const struct drawing *drawing,
 enum err topo_svg(FILE *file, const struct topo *topo, const struct topo_picture *picture)
 {
 	const struct topo_svg_over *over = picture->over;
-	struct svg svg = {.file = file};
+	struct svg svg = {.file = file, .covered = over != NULL};
 	struct drawing drawing;
 	enum err e = drawing_init(&drawing, topo, picture->nodes > 1 ? 2 : 1);
 
