@@ -16,10 +16,13 @@ TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' \
 	clean help deps-build deps-test deps-clang deps-lint
 
 build: deps-build
+	@$(add_cuda)
 	@$(call compile,release)
 
-# Only what it runs, and the library below that: a first table need not wait for the tests.
+# Only what it runs, and the library below that: a first table need wait neither for the tests
+# nor for CUDA kernels, which take minutes. Every other target adds them.
 run: deps-build
+	@[ -e build/build.ninja ] || cmake --preset release -DWEFT_CUDA_LATER=ON >/dev/null
 	@$(call compile,release,weft all_reduce_perf)
 	build/bin/weft info
 	build/bin/all_reduce_perf -b 8 -e 64M -f 8 -t $(CORES)
@@ -59,6 +62,7 @@ format: deps-lint
 
 # The library, the tools and what goes with them; no tests.
 install: deps-build
+	@$(add_cuda)
 	@$(call compile,release,product)
 	cmake --install build --prefix $(PREFIX)
 
@@ -81,6 +85,11 @@ help:
 # Phony targets see no pattern rules, so the names stand here.
 deps-build deps-test deps-clang deps-lint: deps-%:
 	@scripts/install-deps $*
+
+define add_cuda
+! grep -qs '^WEFT_CUDA_LATER:BOOL=ON' build/CMakeCache.txt || \
+	cmake --preset release -DWEFT_CUDA_LATER=OFF >/dev/null
+endef
 
 # compile,PRESET[,TARGET ..]: all targets unless named.
 define compile

@@ -1,5 +1,6 @@
 # src/exec/cuda/*.cu as arrays in one C file. CUDA is no language of this project: nvcc
 # makes a fat binary of each, for the library to load when the process has a driver.
+option(WEFT_CUDA_LATER "leave the kernels out for now, as if there were no nvcc" OFF)
 find_program(WEFT_NVCC nvcc PATHS /usr/local/cuda/bin /opt/cuda/bin DOC "CUDA's compiler")
 
 # Can this nvcc compile, with a host compiler that it likes, what the kernels need? Asked
@@ -87,10 +88,10 @@ function(weft_cuda_kernels out)
   set(targets "")
   set(binaries "")
   set(arrays "")
-  if(WEFT_NVCC)
+  if(WEFT_NVCC AND NOT WEFT_CUDA_LATER)
     weft_cuda_probe()
   endif()
-  if(WEFT_NVCC AND WEFT_NVCC_WORKS)
+  if(WEFT_NVCC AND WEFT_NVCC_WORKS AND NOT WEFT_CUDA_LATER)
     weft_cuda_targets(targets)
   endif()
   if(NOT targets)

@@ -13,7 +13,7 @@
 #include "weft/graph.h"
 #include "weft/topo_svg.h"
 
-enum { TEXT_BYTES = 1024, RANKS_SHOWN = 16, NETS_MAX = 64, LINES = 3 };
+enum { TEXT_BYTES = 1024, RANKS_SHOWN = 10, NETS_MAX = 64, LINES = 3 };
 
 static const char style[] =
 	"<style>\n"
@@ -264,45 +264,47 @@ static int count_rings(const struct cluster *cluster)
 	return distinct;
 }
 
-/* "Ring of channel 0, 48 GB/s inside a node and 48 GB/s between nodes" */
-static int head_text(const struct picture *picture, enum algo algo, char text[TEXT_BYTES])
+/* "; 30 GB/s inside a node, 48 GB/s between nodes" */
+static void rates_text(
+	const struct picture *picture, enum algo algo, char *text, int room)
 {
 	const struct graph_info *info = &picture->cluster->info[algo];
-	int used = snprintf(text, TEXT_BYTES, "%s of channel %d, %g GB/s",
-		algo == ALGO_RING ? "Ring" : "Tree", picture->channel,
-		(double)info->bw_intra);
+	int used = snprintf(text, (size_t)room, "; %g GB/s", (double)info->bw_intra);
 
-	if (picture->cluster->node_count > 1)
-		used += snprintf(text + used, (size_t)(TEXT_BYTES - used),
-			" inside a node and %g GB/s between nodes",
-			(double)info->bw_inter);
-	return used;
+	if (picture->cluster->node_count > 1 && used < room)
+		snprintf(text + used, (size_t)(room - used),
+			" inside a node, %g GB/s between nodes", (double)info->bw_inter);
 }
 
 static void ring_text(const struct picture *picture, char text[TEXT_BYTES])
 {
 	const struct channel *channel = &picture->cluster->channels[picture->channel];
-	int used = head_text(picture, ALGO_RING, text), rank = 0, i;
+	int used = snprintf(
+		text, TEXT_BYTES, "Ring of channel %d: rank 0", picture->channel);
+	int rank = 0;
 
-	used += snprintf(text + used, (size_t)(TEXT_BYTES - used), ": rank 0");
-	for (i = 0; i < picture->cluster->rank_count && i < RANKS_SHOWN; i++) {
+	for (int i = 0; i < picture->cluster->rank_count; i++) {
 		rank = channel->ring_next[rank];
-		used += snprintf(
-			text + used, (size_t)(TEXT_BYTES - used), " \u2192 %d", rank);
+		if (i == RANKS_SHOWN)
+			used += snprintf(
+				text + used, (size_t)(TEXT_BYTES - used), " \u2192 ..");
+		if (i < RANKS_SHOWN)
+			used += snprintf(text + used, (size_t)(TEXT_BYTES - used),
+				" \u2192 %d", rank);
 	}
-	if (i < picture->cluster->rank_count)
-		snprintf(text + used, (size_t)(TEXT_BYTES - used), " \u2192 ..");
+	rates_text(picture, ALGO_RING, text + used, TEXT_BYTES - used);
 }
 
 static void tree_text(const struct picture *picture, char text[TEXT_BYTES])
 {
 	const struct channel *channel = &picture->cluster->channels[picture->channel];
-	int used = head_text(picture, ALGO_TREE, text), root = 0;
+	int root = 0, used;
 
 	while (root < picture->cluster->rank_count - 1 && channel->tree_up[root] >= 0)
 		root++;
-	snprintf(text + used, (size_t)(TEXT_BYTES - used), ": towards its root, rank %d",
-		root);
+	used = snprintf(text, TEXT_BYTES, "Tree of channel %d, towards its root, rank %d",
+		picture->channel, root);
+	rates_text(picture, ALGO_TREE, text + used, TEXT_BYTES - used);
 }
 
 static void count_text(const struct picture *picture, char text[TEXT_BYTES])
@@ -336,13 +338,13 @@ static enum err write_picture(
 		.classes = classes,
 		.lines = lines,
 		.line_count = LINES};
-	const struct topo_picture whole = {
-		.name = job->machines.names[0], .nodes = 1, .over = &over};
 
 	ring_text(picture, ring);
 	tree_text(picture, tree);
 	count_text(picture, counts);
-	return topo_svg(file, picture->home->topo, &whole);
+	return topo_svg(file, picture->home->topo,
+		&(struct topo_picture){
+			.name = job->machines.names[0], .nodes = 1, .over = &over});
 }
 
 static enum err to_file(

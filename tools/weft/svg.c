@@ -58,7 +58,7 @@ static void put_escaped(FILE *file, const char *text)
 	}
 }
 
-void svg_begin(FILE *file, const float size[2], const char *title)
+void svg_begin(FILE *file, const float size[2], const char *title, const char *more)
 {
 	fprintf(file,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
@@ -66,8 +66,9 @@ void svg_begin(FILE *file, const float size[2], const char *title)
 		(double)size[0], (double)size[1], (double)size[0], (double)size[1]);
 	put_escaped(file, title);
 	fprintf(file,
-		"</title>\n%s<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n",
-		style);
+		"</title>\n%s%s<rect class=\"back\" width=\"100%%\" "
+		"height=\"100%%\"/>\n",
+		style, more);
 }
 
 void svg_end(FILE *file)

@@ -14,7 +14,9 @@
 
 struct svg {
 	FILE *file;
-	float flip; /* 0: as laid out; else y on paper is this less the layout's y */
+	float flip;   /* 0: as laid out; else y on paper is this less the layout's y */
+	bool covered; /* something is drawn over it: no numbers at the GPUs, where it runs
+		       */
 };
 
 enum svg_anchor { SVG_START, SVG_MIDDLE, SVG_END };
@@ -30,8 +32,8 @@ struct svg_box {
 	float x, y, width, height;
 };
 
-/* The head of the file, with its style and background. */
-void svg_begin(FILE *file, const float size[2], const char *title);
+/* The head of the file, with its style and background; `more`: further styles. */
+void svg_begin(FILE *file, const float size[2], const char *title, const char *more);
 void svg_end(FILE *file);
 
 /* From the layout to paper: a height, and the upper edge of a box. */

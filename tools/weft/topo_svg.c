@@ -8,8 +8,7 @@
 #include "weft/drawing.h"
 #include "weft/svg.h"
 
-enum { TEXT_BYTES = 256 };
-enum { OVER_LINE = 22, OVER_GAP = 10, OVER_INDENT = 32 };
+enum { TEXT_BYTES = 256, OVER_LINE = 20, OVER_GAP = 10, OVER_INDENT = 32 };
 
 static const struct svg_label heading = {"head", 22, SVG_START, true};
 static const struct svg_label summary = {"soft", 14, SVG_START, false};
@@ -216,7 +215,7 @@ static void draw_up(
 		nics++;
 	drawing_rate(box->bw, rate);
 	snprintf(text, sizeof(text), "%d \xc3\x97 %s", nics, rate);
-	if (box->bw > 0)
+	if (box->bw > 0 && !(svg->covered && box->kind == DRAW_GPU))
 		svg_text_on_line(svg, &number_label, (float[]){x + 6, box->y - 14},
 			nics > 1 ? text : rate);
 }
@@ -294,8 +293,9 @@ static void draw_nvswitch(const struct svg *svg, const struct drawing *drawing)
 			continue;
 		svg_line(svg, "nvl", (float[]){x, box->y + box->height},
 			(float[]){x, bar.y});
-		svg_text_on_line(svg, &number_label, (float[]){x + 6, bar.y - 15},
-			drawing_rate(bw, rate));
+		if (!svg->covered)
+			svg_text_on_line(svg, &number_label, (float[]){x + 6, bar.y - 15},
+				drawing_rate(bw, rate));
 	}
 	svg_rect(svg, "gpu", &bar);
 	svg_text(svg, &name_label, bar.x + bar.width / 2, svg_top(svg, &bar) + 22,
@@ -552,12 +552,12 @@ static float over_height(const struct topo_svg_over *over)
 static void draw_over(const struct svg *svg, const struct drawing *drawing,
 	const struct topo_svg_over *over)
 {
-	float bottom = drawing_height(drawing) - OVER_GAP, x = DRAW_MARGIN + OVER_INDENT;
+	float bottom = drawing_height(drawing) - OVER_GAP;
 
-	fputs(over->style, svg->file);
 	over->draw(svg->file, drawing, over->context);
 	for (int i = 0; i < over->line_count; i++) {
 		float y = bottom + (float)((i + 1) * OVER_LINE);
+		float x = DRAW_MARGIN + OVER_INDENT;
 
 		svg_line(svg, over->classes[i], (float[]){DRAW_MARGIN, y - 4},
 			(float[]){DRAW_MARGIN + 26, y - 4});
@@ -568,7 +568,8 @@ static void draw_over(const struct svg *svg, const struct drawing *drawing,
 
 enum err topo_svg(FILE *file, const struct topo *topo, const struct topo_picture *picture)
 {
-	struct svg svg = {.file = file};
+	const struct topo_svg_over *over = picture->over;
+	struct svg svg = {.file = file, .covered = over != NULL};
 	struct drawing drawing;
 	enum err e = drawing_init(&drawing, topo, picture->nodes > 1 ? 2 : 1);
 
@@ -577,17 +578,16 @@ enum err topo_svg(FILE *file, const struct topo *topo, const struct topo_picture
 		return e;
 	}
 	svg_begin(file,
-		(float[]){drawing.width,
-			drawing_height(&drawing) + over_height(picture->over)},
-		picture->name);
+		(float[]){drawing.width, drawing_height(&drawing) + over_height(over)},
+		picture->name, over ? over->style : "");
 	draw_head(&svg, &drawing, topo, picture);
 	if (picture->nodes > 1)
 		draw_two(&svg, &drawing, topo);
 	else
 		draw_machine(&svg, &drawing, topo);
 	draw_foot(&svg, &drawing, topo);
-	if (picture->over)
-		draw_over(&svg, &drawing, picture->over);
+	if (over)
+		draw_over(&svg, &drawing, over);
 	svg_end(file);
 	drawing_fini(&drawing);
 	return OK;

@@ -24,7 +24,8 @@ struct topo_svg_over {
 struct topo_picture {
 	const char *name; /* the heading; borrowed */
 	uint32_t nodes;	  /* machines of this kind; of more than one, two are drawn */
-	const struct topo_svg_over *over; /* borrowed; NULL none */
+	const struct topo_svg_over
+		*over; /* borrowed; of one machine only; NULL: nothing */
 };
 
 /* Write one SVG file, in light or dark as the reader's browser likes it. Links are drawn

@@ -2,12 +2,10 @@
 #include <stdio.h>
 #include <weft.h>
 
+#include "topo/rules.h"
 #include "weft/command.h"
 #include "weft/json_print.h"
 #include "weft/option.h"
-
-/* Those whose recorded decisions are reproduced. */
-static const char *const models[] = {"2.30.7", NULL};
 
 enum { FLAG_JSON = OPTION_LONG, TEXT_BYTES = 32 };
 
@@ -59,8 +57,8 @@ static bool reported(char text[TEXT_BYTES])
 static void print_text(const char *reports)
 {
 	printf("weft %s\nreports NCCL %s\nmodels NCCL", WEFT_VERSION, reports);
-	for (int i = 0; models[i]; i++)
-		printf("%s %s", i ? "," : "", models[i]);
+	for (int i = 0; i <= NCCL_RULES_NEWEST; i++)
+		printf("%s %s", i ? "," : "", nccl_rules_version((enum nccl_rules)i));
 	printf("\n");
 }
 
@@ -68,8 +66,9 @@ static json_t *version_json(const char *reports)
 {
 	json_t *list = json_array();
 
-	for (int i = 0; models[i]; i++)
-		json_array_append_new(list, json_string(models[i]));
+	for (int i = 0; i <= NCCL_RULES_NEWEST; i++)
+		json_array_append_new(
+			list, json_string(nccl_rules_version((enum nccl_rules)i)));
 	return json_pack("{s:s, s:s, s:o}", "weft", WEFT_VERSION, "reports", reports,
 		"models", list);
 }
