@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +62,10 @@ float drawing_text_width(const char *text, float size)
 
 const char *drawing_rate(float bw, char text[DRAW_RATE_BYTES])
 {
-	snprintf(text, DRAW_RATE_BYTES, "%.1f", (double)bw);
-	if (!strcmp(text + strlen(text) - 2, ".0"))
-		text[strlen(text) - 2] = 0;
-	strcat(text, " GB/s");
+	long tenths = lroundf(bw * 10);
+
+	snprintf(text, DRAW_RATE_BYTES, tenths % 10 ? "%ld.%ld GB/s" : "%ld GB/s",
+		tenths / 10, tenths % 10);
 	return text;
 }
 

@@ -170,10 +170,11 @@ static void draw_nic(
 	int shown = count < DRAW_NETS_MAX ? count : DRAW_NETS_MAX;
 	bool equal = drawing_nets_equal(nets, shown);
 	char rate[DRAW_RATE_BYTES];
-	float y = top_of(svg, box) + 19;
+	float first = top_of(svg, box) + 19;
 
 	put_box(svg, "nic", box);
-	for (int i = 0; i < shown; i++, y += DRAW_NIC_LINE) {
+	for (int i = 0; i < shown; i++) {
+		float y = first + (float)(i * DRAW_NIC_LINE);
 		const char *name = nets[i]->net.name[0] ? nets[i]->net.name : "?";
 
 		if (equal) {
@@ -186,14 +187,14 @@ static void draw_nic(
 		svg_text(svg, &right_label, box->x + box->width - 8, y,
 			drawing_rate(nets[i]->net.bw, rate));
 	}
-	draw_nic_foot(svg, drawing, box, y);
+	draw_nic_foot(svg, drawing, box, first + (float)(shown * DRAW_NIC_LINE));
 }
 
 /* Where the link upwards of a box leaves it. */
 static float port_up(const struct draw_box *box)
 {
 	if (box->kind == DRAW_GPU && box->rider >= 0)
-		return box->x + DRAW_PORT / 2;
+		return box->x + DRAW_PORT / 2.0f;
 	return box->kind == DRAW_SWITCH ? middle(box) : box->x + DRAW_PORT;
 }
 
@@ -332,7 +333,7 @@ static void draw_lanes(const struct svg *svg, const struct drawing *drawing)
 		drawing_rate(lane->bw, rate);
 		/* A number that would hide its line stands below it. */
 		if (lane->xb - lane->xa < drawing_text_width(rate, lane_label.size) + 20)
-			y += DRAW_LANE_HEIGHT / 2;
+			y += DRAW_LANE_HEIGHT / 2.0f;
 		svg_text_on_line(
 			svg, &lane_label, (float[]){(lane->xa + lane->xb) / 2, y}, rate);
 	}
