@@ -1,16 +1,5 @@
 #include "exec/lane.h"
 
-uint32_t lane_lead(const struct program *program, uint32_t lane)
-{
-	const struct lane_moves *moves = &program->lanes[lane];
-	uint32_t lead = 0;
-
-	while (lead < moves->count && !moves->moves[lead].wait_count &&
-		!moves->moves[lead].output_count)
-		lead++;
-	return lead;
-}
-
 static bool waits_are_over(const struct program *program, const struct move *move,
 	struct lane *lane, const struct lane_ops *ops, void *engine)
 {

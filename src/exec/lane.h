@@ -28,10 +28,6 @@ struct lane_ops {
 		void *engine, const struct move *move, uint32_t lane, uint64_t retired);
 };
 
-/* Moves at the start of lane that neither wait nor touch memory: they can be announced
- * together with the rank's arrival. */
-uint32_t lane_lead(const struct program *program, uint32_t lane);
-
 /* Run until done or blocked; when blocked, lane->blocked is what it waits for, and
  * lane->tile - blocked->back the tile. */
 enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lane *lane,

@@ -235,6 +235,14 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 	}
 }
 
+static uint32_t plan_lead(const struct plan *plan)
+{
+	uint32_t direct = program_lead(plan->shapes[MODE_DIRECT].program, 0);
+	uint32_t pull = program_lead(plan->shapes[MODE_PULL].program, 0);
+
+	return direct < pull ? direct : pull;
+}
+
 static enum err plan_build(
 	struct planner *planner, const struct plan_key *key, struct plan *plan)
 {
@@ -271,6 +279,7 @@ static enum err plan_build(
 				room->bulk_bytes, shape);
 		shape->schedule = choice.direct->name;
 	}
+	plan->lead = e ? 0 : plan_lead(plan);
 	return e;
 }
 

@@ -50,6 +50,9 @@ struct plan {
 	size_t in_bytes, out_bytes; /* of this rank's buffers; 0: it has none */
 	uint64_t sign;		    /* ranks with the same sign run the same programs */
 	struct trial trial;
+	/* moves of the first lane that are lent at once, whichever way leads through the
+	 * buffers; announced with the arrival */
+	uint32_t lead;
 	struct shape shapes[LOWER_MODES]; /* an eager plan has only the staged one */
 };
 

@@ -87,10 +87,11 @@ enum err direct_all_to_all(struct sched *sched)
 
 	write_tx_peers(&w, 0, r + 1, 1, n - 1);
 	write_rx_peers(&w, 0, r + n - 1, -1, n - 1);
+	/* first, so that what is lent is announced with the arrival: program_lead() */
+	send_each(&w);
 	write_line(&w, 0,
 		&(struct sched_line){
 			.op = IN_SRC | OUT_DST, .to = SPACE_OUT, .src = r, .dst = r});
-	send_each(&w);
 	/* the peer that sent to us first is the one just below */
 	write_line(&w, 0,
 		&(struct sched_line){.op = IN_RECV | OUT_DST,

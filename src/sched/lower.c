@@ -372,6 +372,17 @@ enum err program_lower(const struct lower_args *args, struct program **program)
 	return e;
 }
 
+uint32_t program_lead(const struct program *program, uint32_t lane)
+{
+	const struct lane_moves *moves = &program->lanes[lane];
+	uint32_t lead = 0;
+
+	while (lead < moves->count && !moves->moves[lead].wait_count &&
+		!moves->moves[lead].output_count)
+		lead++;
+	return lead;
+}
+
 void program_destroy(struct program *program)
 {
 	if (!program)

@@ -118,6 +118,10 @@ enum err program_lower(const struct lower_args *args, struct program **program);
 enum err program_lower_all(const struct sched *scheds, const struct lower_args *args,
 	struct program **programs);
 
+/* Moves at the start of a lane that neither wait nor touch memory: they can be announced
+ * together with the rank's arrival. */
+uint32_t program_lead(const struct program *program, uint32_t lane);
+
 void program_destroy(struct program *program);
 
 #endif

@@ -119,20 +119,6 @@ static void test_blocked(void)
 	step(&lane, &scribe, LANE_DONE, "w1.0 r2.2 p2.9 ");
 }
 
-static void test_lead(void)
-{
-	EQ(lane_lead(&program, 0), 0); /* an empty lane */
-	EQ(lane_lead(&program, 1), 1);
-	moves[1].wait_count = 0; /* it still touches memory */
-	EQ(lane_lead(&program, 1), 1);
-	moves[1].output_count = 0;
-	EQ(lane_lead(&program, 1), 2);
-	moves[2].output_count = 0; /* it still waits */
-	EQ(lane_lead(&program, 1), 2);
-	moves[2].wait_count = 0;
-	EQ(lane_lead(&program, 1), 3);
-}
-
 static void test_empty(void)
 {
 	struct scribe scribe = {.program = &program};
@@ -149,6 +135,5 @@ int main(void)
 	test_unhindered();
 	test_blocked();
 	test_empty();
-	test_lead();
 	return 0;
 }

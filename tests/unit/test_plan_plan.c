@@ -303,6 +303,25 @@ static void test_terse(void)
 	planner_destroy(planner);
 }
 
+/* What a rank lends to all others goes with its arrival, also of an alltoall. */
+static void test_lead(void)
+{
+	struct planner *planner = make_planner(16, 1);
+	struct plan_key key = {
+		.coll = COLL_ALL_TO_ALL, .type = DTYPE_INT8, .count = 4096};
+	const struct plan *plan;
+
+	EQ(plan_get(planner, &key, &plan), OK);
+	EQ(plan->lead, 15);
+	key.coll = COLL_REDUCE_SCATTER;
+	EQ(plan_get(planner, &key, &plan), OK);
+	EQ(plan->lead, 15);
+	key.coll = COLL_ALL_GATHER; /* each writes into everybody's buffer first */
+	EQ(plan_get(planner, &key, &plan), OK);
+	EQ(plan->lead, 0);
+	planner_destroy(planner);
+}
+
 int main(void)
 {
 	test_shapes(1, 0);
@@ -313,6 +332,7 @@ int main(void)
 	test_shapes(64, 0);
 	test_packed();
 	test_terse();
+	test_lead();
 	test_forced();
 	test_many_ranks();
 	test_cache();

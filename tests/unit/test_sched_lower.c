@@ -187,6 +187,46 @@ static void test_peak(void)
 	TRUE(peak_kb() - before < 16 << 10);
 }
 
+static uint32_t lead_of(enum coll coll, enum lower_mode mode)
+{
+	struct lower_args args = {.kind = catalog_find(coll, "direct"),
+		.rank_count = 4,
+		.rank = 2,
+		.mode = mode,
+		.depth = 1};
+	struct program *program;
+	uint32_t lead;
+
+	EQ(program_lower(&args, &program), OK);
+	lead = program_lead(program, 0);
+	program_destroy(program);
+	return lead;
+}
+
+/* What is lent at once is known without waiting for anybody or touching anything. */
+static void test_lead(void)
+{
+	struct move moves[3] = {{.op = OUT_SEND}, {.wait_count = 1, .output_count = 1},
+		{.wait_count = 1, .output_count = 1}};
+	struct program program = {.lanes = {{0}, {moves, 3}}};
+
+	EQ(program_lead(&program, 0), 0); /* an empty lane */
+	EQ(program_lead(&program, 1), 1);
+	moves[1].wait_count = 0; /* it still touches memory */
+	EQ(program_lead(&program, 1), 1);
+	moves[1].output_count = 0;
+	EQ(program_lead(&program, 1), 2);
+	moves[2].output_count = 0; /* it still waits */
+	EQ(program_lead(&program, 1), 2);
+	moves[2].wait_count = 0;
+	EQ(program_lead(&program, 1), 3);
+
+	EQ(lead_of(COLL_ALL_TO_ALL, MODE_STAGED), 0);
+	EQ(lead_of(COLL_ALL_TO_ALL, MODE_DIRECT), 3);
+	EQ(lead_of(COLL_ALL_TO_ALL, MODE_PULL), 3);
+	EQ(lead_of(COLL_REDUCE_SCATTER, MODE_DIRECT), 3);
+}
+
 int main(void)
 {
 	const struct sched_kind *kind;
@@ -196,6 +236,7 @@ int main(void)
 	test_staged();
 	test_lent();
 	test_landed();
+	test_lead();
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
 		for (uint32_t n = 1; n <= 9; n += 2) {
 			test_all(kind, n, MODE_STAGED);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/param.h"
-#include "exec/host/foreign_move.h"
+#include "exec/host/buffers.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
@@ -16,8 +16,6 @@
 static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 
 enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
-/* Each piece of foreign memory is a system call, and there are n of them. */
-enum { FOREIGN_CHUNK_BYTES = 8 << 10 };
 
 /* Processors the ranks may use between them: a launcher may have given each its own. */
 static uint32_t cpus_of_all(const struct board *board)
@@ -174,6 +172,10 @@ static void untold_publish(struct host_call *call)
 			call->untold[lane] = 0;
 		}
 	call->has_untold = false;
+	if (!call->has_fetched) {
+		call->has_fetched = true;
+		host_fetch(call);
+	}
 }
 
 static bool position_check(
@@ -206,15 +208,6 @@ static bool position_check(
 
 /* ---- what the interpreter asks ---- */
 
-static uint64_t mode_base(const struct host_call *call)
-{
-	bool could_be_direct = !call->plan->eager;
-
-	return call->base + (could_be_direct && call->shape->program->mode == MODE_STAGED
-					    ? staged_offset
-					    : 0);
-}
-
 static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 {
 	struct host_call *call = engine;
@@ -227,7 +220,7 @@ static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 
 		return (uint64_t)lane->tile * length + lane->move >= retired;
 	}
-	return position_check(call, wait->rank, wait->lane, mode_base(call) + retired);
+	return position_check(call, wait->rank, wait->lane, call->origin + retired);
 }
 
 static void call_move(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
@@ -260,10 +253,10 @@ static void call_publish(
 		return;
 	call->announced = true;
 	if (call->plan->terse) {
-		call->untold[lane] = mode_base(call) + retired;
+		call->untold[lane] = call->origin + retired;
 		call->has_untold = true;
 	} else {
-		position_publish(call, lane, mode_base(call) + retired);
+		position_publish(call, lane, call->origin + retired);
 	}
 }
 
@@ -316,27 +309,24 @@ static bool card_is_free(struct host_call *call)
 	return !call->error;
 }
 
-static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *directory)
+/* The rank `steps` after ours: nobody begins with the same peer as anybody else. */
+static uint32_t rank_after(const struct host_engine *engine, uint32_t steps)
 {
-	size_t bytes = space == SPACE_IN ? call->plan->in_bytes : call->plan->out_bytes;
-	const void *buffer = space == SPACE_IN ? call->spec->in : call->spec->out;
-	uint64_t ref;
+	uint32_t rank = engine->rank + steps;
 
-	ref = bytes ? ref_make(call->engine->refs, buffer, bytes, directory) : REF_UNUSED;
-	/* a system call for each piece pays from a certain size on */
-	if (ref == REF_NONE && call->engine->foreign &&
-		call->plan->shapes[MODE_DIRECT].chunk_bytes >=
-			FOREIGN_CHUNK_BYTES * (size_t)call->engine->rank_count)
-		ref = ref_make_foreign(buffer);
-	return ref;
+	return rank < engine->rank_count ? rank : rank - engine->rank_count;
 }
 
-/* What both ways through the buffers lend at once. */
-static uint32_t calls_lead(const struct program *direct, const struct program *pull)
+/* Everybody's card is looked at next, one after the other: have all the lines come at
+ * once. Who is late has to take its line back for it, which costs less. */
+static void cards_fetch(const struct host_call *call)
 {
-	uint32_t one = lane_lead(direct, 0), other = lane_lead(pull, 0);
+	const struct host_engine *engine = call->engine;
+	const struct board *board = engine->board;
+	const char *first = (const char *)board_card(board, 0, call->number);
 
-	return one < other ? one : other;
+	for (uint32_t i = 1; call->plan->terse && i < engine->rank_count; i++)
+		__builtin_prefetch(first + rank_after(engine, i) * board->rank_bytes);
 }
 
 /* Show the buffers and say that we are here. Where all of ours can be reached, what we
@@ -345,23 +335,27 @@ static void call_arrive(struct host_call *call, struct card *card)
 {
 	struct host_engine *engine = call->engine;
 	const struct program *direct = call->plan->shapes[MODE_DIRECT].program;
-	const struct program *pull = call->plan->shapes[MODE_PULL].program;
-	uint32_t directory = card->directory, lead = 0;
+	uint32_t lead = buffers_show(call, card) ? call->plan->lead : 0;
 
-	card->refs.in = buffer_ref(call, SPACE_IN, &directory);
-	card->refs.out = buffer_ref(call, SPACE_OUT, &directory);
-	card->refs.scalar = engine->buffers[engine->rank].scalar.bits;
-	card->refs.mode = plan_next_mode(call->plan);
-	card->directory = directory;
 	engine->shown = (struct host_shown){.out = call->spec->out,
 		.bytes = call->plan->out_bytes,
 		.shape = &call->plan->shapes[MODE_DIRECT]};
-	if (card->refs.in != REF_NONE && card->refs.out != REF_NONE)
-		lead = calls_lead(direct, pull);
 	host_touch(engine, TOUCH_CALL);
 	for (uint32_t lane = 1; lane < direct->lane_count; lane++)
 		position_publish(call, lane, call->base);
 	position_publish(call, 0, call->base + lead);
+	cards_fetch(call);
+}
+
+/* The way through the call is known: its positions, too. */
+static void call_settle(struct host_call *call, enum lower_mode mode)
+{
+	bool could_be_direct = !call->plan->eager;
+
+	call->shape = &call->plan->shapes[mode];
+	call->origin = call->base;
+	if (could_be_direct && mode == MODE_STAGED)
+		call->origin += staged_offset;
 }
 
 static void card_write(struct host_call *call)
@@ -372,7 +366,7 @@ static void card_write(struct host_call *call)
 	sign_show(call, card);
 	call->peer = 0;
 	if (call->plan->eager) {
-		call->shape = &call->plan->shapes[MODE_STAGED];
+		call_settle(call, MODE_STAGED);
 		call->phase = PHASE_RUN;
 	} else {
 		call_arrive(call, card);
@@ -412,7 +406,7 @@ static bool call_needs(const void *what, uint32_t rank)
 	for (uint32_t i = 0; i < program->wait_count; i++) {
 		const struct wait *wait = &program->waits[i];
 		uint64_t length = program->lengths[rank * SCHED_LANES_MAX + wait->lane];
-		uint64_t want = mode_base(call) + wait->position +
+		uint64_t want = call->origin + wait->position +
 				(call->shape->tile_count - 1) * length;
 
 		if (wait->rank == rank && wait->back < call->shape->tile_count &&
@@ -423,106 +417,26 @@ static bool call_needs(const void *what, uint32_t rank)
 	return false;
 }
 
-/* Room to fold a block of every rank's foreign memory. */
-static enum err bounce_reserve(struct host_engine *engine)
-{
-	if (!engine->bounce)
-		engine->bounce = aligned_alloc(
-			64, foreign_bounce_bytes(engine->rank_count + 1));
-	return engine->bounce ? OK : err_set(ERR_SYSTEM, "no memory to bounce through");
-}
-
-/* Map what the program touches, and only that: a peer that nobody waits for may have
- * finished this call and freed its buffers. */
-static enum err follow_all(struct host_call *call, const struct program *program)
-{
-	struct host_engine *engine = call->engine;
-	enum err e = OK;
-
-	for (uint32_t i = 0; i < program->place_count && !e; i++) {
-		const struct place *place = &program->places[i];
-		const struct card *card = board_card(
-			engine->board, place->rank, call->number);
-		struct host_buffers *buffers = &engine->buffers[place->rank];
-		bool in = place->space == PLACE_IN;
-		uint64_t ref = in ? card->refs.in : card->refs.out;
-		bool foreign = ref_is_foreign(engine->refs, place->rank, ref);
-		void *found;
-
-		if (place->rank == engine->rank || (!in && place->space != PLACE_OUT) ||
-			(in ? buffers->in : buffers->out))
-			continue;
-		e = host_follow(engine, place->rank, ref, card->directory, &found);
-		if (e)
-			return e;
-		*(in ? &buffers->in : &buffers->out) = found;
-		*(in ? &buffers->in_foreign : &buffers->out_foreign) = foreign;
-		call->foreign = call->foreign || foreign;
-	}
-	return call->foreign ? bounce_reserve(engine) : OK;
-}
-
-/* What all cards together allow. Where only the kernel can reach a buffer, everybody
- * fetches and nobody delivers: a copy into another's memory could come when its owner has
- * it back, and nothing could stop it. There are two ways then, and which is faster
- * depends on the machine: rank 0 tries both and says. All ranks read the same cards, so
- * all decide alike. */
-static enum lower_mode cards_mode(struct host_call *call)
-{
-	struct host_engine *engine = call->engine;
-	bool reachable = true, kernel = false;
-
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		const struct card *card = board_card(engine->board, rank, call->number);
-		struct card_refs refs = card->refs;
-
-		reachable = reachable && refs.in != REF_NONE && refs.out != REF_NONE;
-		kernel = kernel || ref_needs_kernel(refs.in) ||
-			 ref_needs_kernel(refs.out);
-		if (rank != engine->rank)
-			engine->buffers[rank] = (struct host_buffers){
-				.scalar = {.bits = refs.scalar}};
-	}
-	if (!reachable)
-		return MODE_STAGED;
-	if (!kernel)
-		return MODE_DIRECT;
-	if (!engine->rank)
-		call->trial_ns = clock_ns();
-	return board_card(engine->board, 0, call->number)->refs.mode == MODE_STAGED
-		       ? MODE_STAGED
-		       : MODE_PULL;
-}
-
 /* Everyone is here: choose the way, and find the buffers if it leads through them. */
 static enum err mode_settle(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
-	enum lower_mode mode = cards_mode(call);
+	enum lower_mode mode = buffers_mode(call);
 	bool direct = mode != MODE_STAGED;
 	enum err e = OK;
 
-	call->shape = &call->plan->shapes[mode];
+	call_settle(call, mode);
 	/* who gave up after it arrived may have freed what it showed */
 	if (direct)
 		e = host_failed_check(engine, call->number);
 	if (direct && !e)
-		e = follow_all(call, call->shape->program);
+		e = buffers_find(call, call->shape->program);
 	if (!e)
 		e = scratch_reserve(engine, call->shape);
 	if (direct) /* announced in call_arrive() */
-		call->lanes[0].move = calls_lead(call->plan->shapes[MODE_DIRECT].program,
-			call->plan->shapes[MODE_PULL].program);
+		call->lanes[0].move = call->plan->lead;
 	call->phase = PHASE_RUN;
 	return e;
-}
-
-/* The rank `steps` after ours: nobody begins with the same peer as anybody else. */
-static uint32_t rank_after(const struct host_engine *engine, uint32_t steps)
-{
-	uint32_t rank = engine->rank + steps;
-
-	return rank < engine->rank_count ? rank : rank - engine->rank_count;
 }
 
 static bool everyone_arrived(struct host_call *call)
@@ -618,6 +532,7 @@ enum err host_call_start(
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->untold[i] = 0;
 	call->has_untold = false;
+	call->has_fetched = false;
 	sign_begin(call);
 	call->error = OK;
 	call->announced = false;
@@ -655,6 +570,8 @@ enum err host_call_step(struct host_call *call)
 			return call->error ? call->error : e;
 		call->peer = 0;
 		call->phase = PHASE_DRAIN;
+		if (call->shape->program->drain_count)
+			cards_fetch(call);
 	}
 	if (call->phase == PHASE_DRAIN) {
 		if (!drained(call))

@@ -9,4 +9,8 @@
 /* Run one tile of a move whose waits are over. Fails only where memory is foreign. */
 enum err host_move(struct host_call *call, const struct move *move, uint32_t tile);
 
+/* Have what the peers stage on its way before the first of it is waited for, where a
+ * small call waits for all of them: their cards, and the first line of each message. */
+void host_fetch(const struct host_call *call);
+
 #endif

@@ -28,6 +28,7 @@ struct host_call {
 			      not */
 	bool streaming;	   /* outputs are too large for the caches to keep */
 	uint64_t number, base; /* call number; position zero of this call */
+	uint64_t origin;       /* .. and of the chosen way through it */
 	enum host_phase phase;
 	uint32_t patience; /* looks at a position before giving way to other jobs */
 	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
@@ -37,6 +38,7 @@ struct host_call {
 	/* per lane: a position retired and not yet announced, see plan.terse; 0: none */
 	uint64_t untold[SCHED_LANES_MAX];
 	bool has_untold;
+	bool has_fetched; /* see host_fetch() */
 	enum err error;
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
@@ -65,6 +67,10 @@ struct host_buffers {
 	char *in, *out;
 	bool in_foreign, out_foreign; /* addresses in that rank's process, not here */
 	union kernel_scalar scalar;
+	/* what the rank's card said of them; in_ref is REF_NONE when it is to be read
+	 * again */
+	uint64_t in_ref, out_ref;
+	uint32_t directory;
 };
 
 /* What a call in flight lets others write: this rank's OUT. */
@@ -93,10 +99,12 @@ struct host_engine {
 	struct host_shown shown;
 	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
 	uint64_t entered; /* .. and one that every rank's first lane has reached */
-	struct host_buffers *buffers; /* owned: per rank, of the call in flight */
-	bool foreign;		      /* see host_engine_reach() */
-	char *bounce;		      /* owned: for foreign memory; NULL until needed */
-	char *scratch;		      /* owned: TMP chunks */
+	struct host_buffers *buffers;	/* owned: per rank, of the call in flight */
+	const struct program *followed; /* the last for which all of them were found; NULL
+					   when some rank has shown others since */
+	bool foreign;			/* see host_engine_reach() */
+	char *bounce;			/* owned: for foreign memory; NULL until needed */
+	char *scratch;			/* owned: TMP chunks */
 	size_t scratch_bytes;
 	/* sends and receives: letters posted to and taken from each peer */
 	uint64_t *posted, *taken; /* owned */
