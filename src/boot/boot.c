@@ -72,6 +72,18 @@ static enum err root_silent(struct visit *visit)
 	return fail(visit, ERR_TIMEOUT, why);
 }
 
+static enum err root_gone(struct visit *visit)
+{
+	char why[128];
+
+	if (visit->args.is_root_lost)
+		*visit->args.is_root_lost = true;
+	snprintf(why, sizeof(why), "%s has gone while the communicator was made",
+		visit->args.root ? visit->args.root
+				 : "the process in which the ranks meet");
+	return fail(visit, ERR_REMOTE, why);
+}
+
 static bool is_aborted(const struct visit *visit)
 {
 	return visit->args.abort &&
@@ -553,7 +565,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
 			args->root ? " of " : "", args->root ? args->root : "",
 			args->rank, args->rank_count, visit->why);
-	if (e == ERR_TIMEOUT)
+	if (e == ERR_TIMEOUT && refuse_here(visit, e))
 		root_await_end(visit);
 	/* It could not be reached, perhaps for want of a descriptor: a last try. */
 	if (e && e != ERR_TIMEOUT && !visit->is_root_known &&
@@ -644,13 +656,8 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 	if (is_mute && e == ERR_TIMEOUT)
 		e = fail(visit, ERR_SYSTEM,
 			"cannot send to the process in which the ranks meet");
-	if (e == ERR_AGAIN) {
-		e = fail(visit, ERR_REMOTE,
-			"the process in which the ranks meet has gone while the "
-			"communicator was made");
-		if (visit->args.is_root_lost)
-			*visit->args.is_root_lost = true;
-	}
+	if (e == ERR_AGAIN)
+		e = root_gone(visit);
 	if (e && !visit->is_over)
 		visit_give_up(visit, e);
 	visit->is_over = visit->is_over || mine || e || is_last;

@@ -96,6 +96,7 @@ static enum err gone_check(const struct birth_place *place)
 {
 	const struct board *board = place->parent->board;
 	uint64_t earliest = UINT64_MAX;
+	char why[BOARD_SENTENCE_BYTES];
 	uint32_t first = 0;
 
 	for (uint32_t i = 0; i < place->count; i++) {
@@ -112,8 +113,10 @@ static enum err gone_check(const struct birth_place *place)
 	if (atomic_load(&board_status(board, first)->state) == RANK_LEFT)
 		return err_set(
 			ERR_REMOTE, "rank %u has destroyed its communicator", first);
-	return err_set(ERR_REMOTE, "%.*s", BOARD_SENTENCE_BYTES - 1,
-		board_status(board, first)->sentence);
+	snprintf(why, sizeof(why), "%s", board_status(board, first)->sentence);
+	if (!strncmp(why, "rank", 4)) /* it names whom it means */
+		return err_set(ERR_REMOTE, "%s", why);
+	return err_set(ERR_REMOTE, "rank %u failed: %s", first, why);
 }
 
 /* Can every member still take part? Asked again and again while waiting. Causes first:

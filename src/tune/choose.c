@@ -41,7 +41,7 @@ static const struct row rows[COLL_COUNT] = {
 		{.large = "ring", .small = "bruck", .small_bytes = 64 << 10}},
 	[COLL_REDUCE_SCATTER] = {{64, 64}, "direct", "direct", "direct",
 		{.large = "ring", .small = "halving", .small_bytes = 1 << 10}},
-	[COLL_ALL_TO_ALL] = {{64, 256}, "direct", "direct", "direct", {0}},
+	[COLL_ALL_TO_ALL] = {{64, 128}, "direct", "direct", "direct", {0}},
 	[COLL_GATHER] = {{512, 512}, "direct", "direct", "direct", {0}},
 	[COLL_SCATTER] = {{64, 64}, "direct", "direct", "direct", {0}},
 };

@@ -182,9 +182,9 @@ static void test_eager_bytes(void)
 	TRUE(is_eager(COLL_ALL_REDUCE, 4, 8));
 	/* as measured, docs/design/06: blocks that only change hands go further than
 	 * blocks that are folded, which are read in place */
-	TRUE(is_eager(COLL_ALL_TO_ALL, 16, 256));
-	TRUE(!is_eager(COLL_ALL_TO_ALL, 16, 257));
-	TRUE(!is_eager(COLL_ALL_TO_ALL, 2, 256));
+	TRUE(is_eager(COLL_ALL_TO_ALL, 16, 128));
+	TRUE(!is_eager(COLL_ALL_TO_ALL, 16, 129));
+	TRUE(!is_eager(COLL_ALL_TO_ALL, 2, 128));
 	TRUE(!is_eager(COLL_REDUCE_SCATTER, 16, 128));
 	set(PARAM_EAGER_BYTES, "0");
 	TRUE(!is_eager(COLL_ALL_REDUCE, 4, 8));

@@ -36,6 +36,13 @@ static uint32_t idle_sleep_us(struct idle *idle)
 	return now;
 }
 
+/* Whoever loses its patience leaves its note: others who lose theirs at the same time
+ * find by it for whom all have waited. */
+static bool is_note_over(enum err e)
+{
+	return e != ERR_TIMEOUT;
+}
+
 static enum err wait_timeout(
 	struct host_engine *engine, const struct doing *doing, int64_t limit_s)
 {
@@ -181,7 +188,7 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 			break;
 		call_sleep(&call, idle_sleep_us(&idle));
 	}
-	if (engine->has_told)
+	if (engine->has_told && is_note_over(e))
 		doing_end(engine);
 	if (e)
 		host_call_leave(&call);
@@ -316,10 +323,10 @@ static enum err jobs_check(
 	return e;
 }
 
-static void notes_end(struct running *jobs, uint32_t count)
+static void notes_end(struct running *jobs, uint32_t count, enum err e)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (jobs[i].asked.engine->has_told)
+		if (jobs[i].asked.engine->has_told && is_note_over(e))
 			doing_end(jobs[i].asked.engine);
 }
 
@@ -367,7 +374,7 @@ static enum err jobs_run(struct running *jobs, uint32_t count)
 		}
 		if (moved) {
 			if (idle.sleep_us)
-				notes_end(jobs, count);
+				notes_end(jobs, count, OK);
 			idle_reset(&idle);
 		}
 		if (!left || moved || !idle_turn(&idle))
@@ -394,7 +401,7 @@ enum err host_run(const struct host_job *const *jobs, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		all[i].asked = *jobs[i];
 	e = jobs_run(all, count);
-	notes_end(all, count);
+	notes_end(all, count, e);
 	for (uint32_t i = 0; e && i < count; i++)
 		if (all[i].asked.kind == JOB_COLL && all[i].started && all[i].result)
 			host_call_leave(&all[i].call);
