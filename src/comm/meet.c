@@ -333,10 +333,26 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 	return e;
 }
 
+/* The process in which the ranks met has gone: whose was it? The board knows who died. */
+static enum err dead_name(const struct comm *comm, enum err e)
+{
+	for (uint32_t i = 0; comm->board && i < comm->rank_count; i++) {
+		const struct rank_status *status = board_status(comm->board, i);
+
+		if (i != comm->rank && pulse_has_stopped(&status->pulse))
+			return err_set(ERR_REMOTE,
+				"rank %u (process %u) died while the communicator was "
+				"made",
+				i, status->pid);
+	}
+	return e;
+}
+
 enum err comm_meet(
 	struct comm *comm, const struct comm_init_args *args, struct init_times *times)
 {
 	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
+	bool is_root_lost = false;
 	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
 	struct boot_args boot = {.ids = args->ids,
 		.id_count = args->id_count,
@@ -372,6 +388,10 @@ enum err comm_meet(
 	times->bootstrap = clock_ns() - start;
 	if (!e && records) /* without them this rank has refused to come */
 		e = comm_join(comm, records, meeting, times);
+	if (e && is_root_lost)
+		e = dead_name(comm, e);
+	if (args->is_root_lost)
+		*args->is_root_lost = is_root_lost;
 	boot_leave(meeting);
 	free(records);
 	return e;
