@@ -2,6 +2,7 @@
  * gpu_meet.c - the GPUs of a communicator's ranks meet: when it is made, or when device
  * memory comes.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,8 +56,11 @@ static uint32_t hello_find(const struct comm *comm,
 {
 	uint32_t rank = 0;
 
-	while (rank < comm->rank_count && !holds(hellos[rank]))
-		rank++;
+	for (; rank < comm->rank_count; rank++) {
+		assert(hellos[rank]);
+		if (holds(hellos[rank]))
+			break;
+	}
 	return rank;
 }
 

@@ -20,6 +20,7 @@
 /* What must be the same everywhere, because ranks decide by it what to do. */
 static const enum param settings[] = {PARAM_TILE, PARAM_SCHEDULE, PARAM_EAGER_BYTES,
 	PARAM_ALGO, PARAM_PROTO, PARAM_TUNER_PLUGIN};
+enum { CAUSE_MS = 30 };
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), SETTING_TEXT = 20 };
 
 /* A setting as others see it: enough to compare all of it and to name most. */
@@ -333,19 +334,32 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 	return e;
 }
 
-/* The process in which the ranks met has gone: whose was it? The board knows who died. */
+static bool dead_find(const struct comm *comm, uint32_t *rank)
+{
+	for (*rank = 0; *rank < comm->rank_count; ++*rank)
+		if (*rank != comm->rank &&
+			pulse_has_stopped(&board_status(comm->board, *rank)->pulse))
+			return true;
+	return false;
+}
+
+/* The process in which the ranks met has gone: whose was it? The board knows who died, a
+ * moment later perhaps. */
 static enum err dead_name(const struct comm *comm, enum err e)
 {
-	for (uint32_t i = 0; comm->board && i < comm->rank_count; i++) {
-		const struct rank_status *status = board_status(comm->board, i);
+	bool is_found = false;
+	uint32_t rank = 0;
 
-		if (i != comm->rank && pulse_has_stopped(&status->pulse))
-			return err_set(ERR_REMOTE,
-				"rank %u (process %u) died while the communicator was "
-				"made",
-				i, status->pid);
+	for (int i = 0; comm->board && i < CAUSE_MS && !is_found; i++) {
+		is_found = dead_find(comm, &rank);
+		if (!is_found)
+			usleep(1000);
 	}
-	return e;
+	return is_found ? err_set(ERR_REMOTE,
+				  "rank %u (process %u) died while the communicator was "
+				  "made",
+				  rank, board_status(comm->board, rank)->pid)
+			: e;
 }
 
 enum err comm_meet(
@@ -364,7 +378,7 @@ enum err comm_meet(
 		.hope = args->hope,
 		.hope_arg = args->hope_arg,
 		.root = args->root,
-		.is_root_lost = args->is_root_lost};
+		.is_root_lost = &is_root_lost};
 	const struct board_size size = size_of(comm);
 	struct meeting *meeting = NULL;
 	uint64_t start = clock_ns();

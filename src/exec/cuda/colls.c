@@ -217,7 +217,7 @@ static struct grid grid_fused(
 }
 
 /* Where ranks [first, end) see this call's buffers: posts[0] is the first's. */
-static enum err buffers_show(struct cuda_engine *engine, const struct cuda_call *call,
+static enum err buffers_post(struct cuda_engine *engine, const struct cuda_call *call,
 	uint32_t first, uint32_t end, struct dev_post *posts)
 {
 	struct cuda_where in, out;
@@ -403,7 +403,7 @@ static enum err lead_constant(struct cuda_engine *engine, const struct cuda_call
 static enum err leader_begin(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, struct dev_mail *mine)
 {
-	enum err e = engine->rank ? buffers_show(engine, call, 0, 1, args->posts) : OK;
+	enum err e = engine->rank ? buffers_post(engine, call, 0, 1, args->posts) : OK;
 
 	if (e)
 		return e;
@@ -446,7 +446,7 @@ static enum err resident_begin(struct cuda_engine *engine, const struct cuda_cal
 		if (call->scalar_at)
 			args->posts[0].scalar = (uint64_t)(uintptr_t)call->scalar_at;
 	} else if (!e) {
-		e = buffers_show(engine, call, 0, engine->rank_count, args->posts);
+		e = buffers_post(engine, call, 0, engine->rank_count, args->posts);
 	}
 	for (uint32_t r = 0; r < engine->rank_count && !call->kind; r++) {
 		args->posts[r].scalar = mine->scalar;
