@@ -52,8 +52,8 @@ struct comm {
 	bool zero_copy;
 	struct health *health;	    /* owned: of the ranks on the board */
 	struct host_engine *engine; /* owned */
-	bool has_cuda;		    /* the process uses CUDA: buffers are looked at */
-	bool has_looked;	    /* and that was found out */
+	atomic_bool has_cuda;	    /* the process uses CUDA: buffers are looked at */
+	atomic_bool has_looked;	    /* and that was found out */
 	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
 	struct cuda_engine *gpu_made;	   /* owned: until it is known whether it works */
 	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
