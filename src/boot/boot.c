@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "boot/addr.h"
 #include "boot/id.h"
 #include "boot/root.h"
 #include "boot/wire.h"
+#include "net/addr.h"
 #include "net/psk.h"
 #include "net/seal.h"
 

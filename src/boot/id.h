@@ -7,8 +7,8 @@
 
 #include <assert.h>
 
-#include "boot/addr.h"
 #include "boot/boot.h"
+#include "net/addr.h"
 #include "net/auth.h"
 
 /* The 128 bytes of an id. */

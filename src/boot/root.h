@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/addr.h"
+#include "net/addr.h"
 #include "net/auth.h"
 
 struct root_args {

@@ -3,8 +3,8 @@
  *
  * Sockets made here do not block, close on exec, and never listen on a wildcard address.
  */
-#ifndef BOOT_ADDR_H
-#define BOOT_ADDR_H
+#ifndef NET_ADDR_H
+#define NET_ADDR_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* Only an address that can be listened on exactly is taken. */
-#include "boot/addr.h"
+#include "net/addr.h"
 
 #include <arpa/inet.h>
 
