@@ -63,10 +63,20 @@ struct root {
 	uint32_t round;		/* verdicts given; 0: ranks are still coming */
 	unsigned char *came;	/* owned; per rank: here, or has said in this round */
 	unsigned char *records; /* owned; in rank order */
-	bool is_decided;	/* `news` is the last word */
-	uint64_t starved_ns;	/* since when no descriptor is left for who knocks; 0 */
-	int spare_fd;		/* owned: given up to tell so; -1 */
-	uint32_t complaints;	/* lines about strangers without the key */
+	/* Records of later rounds; owned. Two take turns: while one round's are sent,
+	 * those of the next may come. */
+	struct {
+		unsigned char *records;
+		size_t room;
+	} gathers[2];
+	uint32_t
+		gather_bytes; /* a record of this round, as the first rank to say it .. */
+	uint32_t gather_rank; /* .. this one, has it */
+	bool is_gathering;    /* the two are set */
+	bool is_decided;      /* `news` is the last word */
+	uint64_t starved_ns;  /* since when no descriptor is left for who knocks; 0 */
+	int spare_fd;	      /* owned: given up to tell so; -1 */
+	uint32_t complaints;  /* lines about strangers without the key */
 	struct guest_news news;
 	char sentence[WIRE_SENTENCE_MAX];
 };
@@ -108,9 +118,12 @@ static void news_set(struct root *root, enum err code, const void *payload, size
  * next round. */
 static void round_pass(struct root *root, bool is_last)
 {
-	size_t bytes = root->round ? 0 : (size_t)root->rank_count * root->record_bytes;
+	uint32_t each = root->round ? root->gather_bytes : root->record_bytes;
+	const void *records = root->round ? root->gathers[root->round % 2].records
+					  : root->records;
 
-	news_set(root, OK, root->records, bytes);
+	news_set(root, OK, records, (size_t)root->rank_count * each);
+	root->is_gathering = false;
 	root->news.is_last = root->is_decided = is_last;
 	root->round++;
 	root->arrived = 0;
@@ -285,6 +298,48 @@ static enum err code_elsewhere(enum err code)
 		       : ERR_REMOTE;
 }
 
+/* Is what this rank brings of the size that the others bring? The first says so. */
+static bool gather_fits(struct root *root, const struct guest *guest)
+{
+	if (!root->is_gathering) {
+		root->is_gathering = true;
+		root->gather_bytes = guest->said.brings;
+		root->gather_rank = guest->rank;
+	}
+	if (root->gather_bytes == guest->said.brings)
+		return true;
+	decide_failure(root, ERR_USAGE,
+		"rank %u brings %u bytes and rank %u %u: they run different versions of "
+		"this library",
+		guest->rank, guest->said.brings, root->gather_rank, root->gather_bytes);
+	return false;
+}
+
+/* Its word has come: where is the record that follows to go? */
+static void gather_place(struct root *root, struct guest *guest)
+{
+	size_t bytes = (size_t)root->rank_count * guest->bring_bytes;
+	unsigned char *records = root->gathers[root->round % 2].records;
+
+	if (root->is_decided || !gather_fits(root, guest))
+		return;
+	if (root->gathers[root->round % 2].room < bytes) {
+		/* nobody has a place in the old one: all bring as much as the first */
+		free(records);
+		records = malloc(bytes);
+		root->gathers[root->round % 2].records = records;
+		root->gathers[root->round % 2].room = records ? bytes : 0;
+	}
+	if (!records) {
+		decide_failure(root, ERR_SYSTEM,
+			"process %d, where the ranks meet, has no memory for %u records "
+			"of %u bytes",
+			getpid(), root->rank_count, guest->bring_bytes);
+		return;
+	}
+	guest->bring_to = records + (size_t)guest->rank * guest->bring_bytes;
+}
+
 /* One of us has said how it went. */
 static void guest_speak(struct root *root, struct guest *guest)
 {
@@ -295,6 +350,8 @@ static void guest_speak(struct root *root, struct guest *guest)
 			guest->rank, guest->said.sentence);
 		return;
 	}
+	if (!gather_fits(root, guest))
+		return;
 	root->came[guest->rank] = 1;
 	if (++root->arrived == root->rank_count)
 		round_pass(root, guest->said.is_last);
@@ -355,6 +412,10 @@ static void guest_serve(struct root *root, uint32_t index)
 	bool was_stranger = guest_is_stranger(guest), had_said = guest->has_said;
 
 	guest_move(guest, root->args.secret);
+	if (guest->phase == GUEST_HERE && guest_is_bringing(guest)) {
+		gather_place(root, guest);
+		guest_move(guest, root->args.secret); /* most often it is there */
+	}
 	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
 	 */
 	if (was_stranger && guest->kind == WIRE_DISMISS &&
@@ -586,6 +647,8 @@ static void root_destroy(struct root *root)
 	free(root->polls);
 	free(root->came);
 	free(root->records);
+	free(root->gathers[0].records);
+	free(root->gathers[1].records);
 	auth_wipe(&root->args, sizeof(root->args));
 	free(root);
 }
