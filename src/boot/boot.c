@@ -35,6 +35,8 @@ enum {
 struct visit {
 	struct boot_args args; /* what it points to is the caller's */
 	struct id_body id;
+	struct addr to;	   /* where the root is, as seen from here */
+	int connect_errno; /* how the last try to reach it ended */
 	uint64_t deadline_ns;
 	int fd;		    /* owned; -1 between connections */
 	struct seal *seal;  /* owned; NULL: nothing is encrypted, or no connection */
@@ -66,6 +68,9 @@ static enum err root_silent(struct visit *visit)
 		snprintf(why, sizeof(why),
 			"%s, where the ranks meet, did not answer in time",
 			visit->args.root);
+	else if (visit->connect_errno)
+		snprintf(why, sizeof(why), "no root answered in time: %s",
+			strerror(visit->connect_errno));
 	else
 		snprintf(why, sizeof(why), "%s",
 			visit->is_root_known ? "the root did not answer in time"
@@ -247,15 +252,18 @@ static enum err connect_judge(struct visit *visit, int status)
 
 static enum err root_connect(struct visit *visit)
 {
-	int status = addr_connect(&visit->id.addr, &visit->fd);
+	int status = addr_connect(&visit->to, &visit->fd);
 
 	if (status == EINPROGRESS) {
-		enum err e = socket_wait(visit, POLLOUT);
+		enum err e;
 
+		visit->connect_errno = ETIMEDOUT;
+		e = socket_wait(visit, POLLOUT);
 		if (e)
 			return e;
 		status = addr_connected(visit->fd);
 	}
+	visit->connect_errno = status;
 	return connect_judge(visit, status);
 }
 
@@ -507,7 +515,8 @@ static void spares_dismiss(const struct boot_args *args)
 		struct visit visit = {.args = *args, .fd = -1};
 		bool is_ours;
 
-		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
+		if (id_read(&args->ids[i], &visit.id, &visit.to))
+			continue;
 		visit.args.hope = NULL;
 		visit.deadline_ns = clock_ns() + DISMISS_MS * CLOCK_MS;
 		is_ours = root_is_here(&visit.id.addr);
@@ -579,7 +588,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 	if (!e)
 		e = visit_root(visit, WIRE_MEET, records);
 	spares_dismiss(args);
-	addr_print(&visit->id.addr, where);
+	addr_print(&visit->to, where);
 	/* Without a reason here, whoever failed has said it already. */
 	if (e && visit->why[0])
 		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
@@ -620,7 +629,7 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 	if (!e)
 		e = args_check(args);
 	if (!e)
-		e = id_read(&args->ids[0], &m->visit.id);
+		e = id_read(&args->ids[0], &m->visit.id, &m->visit.to);
 	if (!e) {
 		m->visit.args = *args;
 		e = visit_begin(&m->visit, records);
@@ -641,7 +650,8 @@ void boot_refuse(const struct boot_args *args)
 	visit.args.hope = NULL;
 	/* not worth more: nobody waits for this rank's sake */
 	visit.deadline_ns = clock_ns() + TELL_MS * CLOCK_MS;
-	if (!auth_init() && !args_check(args) && !id_read(&args->ids[0], &visit.id) &&
+	if (!auth_init() && !args_check(args) &&
+		!id_read(&args->ids[0], &visit.id, &visit.to) &&
 		!refuse_here(&visit, args->failed))
 		visit_root(&visit, WIRE_CANNOT, NULL);
 	auth_wipe(&visit, sizeof(visit));

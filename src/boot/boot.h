@@ -1,7 +1,8 @@
 /*
  * boot.h - how ranks meet before they can talk: unique id, rendezvous, small allgather.
  *
- * The process that makes an id runs a root thread on a Unix socket (abstract name). When
+ * The process that makes an id runs a root thread on a Unix socket (abstract name) and,
+ * where the host has more than loopback, on a TCP port for ranks of other hosts. When
  * NCCL_COMM_ID names an address, the id is made from that text alone, the same on every
  * host, and rank 0 runs the root there while it meets. A rank connects, both sides prove
  * by a keyed hash over both nonces that they know the secret inside the id, and only then
