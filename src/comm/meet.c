@@ -142,7 +142,8 @@ static struct board_size size_of(const struct comm *comm)
 	uint32_t signals = (uint32_t)comm->config.rma_contexts *
 			   (uint32_t)comm->config.rma_signals;
 
-	return (struct board_size){comm->rank_count, signals ? signals : 1};
+	return (struct board_size){
+		comm->rank_count, signals ? signals : 1, comm->rank_count};
 }
 
 /* Two machines, or two containers of one, may have the same name. */
@@ -184,7 +185,7 @@ static bool foreign_try(const struct comm *comm)
 {
 	bool works = param_int(PARAM_CMA) != 0;
 
-	for (uint32_t i = 0; i < comm->rank_count && works; i++) {
+	for (uint32_t i = 0; i < comm->board->rank_count && works; i++) {
 		const struct rank_status *status = board_status(comm->board, i);
 
 		works = status->pid == (uint32_t)getpid() ||
@@ -197,7 +198,7 @@ static bool foreign_try(const struct comm *comm)
 /* All read the same answers, which decides how memory that cannot be mapped travels. */
 static bool foreign_works_for_all(const struct comm *comm)
 {
-	for (uint32_t i = 0; i < comm->rank_count; i++)
+	for (uint32_t i = 0; i < comm->board->rank_count; i++)
 		if (atomic_load(&board_status(comm->board, i)->foreign) != FOREIGN_YES)
 			return false;
 	return true;
@@ -251,8 +252,10 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	if (e)
 		return e;
 	comm->probe = comm->board->token;
-	status = board_status(comm->board, comm->rank);
+	comm->local = comm->rank;
+	status = board_status(comm->board, comm->local);
 	status->pid = (uint32_t)getpid();
+	status->rank = comm->rank;
 	status->probe = (uint64_t)(uintptr_t)&comm->probe;
 	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
 	if (!is_alone(records, comm->rank_count)) {
@@ -266,21 +269,24 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
 static enum err comm_equip(struct comm *comm, struct init_times *times)
 {
-	struct host_engine_args args = {.board = comm->board,
-		.rank = comm->rank,
-		.abort = &comm->abort,
-		.zero_copy = comm->zero_copy};
+	const struct peers_args peers = {
+		.board = comm->board, .rank = comm->rank, .rank_count = comm->rank_count};
+	struct host_engine_args args = {
+		.abort = &comm->abort, .zero_copy = comm->zero_copy};
 	uint64_t start = clock_ns();
 	enum err e;
 
-	atomic_store(&board_status(comm->board, comm->rank)->foreign,
+	atomic_store(&board_status(comm->board, comm->local)->foreign,
 		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
 	times->connections += clock_ns() - start;
-	e = comm_wire(comm, times);
+	e = peers_create(&peers, &comm->peers);
+	if (!e)
+		e = comm_wire(comm, times);
 	start = clock_ns();
 	args.limits = comm->limits;
 	if (!e)
-		e = health_create(comm->board, comm->rank, &comm->health);
+		e = health_create(comm->peers, &comm->health);
+	args.peers = comm->peers;
 	args.health = comm->health;
 	if (!e)
 		e = host_engine_create(&args, &comm->engine);
@@ -336,8 +342,8 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 
 static bool dead_find(const struct comm *comm, uint32_t *rank)
 {
-	for (*rank = 0; *rank < comm->rank_count; ++*rank)
-		if (*rank != comm->rank &&
+	for (*rank = 0; *rank < comm->board->rank_count; ++*rank)
+		if (*rank != comm->local &&
 			pulse_has_stopped(&board_status(comm->board, *rank)->pulse))
 			return true;
 	return false;

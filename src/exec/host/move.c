@@ -9,12 +9,12 @@
 
 static inline char *stage_base(const struct host_call *call, uint32_t rank)
 {
-	const struct board *board = call->engine->board;
+	const struct peers *peers = call->engine->peers;
 
 	if (call->shape->is_inline)
-		return (char *)board_card(board, rank, call->number)->payload;
-	return call->plan->eager ? board_eager(board, rank, call->number)
-				 : board_bulk(board, rank);
+		return (char *)peer_card(peers, rank, call->number)->payload;
+	return call->plan->eager ? peer_eager(peers, rank, call->number)
+				 : peer_bulk(peers, rank);
 }
 
 /* Address of chunk `j` of a place, tile applied. */
@@ -76,7 +76,7 @@ static uint32_t place_pid(const struct host_call *call, const struct place *plac
 	bool foreign = (place->space == PLACE_IN && buffers->in_foreign) ||
 		       (place->space == PLACE_OUT && buffers->out_foreign);
 
-	return foreign ? board_status(call->engine->board, place->rank)->pid : 0;
+	return foreign ? peer_status(call->engine->peers, place->rank)->pid : 0;
 }
 
 static enum err move_foreign(struct host_call *call, const struct move *move,
@@ -148,20 +148,21 @@ enum err host_move(struct host_call *call, const struct move *move, uint32_t til
 
 /* Lines that are missed one after the other cost more than all the rest of a small call.
  * Between two ranks there is only one, and it is needed at once. All ranks' parts of the
- * board are laid out alike, so what lies where is counted from rank 0's card. */
+ * board are laid out alike, so what lies where is counted from our own card. */
 void host_fetch(const struct host_call *call)
 {
 	const struct program *program = call->shape->program;
-	const struct board *board = call->engine->board;
-	const char *first = (const char *)board_card(board, 0, call->number);
-	ptrdiff_t stage = stage_base(call, 0) - first;
+	const struct peers *peers = call->engine->peers;
+	ptrdiff_t stage = stage_base(call, program->rank) -
+			  (const char *)peer_card(peers, program->rank, call->number);
 
 	if (program->mode != MODE_STAGED || program->rank_count <= 2 ||
 		program->wait_count + 1 < program->rank_count)
 		return;
 	for (uint32_t i = 0; i < program->place_count; i++) {
 		const struct place *place = &program->places[i];
-		const char *card = first + place->rank * board->rank_bytes;
+		const char *card = (const char *)peer_card(
+			peers, place->rank, call->number);
 
 		if (place->space != PLACE_STAGE || place->rank == program->rank)
 			continue;

@@ -21,8 +21,8 @@ static struct box *p2p_box(const struct p2p *p2p)
 {
 	const struct host_engine *engine = p2p->engine;
 
-	return p2p->is_send ? board_box(engine->board, engine->rank, p2p->peer)
-			    : board_box(engine->board, p2p->peer, engine->rank);
+	return p2p->is_send ? peer_box(engine->peers, engine->rank, p2p->peer)
+			    : peer_box(engine->peers, p2p->peer, engine->rank);
 }
 
 static enum err refused(const struct p2p *p2p, const struct box *box)
@@ -47,10 +47,10 @@ static void letter_post(struct p2p *p2p, struct box *box, const struct letter *l
 static enum err send_piece(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
-	size_t room = engine->board->pair_bytes, left = p2p->bytes - p2p->done;
+	size_t room = engine->peers->board->pair_bytes, left = p2p->bytes - p2p->done;
 	struct letter letter = {.total = p2p->bytes, .bytes = left < room ? left : room};
-	char *slot = board_pair_slot(
-		engine->board, engine->rank, p2p->peer, engine->posted[p2p->peer]);
+	char *slot = peer_pair_slot(
+		engine->peers, engine->rank, p2p->peer, engine->posted[p2p->peer]);
 
 	if (letter.bytes)
 		memcpy(slot, p2p->data + p2p->done, letter.bytes);
@@ -95,7 +95,7 @@ static enum err letter_fetch(
 {
 	struct host_engine *engine = p2p->engine;
 	char *to = p2p->data + p2p->done;
-	void *from = board_pair_slot(engine->board, p2p->peer, engine->rank, number);
+	void *from = peer_pair_slot(engine->peers, p2p->peer, engine->rank, number);
 	enum err e = OK;
 
 	if (letter->ref != REF_NONE)
@@ -109,7 +109,7 @@ static enum err letter_fetch(
 		return OK;
 	}
 	e = foreign_read(
-		board_status(engine->board, p2p->peer)->pid, to, from, letter->bytes);
+		peer_status(engine->peers, p2p->peer)->pid, to, from, letter->bytes);
 	return e ? host_blame(engine, e) : OK;
 }
 

@@ -10,7 +10,7 @@
 #define EXEC_HOST_P2P_H
 
 #include "exec/host/engine.h"
-#include "link/board.h"
+#include "link/peer.h"
 
 struct p2p {
 	struct host_engine *engine;

@@ -46,7 +46,7 @@ static bool is_note_over(enum err e)
 static enum err wait_timeout(
 	struct host_engine *engine, const struct doing *doing, int64_t limit_s)
 {
-	uint32_t cause = doing_cause(engine->board, doing);
+	uint32_t cause = doing_cause(engine->peers, doing);
 	char text[DOING_TEXT_BYTES], beyond[48] = "";
 
 	engine->culprit = cause;
@@ -91,9 +91,9 @@ static bool is_stacked(const struct host_engine *engine, uint32_t blocked_rank)
 
 	if (!engine->patience || blocked_rank == engine->rank)
 		return false;
-	atomic_store_explicit(&board_status(engine->board, engine->rank)->cpu, cpu,
+	atomic_store_explicit(&peer_status(engine->peers, engine->rank)->cpu, cpu,
 		memory_order_relaxed);
-	return atomic_load_explicit(&board_status(engine->board, blocked_rank)->cpu,
+	return atomic_load_explicit(&peer_status(engine->peers, blocked_rank)->cpu,
 		       memory_order_relaxed) == cpu;
 }
 
@@ -135,9 +135,9 @@ static void engine_sleep(struct host_engine *engine, _Atomic uint64_t *word,
 
 static void call_sleep(const struct host_call *call, uint32_t timeout_us)
 {
-	const struct board *board = call->engine->board;
+	const struct peers *peers = call->engine->peers;
 	uint64_t number = call->blocked_want >> BOARD_CALL_SHIFT;
-	struct card *card = board_card(board, call->blocked_rank, number);
+	struct card *card = peer_card(peers, call->blocked_rank, number);
 	_Atomic uint64_t *word = &card->position[call->blocked_lane];
 	uint64_t seen = atomic_load(word);
 

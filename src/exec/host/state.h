@@ -11,7 +11,7 @@
 
 #include "exec/host/engine.h"
 #include "exec/lane.h"
-#include "link/board.h"
+#include "link/peer.h"
 #include "link/ref.h"
 
 enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
@@ -81,11 +81,11 @@ struct host_shown {
 };
 
 struct host_engine {
-	struct board *board;	 /* borrowed */
-	struct health *health;	 /* borrowed */
-	struct ref_table *refs;	 /* owned */
-	struct planner *planner; /* owned */
-	const atomic_int *abort; /* borrowed */
+	const struct peers *peers; /* borrowed */
+	struct health *health;	   /* borrowed */
+	struct ref_table *refs;	   /* owned */
+	struct planner *planner;   /* owned */
+	const atomic_int *abort;   /* borrowed */
 	uint32_t rank, rank_count;
 	uint32_t spin_turns, patience;
 	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
