@@ -35,10 +35,14 @@ struct guest {
 		record_bytes; /* its claim, from GUEST_RECORD on */
 	bool is_member;	      /* the root counts it among those that came */
 	uint32_t round;	      /* verdicts it has been told */
-	bool has_said;	      /* `said` is its word of this round */
+	bool has_said; /* `said` is its word of this round, and its record is whole */
+	/* Its record of this round, which it brings along with its word. */
+	uint32_t bring_bytes;
+	unsigned char *bring_to; /* borrowed; NULL: the root has not said where to yet */
 	struct guest_word {
 		enum err code;
 		bool is_last;
+		uint32_t brings; /* bytes of the record that came with it */
 		char sentence[WIRE_SENTENCE_MAX + 1];
 	} said;
 	struct auth_nonces nonces;
@@ -56,6 +60,12 @@ void guest_init(struct guest *guest, int fd, struct seal *seal, uint64_t now_ns)
 
 /* Read and write what can be without waiting, which may move it to a later phase. */
 void guest_move(struct guest *guest, const unsigned char *secret);
+
+/* Its word of this round has come and a record follows, which needs a place. */
+static inline bool guest_is_bringing(const struct guest *guest)
+{
+	return guest->bring_bytes && !guest->bring_to;
+}
 
 /* What the root would say to all: the code, and the payload with its digest. */
 struct guest_news {

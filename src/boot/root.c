@@ -1,8 +1,7 @@
 #include "boot/root.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "boot/absent.h"
 #include "boot/guest.h"
 
 enum { STRANGERS_MAX = 256 };
@@ -36,6 +36,9 @@ enum {
 
 enum { COMPLAINTS_MAX = 10 };
 
+/* At the address itself, and where other hosts come to. */
+enum { DOOR_HERE, DOOR_AWAY, DOORS, FIXED_POLLS = DOORS + 1 };
+
 struct root {
 	struct root *next;   /* in `roots` */
 	pthread_t thread;    /* joined by whoever takes it off the list */
@@ -53,20 +56,30 @@ struct root {
 
 	/* The rest belongs to the thread. */
 	struct root_args args;
-	int listen_fd; /* owned; -1 once closed */
+	int doors[DOORS]; /* owned: they listen; -1 once closed, or not there */
 	uint64_t accept_ns, end_ns;
 	struct guest *guests; /* owned; the first `guest_count` are valid */
-	struct pollfd *polls; /* owned; room for all guests and two more */
+	struct pollfd *polls; /* owned: the wake, the doors, then the guests */
 	uint32_t guest_count, guest_capacity, stranger_count;
 	uint32_t rank_count, record_bytes, first_rank; /* what the first arrival said */
 	uint32_t arrived, told, expected;
 	uint32_t round;		/* verdicts given; 0: ranks are still coming */
 	unsigned char *came;	/* owned; per rank: here, or has said in this round */
 	unsigned char *records; /* owned; in rank order */
-	bool is_decided;	/* `news` is the last word */
-	uint64_t starved_ns;	/* since when no descriptor is left for who knocks; 0 */
-	int spare_fd;		/* owned: given up to tell so; -1 */
-	uint32_t complaints;	/* lines about strangers without the key */
+	/* Records of later rounds; owned. Two take turns: while one round's are sent,
+	 * those of the next may come. */
+	struct gather {
+		unsigned char *records;
+		size_t room;
+	} gathers[2];
+	uint32_t
+		gather_bytes; /* a record of this round, as the first rank to say it .. */
+	uint32_t gather_rank; /* .. this one, has it */
+	bool is_gathering;    /* the two are set */
+	bool is_decided;      /* `news` is the last word */
+	uint64_t starved_ns;  /* since when no descriptor is left for who knocks; 0 */
+	int spare_fd;	      /* owned: given up to tell so; -1 */
+	uint32_t complaints;  /* lines about strangers without the key */
 	struct guest_news news;
 	char sentence[WIRE_SENTENCE_MAX];
 };
@@ -80,11 +93,18 @@ static _Atomic pid_t roots_process; /* who made the newest */
  */
 static void listen_stop(struct root *root)
 {
-	if (root->listen_fd >= 0) {
-		shutdown(root->listen_fd, SHUT_RDWR);
-		close(root->listen_fd);
+	for (int i = 0; i < DOORS; i++) {
+		if (root->doors[i] >= 0) {
+			shutdown(root->doors[i], SHUT_RDWR);
+			close(root->doors[i]);
+		}
+		root->doors[i] = -1;
 	}
-	root->listen_fd = -1;
+}
+
+static bool is_listening(const struct root *root)
+{
+	return root->doors[DOOR_HERE] >= 0;
 }
 
 /* Tell a guest that is here, once what it was told before is on its way. */
@@ -108,9 +128,12 @@ static void news_set(struct root *root, enum err code, const void *payload, size
  * next round. */
 static void round_pass(struct root *root, bool is_last)
 {
-	size_t bytes = root->round ? 0 : (size_t)root->rank_count * root->record_bytes;
+	uint32_t each = root->round ? root->gather_bytes : root->record_bytes;
+	const void *records = root->round ? root->gathers[root->round % 2].records
+					  : root->records;
 
-	news_set(root, OK, root->records, bytes);
+	news_set(root, OK, records, (size_t)root->rank_count * each);
+	root->is_gathering = false;
 	root->news.is_last = root->is_decided = is_last;
 	root->round++;
 	root->arrived = 0;
@@ -135,7 +158,7 @@ static void root_decide(struct root *root, enum err code)
 		guest_told(root, &root->guests[i]);
 	if (code == ERR_TIMEOUT)
 		listen_stop(root);
-	if (root->listen_fd < 0)
+	if (!is_listening(root))
 		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
 	else if (root->args.addr.family != ADDR_UNIX)
 		root->end_ns = clock_ns() + LINGER_MS * CLOCK_MS;
@@ -154,41 +177,10 @@ __attribute__((format(printf, 3, 4))) static void decide_failure(
 	root_decide(root, code);
 }
 
-/* "3, 5-7": the ranks that have not come, cut with ".." when there is no room. */
-static uint32_t missing_print(const struct root *root, char *text, size_t room)
-{
-	uint32_t missing = 0;
-	size_t used = 0;
-
-	for (uint32_t rank = 0; rank < root->rank_count; rank++) {
-		uint32_t first = rank;
-		const char *comma = missing ? ", " : "";
-
-		if (root->came[rank])
-			continue;
-		while (rank + 1 < root->rank_count && !root->came[rank + 1])
-			rank++;
-		missing += rank - first + 1;
-		if (used + 32 > room)
-			continue;
-		if (used + 64 > room)
-			used += (size_t)snprintf(text + used, room - used, ", ..");
-		else if (first == rank)
-			used += (size_t)snprintf(
-				text + used, room - used, "%s%u", comma, first);
-		else
-			used += (size_t)snprintf(
-				text + used, room - used, "%s%u-%u", comma, first, rank);
-		if (used + 64 > room)
-			used = room;
-	}
-	return missing;
-}
-
 static void decide_timeout(struct root *root)
 {
 	char list[WIRE_SENTENCE_MAX - 128];
-	uint32_t missing = missing_print(root, list, sizeof(list));
+	uint32_t missing = absent_print(root->came, root->rank_count, list, sizeof(list));
 
 	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not %s within %llu s",
 		missing == 1 ? "rank" : "ranks", list, root->rank_count,
@@ -217,7 +209,7 @@ static bool guests_grow(struct root *root, uint32_t capacity)
 	if (!guests)
 		return false;
 	root->guests = guests;
-	polls = realloc(root->polls, (capacity + 2) * sizeof(*polls));
+	polls = realloc(root->polls, (capacity + FIXED_POLLS) * sizeof(*polls));
 	if (!polls)
 		return false;
 	root->polls = polls;
@@ -285,6 +277,46 @@ static enum err code_elsewhere(enum err code)
 		       : ERR_REMOTE;
 }
 
+/* Is what this rank brings of the size that the others bring? The first says so. */
+static bool gather_fits(struct root *root, const struct guest *guest)
+{
+	if (!root->is_gathering) {
+		root->is_gathering = true;
+		root->gather_bytes = guest->said.brings;
+		root->gather_rank = guest->rank;
+	}
+	if (root->gather_bytes == guest->said.brings)
+		return true;
+	decide_failure(root, ERR_USAGE,
+		"rank %u brings %u bytes and rank %u %u: they run different versions of "
+		"this library",
+		guest->rank, guest->said.brings, root->gather_rank, root->gather_bytes);
+	return false;
+}
+
+/* Its word has come: where is the record that follows to go? */
+static void gather_place(struct root *root, struct guest *guest)
+{
+	size_t bytes = (size_t)root->rank_count * guest->bring_bytes;
+	struct gather *gather = &root->gathers[root->round % 2];
+
+	if (root->is_decided || !gather_fits(root, guest))
+		return;
+	if (gather->room < bytes) {
+		/* nobody has a place in the old one: all bring as much as the first */
+		free(gather->records);
+		gather->records = malloc(bytes);
+		gather->room = gather->records ? bytes : 0;
+	}
+	if (gather->records)
+		guest->bring_to = gather->records +
+				  (size_t)guest->rank * guest->bring_bytes;
+	else
+		decide_failure(root, ERR_SYSTEM,
+			"process %d, where the ranks meet, has no memory for %zu bytes",
+			getpid(), bytes);
+}
+
 /* One of us has said how it went. */
 static void guest_speak(struct root *root, struct guest *guest)
 {
@@ -295,6 +327,8 @@ static void guest_speak(struct root *root, struct guest *guest)
 			guest->rank, guest->said.sentence);
 		return;
 	}
+	if (!gather_fits(root, guest))
+		return;
 	root->came[guest->rank] = 1;
 	if (++root->arrived == root->rank_count)
 		round_pass(root, guest->said.is_last);
@@ -355,6 +389,10 @@ static void guest_serve(struct root *root, uint32_t index)
 	bool was_stranger = guest_is_stranger(guest), had_said = guest->has_said;
 
 	guest_move(guest, root->args.secret);
+	if (guest->phase == GUEST_HERE && guest_is_bringing(guest)) {
+		gather_place(root, guest);
+		guest_move(guest, root->args.secret); /* most often it is there */
+	}
 	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
 	 */
 	if (was_stranger && guest->kind == WIRE_DISMISS &&
@@ -402,7 +440,7 @@ static void guests_sweep(struct root *root)
 			       now - guest->since_ns > patience * CLOCK_MS;
 
 		if (guest->phase == GUEST_GONE ||
-			(is_stranger && (is_late || root->listen_fd < 0))) {
+			(is_stranger && (is_late || !is_listening(root)))) {
 			guest_complain(root, guest);
 			if (guest->is_member)
 				guest_leave(root, guest);
@@ -417,16 +455,15 @@ static void guests_sweep(struct root *root)
 
 static bool door_is_open(const struct root *root)
 {
-	return root->listen_fd >= 0 && root->stranger_count < STRANGERS_MAX &&
+	return is_listening(root) && root->stranger_count < STRANGERS_MAX &&
 	       root->guest_count < root->guest_capacity && clock_ns() >= root->accept_ns;
 }
 
 /* Out of descriptors, most likely: they come back. When they do not, the spare one lets
  * the ranks in one after the other to hear why. */
-static void door_starve(struct root *root)
+static void door_starve(struct root *root, int cause)
 {
 	uint64_t now = clock_ns();
-	int cause = errno;
 
 	root->accept_ns = now + ACCEPT_PAUSE_MS * CLOCK_MS;
 	if (!root->starved_ns)
@@ -457,24 +494,18 @@ static bool guest_admit(struct root *root, int fd)
 	return true;
 }
 
-static void guests_accept(struct root *root)
+static void guests_accept(struct root *root, int door)
 {
-	int one = 1;
-
 	while (door_is_open(root)) {
-		int fd = accept4(
-			root->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd, status = addr_accept(root->doors[door], &fd);
 
-		if (fd < 0) {
-			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				door_starve(root);
-			if (errno != EINTR && errno != ECONNABORTED)
-				return;
-			continue;
+		if (status == EAGAIN)
+			return;
+		if (status) {
+			door_starve(root, status);
+			return;
 		}
 		root->starved_ns = 0;
-		if (root->args.addr.family != ADDR_UNIX)
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		if (!guest_admit(root, fd))
 			return;
 		/* Its first words have often come with it. */
@@ -486,7 +517,7 @@ static bool root_is_over(struct root *root)
 {
 	if (clock_ns() < root->end_ns)
 		return root->is_decided && !root->guest_count &&
-		       (root->listen_fd < 0 || root->told >= root->expected);
+		       (!is_listening(root) || root->told >= root->expected);
 	if (root->rank_count && !root->is_decided) {
 		decide_timeout(root);
 		guests_sweep(root);
@@ -525,27 +556,27 @@ static bool root_wait(struct root *root)
 	int timeout_ms = clock_left_ms(root->end_ns, is_ticking ? TICK_MS : 60000);
 	bool has_input = false;
 
-	polls[0] = (struct pollfd){.fd = root->wake_fd, .events = POLLIN};
-	polls[1] = (struct pollfd){
-		.fd = door_is_open(root) ? root->listen_fd : -1, .events = POLLIN};
+	for (int i = 0; i < DOORS; i++)
+		polls[i] = (struct pollfd){
+			.fd = door_is_open(root) ? root->doors[i] : -1, .events = POLLIN};
+	polls[DOORS] = (struct pollfd){.fd = root->wake_fd, .events = POLLIN};
 	for (uint32_t i = 0; i < root->guest_count; i++) {
 		const struct guest *guest = &root->guests[i];
 		int events = guest->phase < GUEST_TOLD ? POLLIN : 0;
 
 		if (guest_has_output(guest))
 			events |= POLLOUT;
-		polls[i + 2] = (struct pollfd){.fd = guest->fd, .events = (short)events};
+		polls[i + FIXED_POLLS] = (struct pollfd){
+			.fd = guest->fd, .events = (short)events};
 		has_input = has_input || guest_has_input(guest);
 	}
-	if (poll(polls, root->guest_count + 2, has_input ? 0 : timeout_ms) <= 0) {
-		polls[0].revents = polls[1].revents = 0;
-		for (uint32_t i = 0; i < root->guest_count; i++)
-			polls[i + 2].revents = 0;
-	}
+	if (poll(polls, root->guest_count + FIXED_POLLS, has_input ? 0 : timeout_ms) <= 0)
+		for (uint32_t i = 0; i < root->guest_count + FIXED_POLLS; i++)
+			polls[i].revents = 0;
 	for (uint32_t i = 0; i < root->guest_count && has_input; i++)
 		if (guest_has_input(&root->guests[i]))
-			polls[i + 2].revents |= POLLIN;
-	return !polls[0].revents || root_woken(root);
+			polls[i + FIXED_POLLS].revents |= POLLIN;
+	return !polls[DOORS].revents || root_woken(root);
 }
 
 static void *root_run(void *argument)
@@ -554,15 +585,19 @@ static void *root_run(void *argument)
 
 	while (!root_is_over(root) && root_wait(root)) {
 		uint32_t count = root->guest_count;
-		bool is_knocking = root->polls[1].revents != 0;
+		bool is_knocking[DOORS];
+
+		for (int i = 0; i < DOORS; i++)
+			is_knocking[i] = root->polls[i].revents != 0;
 
 		/* Serving adds no guest and moves none, so the two arrays stay in step.
 		 */
 		for (uint32_t i = 0; i < count; i++)
-			if (root->polls[i + 2].revents)
+			if (root->polls[i + FIXED_POLLS].revents)
 				guest_serve(root, i);
-		if (is_knocking)
-			guests_accept(root);
+		for (int i = 0; i < DOORS; i++)
+			if (is_knocking[i])
+				guests_accept(root, i);
 		guests_sweep(root);
 	}
 	for (uint32_t i = 0; i < root->guest_count; i++)
@@ -586,6 +621,8 @@ static void root_destroy(struct root *root)
 	free(root->polls);
 	free(root->came);
 	free(root->records);
+	free(root->gathers[0].records);
+	free(root->gathers[1].records);
 	auth_wipe(&root->args, sizeof(root->args));
 	free(root);
 }
@@ -684,7 +721,16 @@ bool root_is_here(const struct addr *addr)
 	return is_here;
 }
 
-enum err root_start(const struct root_args *args)
+static enum err doors_open(struct root *root, struct root_args *args)
+{
+	enum err e = addr_listen(&args->addr, &root->doors[DOOR_HERE], NULL);
+
+	if (!e && args->away.family)
+		e = addr_listen(&args->away, &root->doors[DOOR_AWAY], &args->away);
+	return e;
+}
+
+enum err root_start(struct root_args *args)
 {
 	struct root *root = calloc(1, sizeof(*root));
 	enum err e;
@@ -695,7 +741,8 @@ enum err root_start(const struct root_args *args)
 	root->args = *args;
 	root->process = getpid();
 	atomic_store(&roots_process, root->process);
-	root->listen_fd = -1;
+	for (int i = 0; i < DOORS; i++)
+		root->doors[i] = -1;
 	root->end_ns = clock_ns() + IDLE_NS;
 	root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	root->spare_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -704,7 +751,7 @@ enum err root_start(const struct root_args *args)
 	if (!e && !guests_grow(root, STRANGERS_MAX))
 		e = err_set(ERR_SYSTEM, "no memory for a root");
 	if (!e)
-		e = addr_listen(&args->addr, &root->listen_fd);
+		e = doors_open(root, args);
 	if (e)
 		goto err_destroy;
 	pthread_mutex_lock(&roots_lock);

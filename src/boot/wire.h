@@ -12,8 +12,10 @@
  *        | <------- verdict     code, size, tag    |
  *        | <------- payload     all records, or the sentence of the failure
  *        | say      how it went with me, tag ----> |  any number of rounds
+ *        | record   of the round, tag -----------> |  where the round gathers
  *        |                ...                      |  until all have said
  *        | <------- verdict     of the round       |
+ *        | <------- payload     all records, or the sentence
  *
  * A rank that cannot go on says so at any time after its record, and then hears the
  * verdict as all others do. Whoever is lost without a word has died.
@@ -31,7 +33,7 @@
 enum { WIRE_MAGIC_BYTES = 8, WIRE_SENTENCE_MAX = 480, WIRE_RANKS_MAX = 1 << 16 };
 
 /* Changes with every change of this file. */
-static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT02";
+static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT03";
 
 struct wire_hello {
 	char magic[WIRE_MAGIC_BYTES];
@@ -69,9 +71,11 @@ struct wire_verdict {
 /* One rank's word in a round: OK, or why it cannot go on. */
 struct wire_say {
 	uint32_t round;
-	uint32_t code;	  /* enum err */
-	uint32_t bytes;	  /* of the sentence */
-	uint32_t is_last; /* the rank will not ask for another round */
+	uint32_t code;	       /* enum err */
+	uint32_t bytes;	       /* of the sentence */
+	uint32_t is_last;      /* the rank will not ask for another round */
+	uint32_t record_bytes; /* of the record that follows, with its tag; 0: none */
+	uint32_t zero;
 	char sentence[WIRE_SENTENCE_MAX];
 	unsigned char tag[AUTH_TAG_BYTES]; /* of the above, label "say" */
 };
@@ -80,7 +84,7 @@ static_assert(sizeof(struct wire_hello) == 40, "no padding on the wire");
 static_assert(sizeof(struct wire_challenge) == 64, "no padding on the wire");
 static_assert(sizeof(struct wire_claim) == 48, "no padding on the wire");
 static_assert(sizeof(struct wire_verdict) == 80, "no padding on the wire");
-static_assert(sizeof(struct wire_say) == 528, "no padding on the wire");
+static_assert(sizeof(struct wire_say) == 536, "no padding on the wire");
 static_assert(sizeof(struct wire_say) <= BOOT_RECORD_MAX + AUTH_TAG_BYTES,
 	"a guest's buffer holds it");
 

@@ -1,6 +1,5 @@
 #include "comm/meet.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/host.h"
 #include "base/param.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
@@ -47,35 +47,6 @@ struct peer_record {
 _Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
 
 enum { RECORD_VERSION = 3 };
-
-/* The host's name and boot: two containers of one machine differ only in the name. A
- * system without the file is known by its name alone; one that only cannot open it now
- * must not pass for another host. */
-static enum err host_identity(char *host, size_t room, uint64_t *identity)
-{
-	const char *forced = param_text(PARAM_HOSTID);
-	char boot[64] = "", text[256];
-	FILE *file;
-
-	if (gethostname(host, room))
-		snprintf(host, room, "unknown");
-	host[room - 1] = 0;
-	if (forced) {
-		*identity = hash_add_text(HASH_START, forced);
-		return OK;
-	}
-	file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	if (!file && errno != ENOENT && errno != EACCES)
-		return err_set(ERR_SYSTEM, "cannot tell which host this is: %m");
-	if (file) {
-		if (!fgets(boot, sizeof(boot), file))
-			boot[0] = 0;
-		fclose(file);
-	}
-	snprintf(text, sizeof(text), "%s%s", host, boot);
-	*identity = hash_add_text(HASH_START, text);
-	return OK;
-}
 
 static void settings_read(struct setting *mine)
 {
