@@ -19,6 +19,7 @@
 #include "comm/meet.h"
 #include "comm/state.h"
 #include "comm/wiring.h"
+#include "link/wires.h"
 #include "net/psk.h"
 #include "tune/limits.h"
 
@@ -401,7 +402,9 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	health_destroy(comm->health);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
+	wires_destroy(comm->wires);
 	peers_destroy(comm->peers);
+	free(comm->hosts);
 	if (comm->has_pulse)
 		pulse_drop(&board_status(comm->board, comm->local)->pulse);
 	board_release(comm->board);

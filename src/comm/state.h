@@ -48,6 +48,8 @@ struct comm {
 	bool has_pulse;		     /* held on the board for this rank */
 	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
 	struct board *board;	     /* counted: of this host */
+	uint16_t *hosts;	     /* owned: of each rank; NULL where all are on one */
+	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
 	struct peers *peers;	     /* owned: NULL until all are on their boards */
 	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
 	struct limits *limits;	     /* owned; NULL none; needs the wiring */

@@ -170,25 +170,6 @@ static void socket_close(struct net_end *end)
 
 /* ---- listening ---- */
 
-static enum err way_listen(const struct addr *at, struct addr *bound, int *fd)
-{
-	struct sockaddr_storage name;
-	socklen_t bytes = sizeof(name);
-	enum err e;
-
-	*bound = *at;
-	bound->port = 0;
-	e = addr_listen(bound, fd);
-	if (e)
-		return e;
-	if (getsockname(*fd, (struct sockaddr *)&name, &bytes))
-		return err_set(ERR_SYSTEM, "the port of a listening socket: %m");
-	bound->port = name.ss_family == AF_INET
-			      ? ((struct sockaddr_in *)&name)->sin_port
-			      : ((struct sockaddr_in6 *)&name)->sin6_port;
-	return OK;
-}
-
 static enum err socket_listen(const struct net_listen_args *args,
 	struct net_end **listener, struct net_handle *handle)
 {
@@ -205,8 +186,11 @@ static enum err socket_listen(const struct net_listen_args *args,
 	memcpy(door->key, args->key, sizeof(door->key));
 	auth_random(door->body.nonce, sizeof(door->body.nonce));
 	for (uint32_t i = 0; i < args->addr_count && i < WAYS_MAX && !e; i++) {
+		struct addr addr = args->addrs[i];
+
+		addr.port = 0;
 		door->fds[i] = -1;
-		e = way_listen(&args->addrs[i], &door->body.ways[i], &door->fds[i]);
+		e = addr_listen(&addr, &door->fds[i], &door->body.ways[i]);
 		door->body.way_count++;
 	}
 	if (!e && !door->body.way_count)

@@ -88,6 +88,11 @@ void host_remote_destroy(struct host_remote *remote)
 	free(remote);
 }
 
+struct wires *remote_wires(const struct host_remote *remote)
+{
+	return remote->wires;
+}
+
 /* A connection is lost because the rank at its other end has died or failed; who waits a
  * moment hears of that. */
 static void call_fails(struct host_call *call, uint32_t rank, enum err e)
@@ -115,8 +120,8 @@ static struct call_words words_of(const struct host_call *call)
 		.root = key->root};
 }
 
-static enum err tx_open(struct host_call *call, struct tx *tx, uint32_t rank,
-	enum wire_purpose purpose)
+static enum err tx_open(
+	struct host_call *call, struct tx *tx, uint32_t rank, enum wire_purpose purpose)
 {
 	struct host_remote *remote = call->engine->remote;
 	struct net_request request;
@@ -221,8 +226,8 @@ bool remote_flush(struct host_call *call)
 		enum err e = tx_push(remote, tx);
 
 		if (e && e != ERR_AGAIN)
-			call_fails(call, (uint32_t)(tx - remote->tx) / SCHED_LANES_MAX,
-				e);
+			call_fails(
+				call, (uint32_t)(tx - remote->tx) / SCHED_LANES_MAX, e);
 		if (e) {
 			link = &tx->next;
 			continue;
@@ -345,10 +350,11 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 	const struct move *move = &program->lanes[wait->lane].moves[lane->move];
 	struct rx *rx = &remote->rx[wait->rank * SCHED_LANES_MAX + wait->lane];
 	struct card *card = peer_card(call->engine->peers, wait->rank, call->number);
-	uint64_t want = call->origin +
-			(uint64_t)tile * program->lengths[wait->rank * SCHED_LANES_MAX +
-							  wait->lane] +
-			wait->position;
+	uint64_t want =
+		call->origin +
+		(uint64_t)tile *
+			program->lengths[wait->rank * SCHED_LANES_MAX + wait->lane] +
+		wait->position;
 	enum err e = OK;
 
 	if (rx->call != call->number)

@@ -20,6 +20,8 @@ enum err host_remote_create(
 	struct wires *wires, uint32_t rank_count, struct host_remote **remote);
 void host_remote_destroy(struct host_remote *remote); /* NULL is fine */
 
+struct wires *remote_wires(const struct host_remote *remote);
+
 /* The messages of a move whose outputs are written. A failure is the call's. */
 void remote_send(
 	struct host_call *call, const struct move *move, uint32_t lane, uint32_t tile);
