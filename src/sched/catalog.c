@@ -82,25 +82,47 @@ static enum err write_alone(struct sched *sched)
 	return w.error;
 }
 
-enum err catalog_write(const struct sched_kind *kind, uint32_t rank_count, uint32_t rank,
-	uint32_t root, struct sched *sched)
+/* The schedule of `seat->rank`, whose shape has been filled in. */
+static enum err write_seat(const struct sched_kind *kind, uint32_t root,
+	const struct sched *seat, struct sched *sched)
 {
-	struct sched s = {.coll = kind->coll, .rank_count = rank_count, .rank = rank};
+	struct sched s = *seat;
+	uint32_t n = s.rank_count;
 	enum err e;
 
-	if (!rank_count || rank_count > kind->rank_max)
+	if (!n || n > kind->rank_max)
 		return err_set(ERR_ARGUMENT, "%s %s is for 1 to %u ranks, not %u",
-			kind->name, coll_name(kind->coll), kind->rank_max, rank_count);
-	if (rank >= rank_count || root >= rank_count)
-		return err_set(ERR_ARGUMENT, "rank %u, root %u of %u ranks", rank, root,
-			rank_count);
+			kind->name, coll_name(kind->coll), kind->rank_max, n);
+	if (s.rank >= n || root >= n)
+		return err_set(
+			ERR_ARGUMENT, "rank %u, root %u of %u ranks", s.rank, root, n);
 	if (coll_has_root(kind->coll))
 		s.root = root;
-	e = rank_count == 1 ? write_alone(&s) : kind->write(&s);
+	e = n == 1 ? write_alone(&s) : kind->write(&s);
 	if (e) {
 		sched_fini(&s);
 		return e;
 	}
 	*sched = s;
 	return OK;
+}
+
+enum err catalog_write(const struct sched_kind *kind, uint32_t rank_count, uint32_t rank,
+	uint32_t root, struct sched *sched)
+{
+	struct sched seat = {.coll = kind->coll, .rank_count = rank_count, .rank = rank};
+
+	return write_seat(kind, root, &seat, sched);
+}
+
+enum err catalog_write_hosts(const struct sched_kind *kind,
+	const struct sched_hosts *hosts, uint32_t rank, uint32_t root,
+	struct sched *sched)
+{
+	struct sched seat = {.coll = kind->coll,
+		.rank_count = hosts->rank_count,
+		.rank = rank,
+		.hosts = hosts};
+
+	return write_seat(kind, root, &seat, sched);
 }

@@ -15,7 +15,7 @@ struct sched_kind {
 		*name; /* "ring", "tree", "direct", "halving", "oneshot", "bruck", .. */
 	const char *summary; /* one line for `weft sched list` */
 	uint32_t rank_max;   /* largest n it is written for */
-	/* Fill `sched` (zeroed but for coll, rank_count, rank, root). */
+	/* Fill `sched` (zeroed but for coll, rank_count, rank, root, hosts). */
 	enum err (*write)(struct sched *sched);
 };
 
@@ -25,9 +25,16 @@ const struct sched_kind *catalog_at(uint32_t index);
 /* The row of that collective and name, or NULL. */
 const struct sched_kind *catalog_find(enum coll coll, const char *name);
 
-/* Write one rank's schedule. ERR_ARGUMENT for n, rank or root out of range. On failure
- * nothing is left to free; on success the caller calls sched_fini(). */
+/* Write one rank's schedule for ranks on one host. ERR_ARGUMENT for n, rank or root out
+ * of range. On failure nothing is left to free; on success the caller calls sched_fini().
+ */
 enum err catalog_write(const struct sched_kind *kind, uint32_t rank_count, uint32_t rank,
 	uint32_t root, struct sched *sched);
+
+/* The same for ranks on these hosts, borrowed as long as the schedule is used; a kind
+ * that knows no hosts is the same on any. */
+enum err catalog_write_hosts(const struct sched_kind *kind,
+	const struct sched_hosts *hosts, uint32_t rank, uint32_t root,
+	struct sched *sched);
 
 #endif
