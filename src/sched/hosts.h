@@ -13,6 +13,13 @@
 
 #include "base/err.h"
 
+/* How many ranks of each host drive the network in a schedule that knows hosts. */
+enum drivers {
+	DRIVERS_NONE, /* it knows no hosts */
+	DRIVERS_ONE,
+	DRIVERS_ALL /* as many as the smallest host has ranks */
+};
+
 struct sched_hosts {
 	uint32_t rank_count, host_count;
 	uint32_t local_min, local_max; /* ranks of the smallest and of the largest host */
