@@ -1,10 +1,9 @@
 /*
  * compose.c - the translation, one repetition after another.
  *
- * Each repetition of an inner instruction becomes a line for each run of its units. Lines
- * that differ only by a constant step are put together as repetitions again, so that a
- * composed ring is hardly longer than a ring: only where the inner schedule wraps round
- * the end of its vector, which is the middle of this rank's, it is cut.
+ * Repetitions that differ by a constant step are put together as repetitions again, so
+ * that a composed ring is hardly longer than a ring: only where the inner schedule wraps
+ * round the end of its vector, which is the middle of this rank's, it is cut.
  */
 #include "sched/compose.h"
 
@@ -28,56 +27,77 @@ static bool array_grow(void **array, uint32_t count, uint32_t *room, size_t size
 	return true;
 }
 
-void map_unit(struct map *map, uint32_t chunk, uint32_t number)
+void map_add(struct map *map, uint32_t chunk)
 {
-	void *units = map->units;
+	void *chunks = map->chunks;
 
-	map->failed = map->failed || !array_grow(&units, map->unit_count, &map->unit_room,
-					     sizeof(*map->units));
-	map->units = units;
+	map->failed = map->failed ||
+		      !array_grow(&chunks, map->count, &map->room, sizeof(*map->chunks));
+	map->chunks = chunks;
 	if (!map->failed)
-		map->units[map->unit_count++] = (struct unit){
-			.chunk = (uint16_t)chunk, .number = number};
+		map->chunks[map->count++] = (uint16_t)chunk;
 }
 
 void map_end(struct map *map)
 {
 	void *ends = map->ends;
 
-	map->failed = map->failed || !array_grow(&ends, map->chunk_count,
-					     &map->chunk_room, sizeof(*map->ends));
+	map->failed = map->failed || !array_grow(&ends, map->inner_count,
+					     &map->inner_room, sizeof(*map->ends));
 	map->ends = ends;
 	if (!map->failed)
-		map->ends[map->chunk_count++] = map->unit_count;
+		map->ends[map->inner_count++] = map->count;
 }
 
 void map_slice(struct map *map, enum space space, uint32_t first, uint32_t count)
 {
 	map->space = space;
 	for (uint32_t i = 0; i < count; i++) {
-		map_unit(map, first + i, i);
+		map_add(map, first + i);
 		map_end(map);
 	}
 }
 
-uint32_t map_units(const struct map *map, uint32_t chunk, uint32_t *first)
+void map_to_scratch(struct map *map, uint32_t first)
 {
-	*first = chunk ? map->ends[chunk - 1] : 0;
-	return map->ends[chunk] - *first;
+	map->space = SPACE_TMP;
+	for (uint32_t i = 0; i < map->count; i++)
+		map->chunks[i] = (uint16_t)(first + i);
+}
+
+uint32_t map_count(const struct map *map, uint32_t inner, uint32_t *first)
+{
+	*first = inner ? map->ends[inner - 1] : 0;
+	return map->ends[inner] - *first;
+}
+
+static uint32_t run_length(const uint16_t *chunks, uint32_t count)
+{
+	uint32_t length = count ? 1 : 0;
+
+	while (length < count && chunks[length] == chunks[0] + length)
+		length++;
+	return length;
+}
+
+uint32_t map_run(const struct map *map, uint32_t at)
+{
+	return run_length(&map->chunks[at], map->count - at);
 }
 
 void map_fini(struct map *map)
 {
-	free(map->units);
+	free(map->chunks);
 	free(map->ends);
 	*map = (struct map){0};
 }
 
-/* The units of one operand of one repetition. */
-struct unit_list {
+/* The chunks of one operand of one repetition. */
+struct span {
 	enum space space;
-	const struct unit *units; /* NULL: the instruction has no such operand */
-	uint32_t count;
+	bool used; /* the instruction has such an operand */
+	bool whole;
+	uint32_t first, count;
 };
 
 /* Where a lane's translation stands. */
@@ -99,33 +119,42 @@ static bool drop_identity(struct sched_line *line)
 	return line->op & (OUT_DST | OUT_SEND);
 }
 
-static struct unit_list operand_of(const struct compose *compose, const struct insn *insn,
+static struct span span_of(const struct compose *compose, const struct insn *insn,
 	bool source, uint32_t turn)
 {
+	bool used = insn->op & (source ? IN_SRC : OUT_DST | IN_ACC);
 	enum space space = source ? insn_src_space(insn) : insn_dst_space(insn);
 	const struct map *map = &compose->maps[space];
-	uint32_t chunk = sched_chunk(compose->between, insn, source, turn), first, last;
+	struct span span = {.space = map->space, .used = used, .whole = true};
+	uint32_t inner, first;
 
-	assert(chunk + (uint32_t)insn->count <= map->chunk_count);
-	last = chunk + insn->count - 1;
-	map_units(map, chunk, &first);
-	return (struct unit_list){.space = map->space,
-		.units = &map->units[first],
-		.count = map->ends[last] - first};
+	if (!used)
+		return span;
+	inner = sched_chunk(compose->between, insn, source, turn);
+	assert(inner + (uint32_t)insn->count <= map->inner_count);
+	map_count(map, inner, &first);
+	span.count = map->ends[inner + insn->count - 1] - first;
+	span.whole = run_length(&map->chunks[first], span.count) == span.count;
+	span.first = span.count ? map->chunks[first] : 0;
+	return span;
 }
 
-/* Units from `at` on that lie side by side. */
-static uint32_t run_length(const struct unit_list *operand, uint32_t at)
+bool compose_is_whole(const struct compose *compose)
 {
-	const struct unit *units = &operand->units[at];
-	uint32_t count = 1;
+	for (enum space s = 0; s < SPACE_COUNT; s++)
+		if (compose->maps[s].failed)
+			return true; /* compose_between() is told */
+	for (uint32_t lane = 0; lane < compose->between->lane_count; lane++)
+		for (uint32_t pc = 0; pc < compose->between->lanes[lane].count; pc++) {
+			const struct insn *insn =
+				&compose->between->lanes[lane].insns[pc];
 
-	while (at + count < operand->count &&
-		units[count].number == units[0].number + count) {
-		assert(units[count].chunk == units[0].chunk + count);
-		count++;
-	}
-	return count;
+			for (uint32_t turn = 0; turn < insn_turns(insn); turn++)
+				if (!span_of(compose, insn, true, turn).whole ||
+					!span_of(compose, insn, false, turn).whole)
+					return false;
+		}
+	return true;
 }
 
 /* The line of one repetition, but for its chunks. */
@@ -142,49 +171,33 @@ static struct sched_line line_of(
 		.push = insn->spaces & SPACES_PUSH};
 }
 
-static void append_runs(struct lane_state *state, struct sched_line *line,
-	const struct unit_list *src, const struct unit_list *dst)
-{
-	const struct unit_list *led = src->units ? src : dst;
-
-	for (uint32_t at = 0, count; at < led->count; at += count) {
-		struct sched_line next = *line;
-
-		count = run_length(led, at);
-		next.count = count;
-		next.from = src->space;
-		next.to = dst->space;
-		next.src = src->units ? src->units[at].chunk : 0;
-		next.dst = dst->units ? dst->units[at].chunk : 0;
-		if (drop_identity(&next)) {
-			run_add(&state->run, &next);
-			line->wait_pc = 0; /* the first has waited */
-		}
-	}
-}
-
 static void turn_translate(struct lane_state *state, const struct insn *insn,
 	uint32_t turn, uint32_t wait_pc)
 {
 	struct compose *compose = state->compose;
 	struct sched_line line = line_of(state, insn, turn);
-	struct unit_list src = {0}, dst = {0};
+	struct span src = span_of(compose, insn, true, turn);
+	struct span dst = span_of(compose, insn, false, turn);
 
-	if (insn->op & IN_SRC)
-		src = operand_of(compose, insn, true, turn);
-	if (insn->op & (OUT_DST | IN_ACC))
-		dst = operand_of(compose, insn, false, turn);
 	/* what only passes through has no place here to say how long it is */
-	if ((!src.units && !dst.units) ||
-		(src.units && dst.units && src.count != dst.count)) {
+	if ((!src.used && !dst.used) || !src.whole || !dst.whole ||
+		(src.used && dst.used && src.count != dst.count)) {
 		compose->writer->error = err_set(ERR_INTERNAL,
 			"a schedule between hosts has an instruction that cannot be "
 			"translated");
 		return;
 	}
+	line.count = src.used ? src.count : dst.count;
+	if (!line.count)
+		return;
+	line.from = src.space;
+	line.to = dst.space;
+	line.src = src.first;
+	line.dst = dst.first;
 	line.wait_lane = insn->wait_lane;
 	line.wait_pc = turn ? 0 : wait_pc;
-	append_runs(state, &line, &src, &dst);
+	if (drop_identity(&line))
+		run_add(&state->run, &line);
 }
 
 static void connect(struct lane_state *state)

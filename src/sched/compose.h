@@ -6,40 +6,41 @@
  * instructions to this rank's, with the peers and the chunks translated:
  *
  *   peer     host g                 -> the rank that drives on host g
- *   chunk    chunk c of a space     -> the units that map_unit() listed for it
+ *   chunk    chunk c of a space     -> the chunks that map_add() listed for it
  *
- * A unit is one chunk of this rank and a number. Units whose numbers follow each other
- * lie side by side and go as one message; where they do not, a message is cut. The ranks
- * at both ends number alike, so they cut alike.
+ * A message stays one message. So the chunks that stand for those of one operand must lie
+ * side by side: compose_is_whole() tells, and where they do not, the caller lets chunks
+ * of scratch stand for them and copies. What the peer does about it is its own affair.
  */
 #ifndef SCHED_COMPOSE_H
 #define SCHED_COMPOSE_H
 
 #include "sched/write.h"
 
-struct unit {
-	uint16_t chunk;
-	uint32_t number;
-};
-
 /* What stands for the chunks of one space of the inner schedule. */
 struct map {
-	enum space space;   /* of this rank, in which they stand */
-	struct unit *units; /* owned: of inner chunk 0, then of chunk 1, .. */
-	uint32_t *ends;	    /* owned: [inner chunk] how many units up to its end */
-	uint32_t unit_count, unit_room, chunk_count, chunk_room;
+	enum space space; /* of this rank, in which they stand */
+	uint16_t *chunks; /* owned: for inner chunk 0, then for chunk 1, .. */
+	uint32_t *ends;	  /* owned: [inner chunk] how many chunks up to its end */
+	uint32_t count, room, inner_count, inner_room;
 	bool failed; /* there was no memory: compose_between() says so */
 };
 
-/* The next inner chunk begins where the last one ended: list its units, then end it. */
-void map_unit(struct map *map, uint32_t chunk, uint32_t number);
+/* The next inner chunk begins where the last one ended: list its chunks, then end it. */
+void map_add(struct map *map, uint32_t chunk);
 void map_end(struct map *map);
 
-/* `count` inner chunks of one unit each, from `first` on. */
+/* `count` inner chunks of one chunk each, from `first` on. */
 void map_slice(struct map *map, enum space space, uint32_t first, uint32_t count);
 
-/* Units of one inner chunk; they begin at map->units[*first]. */
-uint32_t map_units(const struct map *map, uint32_t chunk, uint32_t *first);
+/* Let the same number of chunks of TMP, side by side from `first` on, stand for them. */
+void map_to_scratch(struct map *map, uint32_t first);
+
+/* How many stand for one inner chunk; they begin at map->chunks[*first]. */
+uint32_t map_count(const struct map *map, uint32_t inner, uint32_t *first);
+
+/* Chunks from map->chunks[at] on that lie side by side; 0 at the end. */
+uint32_t map_run(const struct map *map, uint32_t at);
 
 void map_fini(struct map *map);
 
@@ -50,8 +51,11 @@ struct compose {
 	struct map maps[SPACE_COUNT];
 };
 
+/* Do the chunks of every operand lie side by side? */
+bool compose_is_whole(const struct compose *compose);
+
 /* Append the instructions, each to the lane it has. A copy of something onto itself is
- * left out, and so is an instruction whose chunks have no units. Failure sticks in the
+ * left out, and so is an instruction for whose chunks none stand. Failure sticks in the
  * writer, as always. */
 void compose_between(struct compose *compose);
 

@@ -95,9 +95,8 @@ enum err crew_end(struct crew *crew)
 	return crew->writer.error;
 }
 
-void crew_connect(struct crew *crew, uint32_t lane)
+void crew_connect(struct crew *crew, uint32_t lane, uint32_t count)
 {
-	uint32_t count = crew->drives ? crew->member_count : crew->driver_count;
 	struct prog *prog = &crew->sched->lanes[lane];
 
 	assert(!prog->rx_count && !prog->tx_count);
@@ -108,7 +107,68 @@ void crew_connect(struct crew *crew, uint32_t lane)
 		}
 }
 
+void crew_connect_drivers(struct crew *crew)
+{
+	uint32_t count = crew->drives ? crew->member_count : crew->driver_count;
+
+	for (uint32_t lane = 0; lane < crew->sched->lane_count; lane++)
+		crew_connect(crew, lane, count);
+}
+
 uint32_t crew_conn(const struct crew *crew, uint32_t member)
 {
 	return member < crew->member ? member : member - 1;
+}
+
+uint32_t crew_share_size(const struct crew *crew, uint32_t host, uint32_t d)
+{
+	uint32_t size = sched_hosts_size(crew->hosts, host);
+
+	return (size - d + crew->driver_count - 1) / crew->driver_count;
+}
+
+void crew_share(const struct crew *crew, struct map *map, uint32_t host, uint32_t d)
+{
+	uint32_t size = sched_hosts_size(crew->hosts, host);
+
+	for (uint32_t i = d; i < size; i += crew->driver_count)
+		map_add(map, sched_hosts_rank(crew->hosts, host, i));
+}
+
+uint32_t crew_block(const struct crew *crew, enum space space, uint32_t rank)
+{
+	return space == SPACE_TMP ? crew->hosts->local[rank] : rank;
+}
+
+void crew_each_member(struct crew *crew, enum space space, const struct sched_line *line)
+{
+	struct line_run run = {.writer = &crew->writer};
+
+	for (uint32_t m = 0; m < crew->member_count; m++) {
+		struct sched_line next = *line;
+
+		if (m == crew->member)
+			continue;
+		next.src = next.dst = crew_block(
+			crew, space, crew_rank(crew, crew->host, m));
+		next.rx = next.tx = crew_conn(crew, m);
+		run_add(&run, &next);
+	}
+	run_end(&run);
+}
+
+void crew_copy(struct crew *crew, const struct map *map, bool to_tmp)
+{
+	struct line_run run = {.writer = &crew->writer};
+
+	for (uint32_t at = 0, count; (count = map_run(map, at)); at += count)
+		run_add(&run, &(struct sched_line){.op = IN_SRC | OUT_DST,
+				      .from = to_tmp ? map->space : SPACE_TMP,
+				      .to = to_tmp ? SPACE_TMP : map->space,
+				      .src = to_tmp ? map->chunks[at] : at,
+				      .dst = to_tmp ? at : map->chunks[at],
+				      .count = count});
+	run_end(&run);
+	if (map->failed)
+		crew->writer.error = err_set(ERR_SYSTEM, "no memory for a schedule");
 }

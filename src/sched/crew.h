@@ -43,11 +43,28 @@ enum err crew_end(struct crew *crew);
 uint32_t crew_rank(const struct crew *crew, uint32_t host, uint32_t member);
 bool crew_has_root(const struct crew *crew);
 
-/* Connections of a lane to the members of this host that talk: to all for a driver, to
- * the drivers for the others, in their order. Before any other of that lane. */
-void crew_connect(struct crew *crew, uint32_t lane);
+/* Connect a lane to the first `count` members of this host, in their order, before any
+ * other connection of that lane. */
+void crew_connect(struct crew *crew, uint32_t lane, uint32_t count);
 
-/* .. and the number of that to a member, in either direction. */
+/* .. in all lanes to those that a member talks with where only drivers hand things out:
+ * a driver to all, the others to the drivers. */
+void crew_connect_drivers(struct crew *crew);
+
+/* .. and the number of the connection to a member, in either direction. */
 uint32_t crew_conn(const struct crew *crew, uint32_t member);
+
+/* Where each rank has a block of its own, driver `d` moves those of every
+ * `driver_count`th rank of a host. How many, and the blocks, numbered by rank. */
+uint32_t crew_share_size(const struct crew *crew, uint32_t host, uint32_t d);
+void crew_share(const struct crew *crew, struct map *map, uint32_t host, uint32_t d);
+
+/* A line with every other member of this host in turn: its block is what is read and
+ * written, numbered by rank, or in TMP by its place among the host's. */
+void crew_each_member(struct crew *crew, enum space space, const struct sched_line *line);
+uint32_t crew_block(const struct crew *crew, enum space space, uint32_t rank);
+
+/* Copy between TMP, where blocks lie side by side from 0 on, and where `map` has them. */
+void crew_copy(struct crew *crew, const struct map *map, bool to_tmp);
 
 #endif

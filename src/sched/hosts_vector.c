@@ -85,18 +85,11 @@ static void map_slices(
 	map_slice(&crew->compose.maps[SPACE_OUT], out, out_at, count);
 }
 
-static void connect_lanes(struct crew *crew)
-{
-	for (uint32_t lane = 0; lane < crew->sched->lane_count && !crew->writer.error;
-		lane++)
-		crew_connect(crew, lane);
-}
-
 void hosts_all_reduce(struct crew *crew)
 {
 	uint32_t at = crew->member * crew->between.chunk_count;
 
-	connect_lanes(crew);
+	crew_connect_drivers(crew);
 	fold_inside(crew, SPACE_OUT, at);
 	if (crew->drives) {
 		map_slices(crew, crew->member_count > 1 ? SPACE_OUT : SPACE_IN, at,
@@ -122,7 +115,7 @@ void hosts_broadcast(struct crew *crew)
 	bool here = crew_has_root(crew), at_root = here && !crew->member;
 	uint32_t at = crew->member * crew->between.chunk_count;
 
-	connect_lanes(crew);
+	crew_connect_drivers(crew);
 	if (at_root)
 		each_driver(crew, 0,
 			&(struct sched_line){
@@ -144,7 +137,7 @@ void hosts_reduce(struct crew *crew)
 	bool alone = crew->member_count == 1;
 	enum space sum = at_root ? SPACE_OUT : SPACE_TMP;
 
-	connect_lanes(crew);
+	crew_connect_drivers(crew);
 	fold_inside(crew, sum, 0);
 	if (crew->drives) {
 		crew->sched->tmp_count = sum == SPACE_TMP && !alone ? count : 0;

@@ -42,6 +42,12 @@ enum err scatter_gather_reduce(struct sched *sched);
 void hosts_all_reduce(struct crew *crew);
 void hosts_broadcast(struct crew *crew);
 void hosts_reduce(struct crew *crew);
+void hosts_all_gather(struct crew *crew);
+void hosts_reduce_scatter(struct crew *crew);
+void hosts_all_to_all(struct crew *crew);
+/* with one driver a host */
+void hosts_gather(struct crew *crew);
+void hosts_scatter(struct crew *crew);
 
 /* Position of `rank` in tree 0 or 1 of the double binary tree over `rank_count` ranks:
  * its parent, or `rank` itself at the root. */

@@ -77,6 +77,44 @@ static void test_wire_all_reduce(void)
 	EQ(wire_of(COLL_ALL_REDUCE, "hosts-one-doubling", "4x2").messages, 2);
 }
 
+/* Blocks leave a host once for each other host, in as few messages as the kind promises,
+ * however the ranks lie. */
+static void test_wire_blocks(void)
+{
+	static const char *const shapes[] = {"3x4", "0,1,2,0,1,2,0,1,2,0,1,2"};
+
+	for (size_t s = 0; s < 2; s++) {
+		struct wire wire = wire_of(COLL_ALL_TO_ALL, "hosts-direct", shapes[s]);
+
+		EQ(wire.messages, 4 * 2);
+		EQ(wire.chunks, 4 * 8);
+		wire = wire_of(COLL_ALL_TO_ALL, "hosts-one-direct", shapes[s]);
+		EQ(wire.messages, 2);
+		EQ(wire.chunks, 4 * 8);
+		EQ(wire_of(COLL_ALL_TO_ALL, "direct", shapes[s]).messages, 4 * 8);
+		wire = wire_of(COLL_ALL_GATHER, "hosts-one-direct", shapes[s]);
+		EQ(wire.messages, 2);
+		EQ(wire.chunks, 2 * 4);
+		wire = wire_of(COLL_ALL_GATHER, "hosts-ring", shapes[s]);
+		EQ(wire.messages, 4 * 2);
+		EQ(wire.chunks, 2 * 4);
+		wire = wire_of(COLL_REDUCE_SCATTER, "hosts-direct", shapes[s]);
+		EQ(wire.messages, 4 * 2);
+		EQ(wire.chunks, 2 * 4);
+		EQ(wire_of(COLL_REDUCE_SCATTER, "hosts-one-halving", shapes[s]).messages,
+			2);
+		wire = wire_of(COLL_SCATTER, "hosts-one-direct", shapes[s]);
+		EQ(wire.messages, 2);
+		EQ(wire.chunks, 2 * 4);
+		EQ(wire_of(COLL_BROADCAST, "hosts-one-direct", shapes[s]).messages, 2);
+		EQ(wire_of(COLL_BROADCAST, "hosts-ring", shapes[s]).messages, 4);
+	}
+	EQ(wire_of(COLL_ALL_TO_ALL, "hosts-direct", "3+5").messages, 3);
+	EQ(wire_of(COLL_ALL_TO_ALL, "hosts-direct", "3+5").chunks, 3 * 5);
+	/* rank 0 is the root: the messages come from the others */
+	EQ(wire_of(COLL_GATHER, "hosts-one-direct", "3x4").messages, 0);
+}
+
 static void same_lane(const struct prog *a, const struct prog *b)
 {
 	EQ(a->count, b->count);
@@ -156,6 +194,7 @@ int main(void)
 	const struct sched_kind *kind;
 
 	test_wire_all_reduce();
+	test_wire_blocks();
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
 		if (kind->drivers != DRIVERS_NONE)
 			test_one_host(kind);
