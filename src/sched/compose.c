@@ -194,7 +194,7 @@ static void turn_translate(struct lane_state *state, const struct insn *insn,
 	line.to = dst.space;
 	line.src = src.first;
 	line.dst = dst.first;
-	line.wait_lane = insn->wait_lane;
+	line.wait_lane = state->lane - 1;
 	line.wait_pc = turn ? 0 : wait_pc;
 	if (drop_identity(&line))
 		run_add(&state->run, &line);
@@ -222,15 +222,39 @@ static void connect(struct lane_state *state)
 		prog_tx_new(mine, compose->drivers[inner->tx_peers[i]]);
 }
 
-/* How many of this rank's instructions stand for the first `count` of the inner lane that
- * is waited for: `done` has them by lane. */
-static uint32_t wait_translate(
-	const struct insn *insn, uint32_t *const done[SCHED_LANES_MAX], uint32_t lane)
+/* Does any repetition of `reads` take from IN what one of `writes` puts in OUT? */
+static bool insns_meet(
+	const struct sched *sched, const struct insn *reads, const struct insn *writes)
 {
-	if (insn->wait_lane == WAIT_NONE || !insn->wait_pc)
-		return 0;
-	assert(insn->wait_lane < lane); /* lanes are translated in order */
-	return done[insn->wait_lane][insn->wait_pc - 1];
+	if (!(reads->op & IN_SRC) || insn_src_space(reads) != SPACE_IN)
+		return false;
+	for (uint32_t i = 0; i < insn_turns(reads); i++)
+		for (uint32_t j = 0; j < insn_turns(writes); j++) {
+			uint32_t from = sched_chunk(sched, reads, true, i);
+			uint32_t to = sched_chunk(sched, writes, false, j);
+
+			if (from < to + writes->count && to < from + reads->count)
+				return true;
+		}
+	return false;
+}
+
+/* How many instructions of the lane before must be done. Where OUT stands for IN, what
+ * that lane sends from there has to be on its way before it is overwritten; between
+ * other buffers nobody needed to say so. */
+static uint32_t inner_wait(
+	const struct compose *compose, const struct insn *insn, uint32_t lane)
+{
+	const struct sched *inner = compose->between;
+	uint32_t wait_pc = insn->wait_lane == WAIT_NONE ? 0 : insn->wait_pc;
+
+	if (!lane || !(insn->op & OUT_DST) || insn_dst_space(insn) != SPACE_OUT ||
+		compose->maps[SPACE_IN].space != compose->maps[SPACE_OUT].space)
+		return wait_pc;
+	for (uint32_t pc = wait_pc; pc < inner->lanes[lane - 1].count; pc++)
+		if (insns_meet(inner, &inner->lanes[lane - 1].insns[pc], insn))
+			wait_pc = pc + 1;
+	return wait_pc;
 }
 
 static void lane_translate(
@@ -244,7 +268,11 @@ static void lane_translate(
 	connect(&state);
 	for (uint32_t pc = 0; pc < inner->count && !w->error; pc++) {
 		const struct insn *insn = &inner->insns[pc];
-		uint32_t wait_pc = wait_translate(insn, done, lane);
+		uint32_t wait_pc = inner_wait(compose, insn, lane);
+
+		assert(insn->wait_lane == WAIT_NONE || insn->wait_lane + 1u == lane);
+		if (wait_pc) /* as many of this rank's: lanes are translated in order */
+			wait_pc = done[lane - 1][wait_pc - 1];
 
 		for (uint32_t turn = 0; turn < insn_turns(insn) && !w->error; turn++)
 			turn_translate(&state, insn, turn, wait_pc);

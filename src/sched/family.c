@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/fit.h"
+#include "sched/pair.h"
 #include "sched/stage.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -18,6 +20,32 @@ static uint32_t lane_length(const struct prog *prog)
 	return length;
 }
 
+/* Chunks of the largest message a lane of the rank sends to another host. */
+static uint32_t lane_sent_chunks(
+	const struct prog *prog, const struct lower_args *args, uint32_t rank)
+{
+	uint32_t chunks = 0;
+
+	for (uint32_t tx = 0; args->hosts && tx < prog->tx_count; tx++) {
+		struct walk walk = {.prog = prog, .sends = true, .conn = tx};
+
+		if (!ranks_are_apart(args->hosts, rank, prog->tx_peers[tx]))
+			continue;
+		while (walk_on(&walk)) {
+			if (walk.insn->count > chunks)
+				chunks = walk.insn->count;
+			walk.left = 0;
+		}
+	}
+	return chunks;
+}
+
+static void note_max(uint32_t *max, uint32_t value)
+{
+	if (value > *max)
+		*max = value;
+}
+
 /* What decides a tile size that all ranks can run, and how long their programs are. */
 static enum err family_measure(struct family *family)
 {
@@ -29,13 +57,15 @@ static enum err family_measure(struct family *family)
 		e = sched_fits(&family->scheds[rank]);
 	for (each.rank = 0; each.rank < each.rank_count && !e; each.rank++) {
 		e = stage_fill(&stage, family->scheds, &each);
-		if (stage.slot_count > family->slot_count_max)
-			family->slot_count_max = stage.slot_count;
+		note_max(&family->slot_count_max, stage.slot_count);
 		for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++) {
-			if (stage.lanes[lane].chunks > family->slot_chunks)
-				family->slot_chunks = stage.lanes[lane].chunks;
+			const struct prog *prog = &family->scheds[each.rank].lanes[lane];
+
+			note_max(&family->slot_chunks, stage.lanes[lane].chunks);
+			note_max(&family->inbox_chunks,
+				lane_sent_chunks(prog, &each, each.rank));
 			family->lengths[each.rank * SCHED_LANES_MAX + lane] = lane_length(
-				&family->scheds[each.rank].lanes[lane]);
+				prog);
 		}
 	}
 	stage_fini(&stage);
@@ -48,6 +78,8 @@ static void family_destroy(struct family *family)
 		sched_fini(&family->written[i]);
 	free(family->written);
 	free(family->lengths);
+	sched_hosts_destroy(family->hosts);
+	free((void *)family->key.hosts);
 	free(family);
 }
 
@@ -60,10 +92,29 @@ static enum err family_write(struct family *family)
 	if (!family->written)
 		return err_set(ERR_SYSTEM, "no memory for %u schedules", key->rank_count);
 	family->scheds = family->written;
+	if (key->hosts)
+		e = sched_hosts_create(key->hosts, key->rank_count, &family->hosts);
 	for (uint32_t rank = 0; rank < key->rank_count && !e; rank++)
-		e = catalog_write(key->kind, key->rank_count, rank, key->root,
-			&family->written[rank]);
+		e = family->hosts ? catalog_write_hosts(key->kind, family->hosts, rank,
+					    key->root, &family->written[rank])
+				  : catalog_write(key->kind, key->rank_count, rank,
+					    key->root, &family->written[rank]);
 	return e;
+}
+
+static enum err family_take_hosts(struct family *family, const uint16_t *hosts)
+{
+	size_t bytes = family->key.rank_count * sizeof(*hosts);
+	uint16_t *copy;
+
+	if (!hosts)
+		return OK;
+	copy = malloc(bytes);
+	if (!copy)
+		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
+	memcpy(copy, hosts, bytes);
+	family->key.hosts = copy;
+	return OK;
 }
 
 /* Written here unless `scheds` are given. */
@@ -81,9 +132,11 @@ static enum err family_create(
 		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
 	*made = (struct family){
 		.scheds = scheds, .key = *args, .users = 1, .slot_chunks = 1};
+	made->key.hosts = NULL;
+	e = family_take_hosts(made, args->hosts);
 	made->lengths = calloc(
 		(size_t)args->rank_count * SCHED_LANES_MAX, sizeof(*made->lengths));
-	if (!made->lengths)
+	if (!e && !made->lengths)
 		e = err_set(ERR_SYSTEM, "no memory to lower a schedule");
 	if (!e && !scheds)
 		e = family_write(made);
@@ -97,10 +150,16 @@ static enum err family_create(
 	return OK;
 }
 
+static bool is_same_hosts(const uint16_t *a, const uint16_t *b, uint32_t rank_count)
+{
+	return a && b ? !memcmp(a, b, rank_count * sizeof(*a)) : a == b;
+}
+
 static bool is_same(const struct lower_args *a, const struct lower_args *b)
 {
 	return a->kind == b->kind && a->rank_count == b->rank_count &&
-	       a->root == b->root && a->mode == b->mode && a->depth == b->depth;
+	       a->root == b->root && a->mode == b->mode && a->depth == b->depth &&
+	       is_same_hosts(a->hosts, b->hosts, a->rank_count);
 }
 
 enum err family_get(const struct lower_args *args, struct family **family)

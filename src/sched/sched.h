@@ -61,6 +61,16 @@ uint32_t coll_blocks(enum coll coll, enum space space, bool at_root, uint32_t ra
 /* Chunks of a space for this rank; 0 where the rank has no such buffer. */
 uint32_t sched_chunks(const struct sched *sched, enum space space);
 
+/* A rank's IN and OUT counted in chunks: OUT behind IN, or, in place, as the table above
+ * says. */
+struct sched_layout {
+	uint32_t in_count, out_count;	/* chunks of each */
+	uint32_t in_offset, out_offset; /* of their chunk 0 */
+	uint32_t count;			/* of both together */
+};
+
+struct sched_layout sched_layout(const struct sched *sched, bool in_place);
+
 /* First chunk that repetition `turn` of an instruction reads as its source, or else has
  * as its destination: it wraps at the end of the space, which the rank must have. */
 uint16_t sched_chunk(

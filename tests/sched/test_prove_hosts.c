@@ -1,145 +1,165 @@
 /*
- * Every schedule that knows hosts is right, for ranks on several hosts of any shape: all
- * ways to divide them for few ranks, more and more uneven ones for more, ranks that are
- * neighbours and ranks dealt to the hosts in turn. An argument raises or lowers the
- * largest rank count.
+ * Every shipped schedule is right between hosts, too: two halves, a rank each, uneven
+ * ones and ranks dealt out in turn, with all hosts in one mode and with each in another,
+ * in place and out of place. An argument raises or lowers the largest rank count.
  */
-#include <string.h>
-
 #include "sched/check.h"
 #include "test.h"
 
-enum { RANKS = 16, RANKS_MAX = 64, ALL_SHAPES = 6, ALL_ROOTS = 4, DEPTH_MAX = 2 };
+enum { RANKS = 16, RANKS_MAX = 64, DEPTH_MIN_MAX = 2, ALL_MODES = LOWER_MODES };
 
-static uint32_t proofs, shapes;
+static uint32_t proofs;
 
-struct shape_case {
-	struct sched_hosts *hosts;
-	struct sched scheds[RANKS_MAX];
+/* Ways to spread n ranks over hosts; false when there is no such way, or it is one that
+ * another row has. */
+struct spread {
+	const char *name;
+	bool (*fill)(uint16_t *hosts, uint32_t n);
 };
 
-static void fail(
-	const struct check_args *args, const struct shape_case *c, const char *why)
+static bool in_halves(uint16_t *hosts, uint32_t n)
 {
-	fprintf(stderr, "%s %s, hosts", args->kind->name, coll_name(args->kind->coll));
-	for (uint32_t r = 0; r < args->rank_count; r++)
-		fprintf(stderr, "%c%u", r ? ',' : ' ', c->hosts->host[r]);
-	fprintf(stderr, ", root %u, %s, depth %u, %s place: %s\n", args->root,
-		lower_mode_name(args->mode), args->depth,
-		args->in_place ? "in" : "out of", why);
+	for (uint32_t r = 0; r < n; r++)
+		hosts[r] = r >= n / 2;
+	return n > 1;
+}
+
+static bool one_each(uint16_t *hosts, uint32_t n)
+{
+	for (uint32_t r = 0; r < n; r++)
+		hosts[r] = (uint16_t)(n - 1 - r);
+	return n > 2;
+}
+
+/* 1, 2, 3, .. ranks */
+static bool unevenly(uint16_t *hosts, uint32_t n)
+{
+	uint32_t host = 0, left = 1;
+
+	for (uint32_t r = 0; r < n; r++) {
+		hosts[r] = (uint16_t)host;
+		if (!--left)
+			left = ++host + 1;
+	}
+	return n > 3;
+}
+
+static bool in_turn(uint16_t *hosts, uint32_t n)
+{
+	for (uint32_t r = 0; r < n; r++)
+		hosts[r] = (uint16_t)(r % 3);
+	return n > 4;
+}
+
+/* All but one rank on one host. */
+static bool one_away(uint16_t *hosts, uint32_t n)
+{
+	for (uint32_t r = 0; r < n; r++)
+		hosts[r] = r == n / 3;
+	return n > 2;
+}
+
+static const struct spread spreads[] = {{"halves", in_halves}, {"one each", one_each},
+	{"unevenly", unevenly}, {"in turn", in_turn}, {"one away", one_away}};
+
+static void judge(enum err e, const struct check_args *args,
+	const struct check_report *report, const char *spread, const char *mode)
+{
+	proofs++;
+	if (!e)
+		return;
+	fprintf(stderr, "%s %s, %u ranks %s, root %u, %s, depth %u, %s place: %s\n",
+		args->kind->name, coll_name(args->kind->coll), args->rank_count, spread,
+		args->root, mode, args->depth, args->in_place ? "in" : "out of",
+		report->text[0] ? report->text : err_last());
 	exit(1);
 }
 
-static void prove(const struct shape_case *c, const struct check_args *args)
+static void lower(const struct check_args *args, struct program **programs)
 {
+	struct lower_args how = {.kind = args->kind,
+		.rank_count = args->rank_count,
+		.root = args->root,
+		.mode = args->mode,
+		.depth = args->depth,
+		.hosts = args->hosts};
+
+	EQ(program_lower_all(NULL, &how, programs), OK);
+}
+
+/* Each host runs in a mode of its own. */
+static void prove_mixed(const struct check_args *args, const char *spread)
+{
+	uint32_t n = args->rank_count;
+	struct sched *scheds = calloc(n, sizeof(*scheds));
+	struct program *all[LOWER_MODES][RANKS_MAX], *mixed[RANKS_MAX];
+	struct check_args each = *args;
 	struct check_report report;
-	enum err e = check_scheds(c->scheds, args, &report);
 
-	proofs++;
-	if (e)
-		fail(args, c, report.text[0] ? report.text : err_last());
-}
-
-static void prove_root(struct shape_case *c, const struct sched_kind *kind, uint32_t root)
-{
-	struct check_args args = {
-		.kind = kind, .rank_count = c->hosts->rank_count, .root = root};
-	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
-
-	for (uint32_t r = 0; r < args.rank_count; r++)
-		if (catalog_write_hosts(kind, c->hosts, r, root, &c->scheds[r]))
-			fail(&args, c, err_last());
-	args.depth = DEPTH_MAX;
-	for (int in_place = 0; in_place < places; in_place++)
-		for (int mode = MODE_STAGED; mode <= MODE_PULL; mode++) {
-			args.in_place = in_place;
-			args.mode = (enum lower_mode)mode;
-			prove(c, &args);
-		}
-	for (uint32_t r = 0; r < args.rank_count; r++)
-		sched_fini(&c->scheds[r]);
-}
-
-static void prove_kinds(const uint16_t *host, uint32_t n)
-{
-	static struct shape_case c;
-	const struct sched_kind *kind;
-
-	EQ(sched_hosts_create(host, n, &c.hosts), OK);
-	shapes++;
-	for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
-		if (kind->drivers == DRIVERS_NONE)
-			continue;
-		prove_root(&c, kind, 0);
-		for (uint32_t root = 1; root < n && coll_has_root(kind->coll); root++)
-			if (n <= ALL_ROOTS || root == n / 2 || root == n - 1)
-				prove_root(&c, kind, root);
+	for (uint32_t r = 0; r < n; r++)
+		EQ(catalog_write(args->kind, n, r, args->root, &scheds[r]), OK);
+	for (int mode = 0; mode < LOWER_MODES; mode++) {
+		each.mode = (enum lower_mode)mode;
+		lower(&each, all[mode]);
 	}
-	sched_hosts_destroy(c.hosts);
+	for (uint32_t r = 0; r < n; r++)
+		mixed[r] = all[args->hosts[r] % LOWER_MODES][r];
+	judge(check_programs(scheds, mixed, args, &report), args, &report, spread,
+		"mixed");
+	for (uint32_t r = 0; r < n; r++) {
+		for (int mode = 0; mode < LOWER_MODES; mode++)
+			program_destroy(all[mode][r]);
+		sched_fini(&scheds[r]);
+	}
+	free(scheds);
 }
 
-/* Ranks next to each other, and dealt to the hosts in turn as long as each has room. */
-static void prove_sizes(const uint32_t *sizes, uint32_t host_count, uint32_t n)
+static void prove_spread(const struct check_args *how, const struct spread *spread)
 {
-	uint16_t host[RANKS_MAX];
-	uint32_t left[RANKS_MAX], at = 0;
+	int places = how->kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
+	struct check_args args = *how;
+	uint16_t hosts[RANKS_MAX];
+	struct check_report report;
 
-	for (uint16_t g = 0; g < host_count; g++)
-		for (uint32_t i = 0; i < sizes[g]; i++)
-			host[at++] = g;
-	EQ(at, n);
-	prove_kinds(host, n);
-	if (host_count == n)
+	if (!spread->fill(hosts, args.rank_count))
 		return;
-	memcpy(left, sizes, host_count * sizeof(*left));
-	for (uint32_t r = 0, g = 0; r < n; g = (g + 1) % host_count)
-		if (left[g]) {
-			left[g]--;
-			host[r++] = (uint16_t)g;
+	args.hosts = hosts;
+	for (int in_place = 0; in_place < places; in_place++) {
+		args.in_place = in_place;
+		for (int mode = 0; mode < LOWER_MODES; mode++) {
+			args.mode = (enum lower_mode)mode;
+			judge(check_schedule(&args, &report), &args, &report,
+				spread->name, lower_mode_name(args.mode));
 		}
-	prove_kinds(host, n);
-}
-
-/* All ways to divide n ranks among two or more hosts, in order. */
-static void prove_all_shapes(uint32_t n)
-{
-	for (uint32_t cuts = 1; cuts < 1u << (n - 1); cuts++) {
-		uint32_t sizes[RANKS_MAX] = {0}, host_count = 0;
-
-		for (uint32_t r = 0; r < n; r++) {
-			sizes[host_count]++;
-			if (r + 1 < n && cuts & 1u << r)
-				host_count++;
-		}
-		prove_sizes(sizes, host_count + 1, n);
+		prove_mixed(&args, spread->name);
 	}
 }
 
-/* `hosts` hosts as even as can be, the last ones smaller; then one that takes all but one
- * of each other. */
-static void prove_some_shapes(uint32_t n, uint32_t hosts)
+static void prove_kind(const struct sched_kind *kind, uint32_t n)
 {
-	uint32_t sizes[RANKS_MAX];
+	uint32_t least = check_min_depth(kind, n, 0, DEPTH_MIN_MAX);
 
-	for (uint32_t g = 0; g < hosts; g++)
-		sizes[g] = n / hosts + (g < n % hosts);
-	prove_sizes(sizes, hosts, n);
-	for (uint32_t g = 0; g < hosts; g++)
-		sizes[g] = g == hosts / 2 ? n - hosts + 1 : 1;
-	prove_sizes(sizes, hosts, n);
+	TRUE(least);
+	for (uint32_t depth = least; depth <= DEPTH_MIN_MAX; depth++)
+		for (size_t i = 0; i < sizeof(spreads) / sizeof(*spreads); i++)
+			prove_spread(
+				&(struct check_args){.kind = kind,
+					.rank_count = n,
+					.root = coll_has_root(kind->coll) ? n / 2 : 0,
+					.depth = depth},
+				&spreads[i]);
 }
 
 int main(int argc, char **argv)
 {
-	uint32_t ranks = argc > 1 ? (uint32_t)atoi(argv[1]) : RANKS;
+	uint32_t ranks = argc > 1 ? (uint32_t)atoi(argv[1]) : RANKS, kinds = 0;
+	const struct sched_kind *kind;
 
 	TRUE(ranks <= RANKS_MAX);
-	for (uint32_t n = 2; n <= ranks; n++)
-		if (n <= ALL_SHAPES)
-			prove_all_shapes(n);
-		else
-			for (uint32_t hosts = 2; hosts <= n; hosts++)
-				prove_some_shapes(n, hosts);
-	printf("%u shapes, up to %u ranks: %u proofs\n", shapes, ranks, proofs);
+	for (; (kind = catalog_plain_at(kinds)); kinds++)
+		for (uint32_t n = 2; n <= ranks && n <= kind->rank_max; n++)
+			prove_kind(kind, n);
+	printf("%u schedules between hosts, up to %u ranks: %u proofs\n", kinds, ranks,
+		proofs);
 	return 0;
 }

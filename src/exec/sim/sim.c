@@ -104,7 +104,10 @@ static enum err world_fill(struct world *world)
 	for (uint32_t i = 0; i < args->rank_count && !e; i++)
 		world->ranks[i].program = programs[i];
 	if (!e)
-		e = shape_make(programs[0], &args->key, tile, SIZE_MAX, &shape);
+		e = shape_make(programs[0], &args->key,
+			&(struct shape_room){
+				.tile = tile, .stage = SIZE_MAX, .inbox = SIZE_MAX},
+			&shape);
 	if (!e)
 		world->window = shape.tile_count <= programs[0]->depth
 					? shape.tile_count
