@@ -18,9 +18,9 @@ struct family {
 	uint32_t slot_chunks;	 /* chunks the largest staged message holds */
 	uint32_t inbox_chunks;	 /* chunks the largest message between hosts holds */
 	/* family.c's */
-	struct lower_args key; /* hosts owned */
+	struct lower_args key;	   /* hosts owned */
 	struct sched_hosts *hosts; /* owned: they were written for; NULL: one */
-	struct sched *written; /* owned: scheds, or NULL where they are borrowed */
+	struct sched *written;	   /* owned: scheds, or NULL where they are borrowed */
 	uint32_t users;
 	struct family *next;
 };
