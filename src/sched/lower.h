@@ -106,7 +106,8 @@ struct move {
 		output_count; /* into program.places; empty for a lent send */
 	uint32_t send_first,
 		send_count; /* into program.sends: who is told of this message */
-	uint32_t sent_first, sent_count; /* into program.sents */
+	uint32_t sent_first, sent_count; /* into program.sents, which all have the same
+					    place: the one behind the inputs */
 	uint16_t insn, rep;		 /* where it comes from, for reports */
 };
 
