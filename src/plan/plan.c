@@ -112,15 +112,6 @@ static size_t staged_pieces(const struct program *program)
 	return (size_t)program->slot_count_max * program->slot_chunks;
 }
 
-static uint32_t program_length(const struct program *program)
-{
-	uint32_t longest = 1;
-
-	for (uint32_t i = 0; i < program->rank_count * SCHED_LANES_MAX; i++)
-		longest = program->lengths[i] > longest ? program->lengths[i] : longest;
-	return longest;
-}
-
 enum err shape_make(const struct program *program, const struct plan_key *key,
 	const struct shape_room *room, struct shape *shape)
 {
@@ -171,7 +162,7 @@ static enum err shape_for_board(const struct program *program, const struct plan
 
 	if (e)
 		return e;
-	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program_length(program) >
+	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program->length_max >
 		POSITION_MAX)
 		return err_set(ERR_ARGUMENT,
 			"%s of %zu elements needs too many tiles of %zu bytes",

@@ -6,7 +6,7 @@
 #include "sched/writers.h"
 
 /* A rank reaches every other over one lane's connections, or only a few of them. */
-enum { RANKS_ALL_PAIRS = PROG_PEERS_MAX, RANKS_FEW_PEERS = 1024, PEERS_FEW = 16 };
+enum { RANKS_ALL_PAIRS = PROG_PEERS_MAX, RANKS_FEW_PEERS = 16384, PEERS_FEW = 32 };
 
 static const struct sched_kind kinds[] = {
 	{COLL_ALL_REDUCE, "ring", "round the ranks twice; least traffic", RANKS_FEW_PEERS,

@@ -154,6 +154,18 @@ enum err sched_hosts_read(const char *text, struct sched_hosts **hosts)
 	return e;
 }
 
+bool sched_hosts_regular(const struct sched_hosts *hosts)
+{
+	uint32_t size = hosts->local_max, host_count = hosts->host_count;
+	bool dealt = true, neighbours = true;
+
+	for (uint32_t r = 0; r < hosts->rank_count; r++) {
+		neighbours = neighbours && hosts->host[r] == r / size;
+		dealt = dealt && hosts->host[r] == r % host_count;
+	}
+	return hosts->local_min == size && (dealt || neighbours);
+}
+
 void sched_hosts_destroy(struct sched_hosts *hosts)
 {
 	if (!hosts)

@@ -45,6 +45,9 @@ static inline bool sched_hosts_several(const struct sched_hosts *hosts)
 	return hosts && hosts->host_count > 1;
 }
 
+/* Are all as large, and their ranks neighbours, or dealt to the hosts in turn? */
+bool sched_hosts_regular(const struct sched_hosts *hosts);
+
 static inline uint32_t sched_hosts_size(const struct sched_hosts *hosts, uint32_t host)
 {
 	return hosts->first[host + 1] - hosts->first[host];
