@@ -78,6 +78,10 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_EAGER_BYTES] = {"WEFT_EAGER_BYTES", PARAM_INT, -1, -1, 1 << 20, NULL,
 		"largest message (bytes) sent without waiting for the receivers to arrive; "
 		"-1 chooses by collective and ranks", false},
+	[PARAM_NET_LATENCY] = {"WEFT_NET_LATENCY_US", PARAM_INT, 5, 0, 1000000, .meaning =
+		"microseconds that a small message takes to another host; schedules are chosen by it"},
+	[PARAM_NET_MB_PER_SEC] = {"WEFT_NET_MB_PER_SEC", PARAM_INT, 4000, 1, 1000000, .meaning =
+		"megabytes a second between two hosts, one way; schedules are chosen by it"},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =

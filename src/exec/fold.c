@@ -37,7 +37,8 @@ size_t move_piece_of_many(
 	const struct place *places = shape->program->places;
 	size_t bytes = shape_piece(shape, 0, tile);
 	uint32_t first = move->output_first;
-	uint32_t last = move->input_first + move->input_count;
+	/* what is sent stands behind the inputs, once for all it goes to */
+	uint32_t last = move->input_first + move->input_count + !!move->sent_count;
 
 	if (!shape->uneven)
 		return bytes;

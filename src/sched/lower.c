@@ -408,6 +408,11 @@ static enum err program_make(struct program *program, const struct match *match)
 	enum err e = OK;
 
 	program->slot_count = match->stage.slot_count;
+	if (program->slot_count > program->slot_count_max)
+		return err_set(ERR_INTERNAL,
+			"rank %u of %u stages through %u slots; all agreed on %u",
+			program->rank, program->rank_count, program->slot_count,
+			program->slot_count_max);
 	if (match->args.hosts)
 		e = flight_create(match, &flight);
 	if (!e && match->args.hosts)
@@ -437,9 +442,10 @@ static enum err program_create(
 		.chunk_count = mine->chunk_count,
 		.tmp_count = mine->tmp_count,
 		.depth = args->depth,
-		.slot_count_max = family->slot_count_max,
-		.slot_chunks = family->slot_chunks,
-		.inbox_chunks = family->inbox_chunks,
+		.slot_count_max = family->size.slot_count_max,
+		.slot_chunks = family->size.slot_chunks,
+		.inbox_chunks = family->size.inbox_chunks,
+		.length_max = family->size.length_max,
 		.lane_count = mine->lane_count,
 		.family = family,
 		.lengths = family->lengths};
@@ -462,7 +468,7 @@ enum err program_lower_all(const struct sched *scheds, const struct lower_args *
 	struct lower_args each = *args;
 	struct family *family = NULL;
 	enum err e = scheds ? family_of(scheds, args, &family)
-			    : family_get(args, &family);
+			    : family_get_all(args, &family);
 
 	each.rank = 0;
 	while (!e && each.rank < args->rank_count) {

@@ -106,7 +106,8 @@ struct move {
 		output_count; /* into program.places; empty for a lent send */
 	uint32_t send_first,
 		send_count; /* into program.sends: who is told of this message */
-	uint32_t sent_first, sent_count; /* into program.sents */
+	uint32_t sent_first, sent_count; /* into program.sents, which all have the same
+					    place: the one behind the inputs */
 	uint16_t insn, rep;		 /* where it comes from, for reports */
 };
 
@@ -140,9 +141,11 @@ struct program {
 	/* After the last tile: readers that must be done before the buffers are ours
 	 * again, and messages that must have left. */
 	uint32_t drain_first, drain_count; /* into waits */
-	/* Every rank's length, so a position can be computed for anyone: moves per tile,
-	 * [rank * SCHED_LANES_MAX + lane]. Borrowed from the family. */
+	/* The length of this rank and of all it waits for, so that a position can be
+	 * computed: moves per tile, [rank * SCHED_LANES_MAX + lane]. Borrowed from the
+	 * family. */
 	const uint32_t *lengths;
+	uint32_t length_max;   /* of all ranks */
 	struct family *family; /* a share of it: see family.h */
 };
 
@@ -155,8 +158,8 @@ struct lower_args {
 };
 
 /* Lower one rank's program: in the time and memory of what it exchanges with its peers.
- * The schedules of all are written once in a process and shared (family.h). On failure
- * nothing is left to free. */
+ * The schedules it looks at are written once in a process and shared (family.h). On
+ * failure nothing is left to free. */
 enum err program_lower(const struct lower_args *args, struct program **program);
 
 /* The programs of all ranks, programs[rank]; args->rank is not looked at. With `scheds`,
