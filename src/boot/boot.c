@@ -43,7 +43,8 @@ struct visit {
 	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
-	uint32_t round;	      /* verdicts heard */
+	unsigned char meeting[WIRE_MEETING_BYTES]; /* which one it is, of one id's */
+	uint32_t round;				   /* verdicts heard */
 	size_t payload_bytes; /* that the next verdict brings when all is well */
 	bool is_over;	      /* the last of them, or a failure */
 	char why[WIRE_SENTENCE_MAX + 1];
@@ -377,6 +378,7 @@ static enum err verdict_recv(struct visit *visit, void *records)
 		return forged(visit);
 	if (le32toh(verdict.round) != visit->round)
 		return forged(visit);
+	memcpy(visit->meeting, verdict.meeting, sizeof(visit->meeting));
 	visit->round++;
 	if (le32toh(verdict.code) != OK)
 		return sentence_recv(visit, &verdict);
@@ -714,6 +716,14 @@ enum err boot_gather(struct meeting *meeting, enum err mine, const void *record,
 		word.code = err_set(ERR_ARGUMENT, "a record of %u bytes, at most %d",
 			bytes, BOOT_GATHER_MAX);
 	return round_make(&meeting->visit, &word, records);
+}
+
+void boot_key(const struct meeting *meeting, const char *label,
+	unsigned char key[AUTH_KEY_BYTES])
+{
+	const struct visit *visit = &meeting->visit;
+
+	auth_tag(visit->id.secret, label, visit->meeting, sizeof(visit->meeting), key);
 }
 
 void boot_leave(struct meeting *meeting)

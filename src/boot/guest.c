@@ -240,6 +240,7 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 		.code = htole32((uint32_t)news->code),
 		.bytes = htole32((uint32_t)news->bytes)};
 
+	memcpy(verdict.meeting, news->meeting, sizeof(verdict.meeting));
 	memcpy(verdict.digest, news->digest, sizeof(verdict.digest));
 	auth_tag(guest->key, "verdict", &verdict, offsetof(struct wire_verdict, tag),
 		verdict.tag);

@@ -74,6 +74,7 @@ struct guest_news {
 	const unsigned char *payload; /* borrowed; must outlive the guests */
 	size_t bytes;
 	unsigned char digest[AUTH_TAG_BYTES];
+	unsigned char meeting[WIRE_MEETING_BYTES];
 };
 
 /* Begin to send the verdict of its round. GUEST_GONE follows when all of a last one is

@@ -739,6 +739,7 @@ enum err root_start(struct root_args *args)
 	if (!root)
 		return err_set(ERR_SYSTEM, "no memory for a root");
 	root->args = *args;
+	auth_random(root->news.meeting, sizeof(root->news.meeting));
 	root->process = getpid();
 	atomic_store(&roots_process, root->process);
 	for (int i = 0; i < DOORS; i++)
