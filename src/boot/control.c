@@ -73,7 +73,7 @@ enum err control_open(const struct control_args *args, struct control **control)
 }
 
 /* A rank that is lost, if any; it is the first that we hear of. */
-static const struct node *lost_find(const struct session *session)
+static const struct station *lost_find(const struct session *session)
 {
 	for (uint32_t i = 0; i < session->node_count; i++)
 		if (session->nodes[i].state == NODE_DEAD)
@@ -81,7 +81,7 @@ static const struct node *lost_find(const struct session *session)
 	return NULL;
 }
 
-static enum err settle_fail(const struct node *node)
+static enum err settle_fail(const struct station *node)
 {
 	char where[ADDR_TEXT_BYTES];
 
@@ -97,7 +97,7 @@ enum err control_settle(
 	struct control *control, uint64_t deadline_ns, const atomic_int *abort)
 {
 	struct session *session = control->session;
-	const struct node *lost;
+	const struct station *lost;
 	uint32_t missing;
 	enum err e = OK;
 
@@ -127,7 +127,8 @@ enum err control_send(struct control *control, uint32_t to, uint32_t kind,
 	const void *bytes, size_t size)
 {
 	struct session *session = control->session;
-	struct line_head head = {.type = to == CONTROL_ALL ? NOTE_FLOOD : NOTE_DIRECT,
+	struct strand_head head = {
+		.type = to == CONTROL_ALL ? BULLETIN_FLOOD : BULLETIN_DIRECT,
 		.to = to,
 		.kind = kind,
 		.bytes = (uint32_t)size};

@@ -5,16 +5,16 @@
  * It carries small messages, from any rank to any other or to all, and knows who is lost:
  * a process that ended is known to everybody in a few milliseconds, one that is cut off
  * or stands still after WEFT_SILENCE_SEC. Every process has one listening socket and one
- * sleeping thread for all its communicators. Processes keep lines to a few others
+ * sleeping thread for all its communicators. Processes keep strands to a few others
  * (edges.h), over which everybody hears of what concerns all; a message for one rank goes
- * over a line straight to its process, opened when first needed. All of it is proved with
- * a key that only the ranks of the communicator have, and encrypted where the program has
- * set a key (ncclSetEncryption).
+ * over a strand straight to its process, opened when first needed. All of it is proved
+ * with a key that only the ranks of the communicator have, and encrypted where the
+ * program has set a key (ncclSetEncryption).
  *
  * What others say comes in by functions of the caller, called by the thread, one at a
  * time. They may send, but should not take long: other communicators wait.
  *
- * Read on in session.h (one communicator's lines), hub.h (the thread), line.h (one
+ * Read on in session.h (one communicator's strands), hub.h (the thread), strand.h (one
  * connection).
  */
 #ifndef BOOT_CONTROL_H
@@ -61,13 +61,14 @@ struct control_args {
 
 struct control;
 
-/* Join; between control_listen() and control_unlisten(). The lines are made by and by. */
+/* Join; between control_listen() and control_unlisten(). The strands are made by and by.
+ */
 enum err control_open(const struct control_args *args, struct control **control);
 
-/* Wait until the lines that this rank makes are there. Ranks that do this and then agree
- * that all went well can leave at any time without being taken for lost. Fails with a
- * sentence at the deadline (0: none), when *abort is not 0 (may be NULL), and when a rank
- * is lost. */
+/* Wait until the strands that this rank makes are there. Ranks that do this and then
+ * agree that all went well can leave at any time without being taken for lost. Fails with
+ * a sentence at the deadline (0: none), when *abort is not 0 (may be NULL), and when a
+ * rank is lost. */
 enum err control_settle(
 	struct control *control, uint64_t deadline_ns, const atomic_int *abort);
 

@@ -1,5 +1,5 @@
 /*
- * edges.h - which processes of a session keep a line to which.
+ * edges.h - which processes of a session keep a strand to which.
  *
  * The processes stand in a circle and each is joined to those 1, 2, 4, 8 .. places away,
  * both ways. So what one floods reaches all in a few steps, any few may die and the rest

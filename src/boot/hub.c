@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "boot/line.h"
 #include "boot/session.h"
+#include "boot/strand.h"
 #include "net/iface.h"
 
 enum {
@@ -34,7 +34,7 @@ static struct hub {
 	int epoll_fd, wake_fd, listen_fd; /* owned */
 	struct addr addr;
 	bool is_ending, is_killed, is_woken, is_greeting;
-	struct line *strangers; /* owned */
+	struct strand *strangers; /* owned */
 	uint32_t stranger_count;
 	uint64_t accept_ns; /* not before */
 	bool is_listening;  /* the listener is polled */
@@ -83,36 +83,36 @@ void hub_wake(void)
 
 /* ---- what is polled ---- */
 
-void hub_watch(struct line *line)
+void hub_watch(struct strand *strand)
 {
-	short events = line_events(line);
-	struct epoll_event event = {.events = (uint32_t)events, .data.ptr = line};
+	short events = strand_events(strand);
+	struct epoll_event event = {.events = (uint32_t)events, .data.ptr = strand};
 
-	if (line->phase == LINE_GONE) {
+	if (strand->phase == STRAND_GONE) {
 		hub_wake(); /* the thread takes it away */
 		return;
 	}
-	if (events == line->polled)
+	if (events == strand->polled)
 		return;
 	/* poll() and epoll have the same bits */
-	if (epoll_ctl(hub.epoll_fd, line->polled < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-		    line->fd, &event)) {
-		line->status = errno;
-		line->phase = LINE_GONE;
+	if (epoll_ctl(hub.epoll_fd, strand->polled < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+		    strand->fd, &event)) {
+		strand->status = errno;
+		strand->phase = STRAND_GONE;
 		hub_wake();
 		return;
 	}
-	line->polled = events;
+	strand->polled = events;
 }
 
 static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT, "the same bits");
 
-void hub_drop(struct line *line)
+void hub_drop(struct strand *strand)
 {
 	/* a forked child's copy, for a moment, would keep it in the set */
-	if (line->polled >= 0)
-		epoll_ctl(hub.epoll_fd, EPOLL_CTL_DEL, line->fd, NULL);
-	line_destroy(line);
+	if (strand->polled >= 0)
+		epoll_ctl(hub.epoll_fd, EPOLL_CTL_DEL, strand->fd, NULL);
+	strand_destroy(strand);
 }
 
 /* The listener is polled only while there is room for who knocks. */
@@ -128,60 +128,60 @@ static void door_set(bool is_open)
 
 /* ---- strangers ---- */
 
-static void stranger_serve(struct line *line, uint64_t now_ns)
+static void stranger_serve(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session;
 
 	for (;;) {
-		line_flush(line);
-		if (line->phase == LINE_ASKED) {
-			session = session_find(line->session);
+		strand_flush(strand);
+		if (strand->phase == STRAND_ASKED) {
+			session = session_find(strand->session);
 			if (!session)
 				return; /* it may be made in a moment */
-			line_answer(line, session->key);
+			strand_answer(strand, session->key);
 		}
-		if (line_read(line, now_ns) == LINE_NOTHING)
+		if (strand_read(strand, now_ns) == STRAND_NOTHING)
 			return;
-		if (line->phase == LINE_OPEN)
+		if (strand->phase == STRAND_OPEN)
 			return;
 	}
 }
 
 /* One that has proved itself belongs to its session. */
-static void stranger_settle(struct line *line)
+static void stranger_settle(struct strand *strand)
 {
-	struct session *session = session_find(line->session);
-	struct line **at = &hub.strangers;
+	struct session *session = session_find(strand->session);
+	struct strand **at = &hub.strangers;
 
-	while (*at != line)
+	while (*at != strand)
 		at = &(*at)->next;
-	*at = line->next;
-	if (session && session_adopt(session, line)) {
+	*at = strand->next;
+	if (session && session_adopt(session, strand)) {
 		hub.stranger_count--;
 		return;
 	}
-	line->phase = LINE_GONE; /* swept away as a stranger */
-	line->next = hub.strangers;
-	hub.strangers = line;
+	strand->phase = STRAND_GONE; /* swept away as a stranger */
+	strand->next = hub.strangers;
+	hub.strangers = strand;
 }
 
 /* Is it one of us now? */
-static bool stranger_look(struct line *line, uint64_t now_ns)
+static bool stranger_look(struct strand *strand, uint64_t now_ns)
 {
-	stranger_serve(line, now_ns);
-	hub_watch(line);
-	return line->phase == LINE_OPEN;
+	stranger_serve(strand, now_ns);
+	hub_watch(strand);
+	return strand->phase == STRAND_OPEN;
 }
 
 /* Strangers may have asked for a session that there is now. */
 static void strangers_look(uint64_t now_ns)
 {
-	for (struct line *line = hub.strangers, *next; line; line = next) {
-		next = line->next;
-		if (stranger_look(line, now_ns)) {
-			stranger_settle(line);
-			if (line->owner)
-				session_serve(line, now_ns);
+	for (struct strand *strand = hub.strangers, *next; strand; strand = next) {
+		next = strand->next;
+		if (stranger_look(strand, now_ns)) {
+			stranger_settle(strand);
+			if (strand->owner)
+				session_serve(strand, now_ns);
 		}
 	}
 }
@@ -191,17 +191,17 @@ static void strangers_sweep(uint64_t now_ns)
 {
 	uint64_t patience = hub.stranger_count < STRANGERS_MAX ? STRANGER_MS : CROWDED_MS;
 
-	for (struct line **at = &hub.strangers; *at;) {
-		struct line *line = *at;
+	for (struct strand **at = &hub.strangers; *at;) {
+		struct strand *strand = *at;
 
-		if (line->phase != LINE_GONE &&
-			now_ns - line->since_ns <= patience * CLOCK_MS) {
-			at = &line->next;
+		if (strand->phase != STRAND_GONE &&
+			now_ns - strand->since_ns <= patience * CLOCK_MS) {
+			at = &strand->next;
 			continue;
 		}
-		*at = line->next;
+		*at = strand->next;
 		hub.stranger_count--;
-		hub_drop(line);
+		hub_drop(strand);
 	}
 }
 
@@ -214,7 +214,7 @@ void hub_greet(void)
 static void strangers_accept(uint64_t now_ns)
 {
 	while (hub.stranger_count < STRANGERS_MAX && now_ns >= hub.accept_ns) {
-		struct line *line;
+		struct strand *strand;
 		int fd, status = addr_accept(hub.listen_fd, &fd);
 
 		if (status) {
@@ -222,30 +222,30 @@ static void strangers_accept(uint64_t now_ns)
 				hub.accept_ns = now_ns + ACCEPT_PAUSE_MS * CLOCK_MS;
 			return;
 		}
-		line = line_accept(fd, now_ns);
-		if (!line)
+		strand = strand_accept(fd, now_ns);
+		if (!strand)
 			continue;
-		line->next = hub.strangers;
-		hub.strangers = line;
+		strand->next = hub.strangers;
+		hub.strangers = strand;
 		hub.stranger_count++;
-		hub_watch(line);
+		hub_watch(strand);
 	}
 }
 
 /* ---- the thread ---- */
 
-static void line_ready(struct line *line, uint64_t now_ns)
+static void strand_ready(struct strand *strand, uint64_t now_ns)
 {
-	if (line->phase == LINE_GONE)
+	if (strand->phase == STRAND_GONE)
 		return;
-	if (!line->owner && line->phase == LINE_ASKED) {
-		line->phase = LINE_GONE; /* it went, or said more than it may */
+	if (!strand->owner && strand->phase == STRAND_ASKED) {
+		strand->phase = STRAND_GONE; /* it went, or said more than it may */
 		return;
 	}
-	if (!line->owner && stranger_look(line, now_ns))
-		stranger_settle(line);
-	if (line->owner)
-		session_serve(line, now_ns);
+	if (!strand->owner && stranger_look(strand, now_ns))
+		stranger_settle(strand);
+	if (strand->owner)
+		session_serve(strand, now_ns);
 }
 
 /* Returns when to look again. */
@@ -314,7 +314,7 @@ static void events_take(const struct epoll_event *events, int count, uint64_t no
 			hub.is_woken = false;
 			eventfd_read(hub.wake_fd, &ignored);
 		} else {
-			line_ready(what, now_ns);
+			strand_ready(what, now_ns);
 		}
 	}
 }
@@ -375,10 +375,10 @@ static void fd_close(int *fd)
 static void hub_clear(void)
 {
 	while (hub.strangers) {
-		struct line *line = hub.strangers;
+		struct strand *strand = hub.strangers;
 
-		hub.strangers = line->next;
-		hub_drop(line);
+		hub.strangers = strand->next;
+		hub_drop(strand);
 	}
 	hub.stranger_count = 0;
 	fd_close(&hub.epoll_fd);
@@ -454,13 +454,13 @@ static void changed_init(void)
 	pthread_condattr_destroy(&clock);
 }
 
-/* A child of fork() has neither the thread nor any business with the lines: its copies
+/* A child of fork() has neither the thread nor any business with the strands: its copies
  * would keep them up when this process dies. */
 static void child_begin(void)
 {
 	session_forget();
-	for (struct line *line = hub.strangers; line; line = line->next)
-		fd_close(&line->fd);
+	for (struct strand *strand = hub.strangers; strand; strand = strand->next)
+		fd_close(&strand->fd);
 	hub.strangers = NULL;
 	hub.stranger_count = 0;
 	fd_close(&hub.epoll_fd);

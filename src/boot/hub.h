@@ -1,8 +1,8 @@
 /*
  * hub.h - the thread of the control channel, its listening socket, and strangers at it.
  *
- * One lock guards everything. The thread alone destroys lines; others only mark them and
- * wake it. Functions of the ranks are called without the lock.
+ * One lock guards everything. The thread alone destroys strands; others only mark them
+ * and wake it. Functions of the ranks are called without the lock.
  */
 #ifndef BOOT_HUB_H
 #define BOOT_HUB_H
@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "net/addr.h"
 
-struct line;
+struct strand;
 struct control;
 
 /* Start it with the first, stop it with the last. */
@@ -27,14 +27,14 @@ void hub_unlock(void);
 void hub_sleep(uint32_t ms);
 void hub_changed(void);
 
-/* The thread is to look at the clock and the lines again. */
+/* The thread is to look at the clock and the strands again. */
 void hub_wake(void);
 
-/* Poll for what the line wants now; new ones, too. */
-void hub_watch(struct line *line);
+/* Poll for what the strand wants now; new ones, too. */
+void hub_watch(struct strand *strand);
 
 /* No more; destroys it. */
-void hub_drop(struct line *line);
+void hub_drop(struct strand *strand);
 
 /* Strangers may have asked for a session that there is now. */
 void hub_greet(void);

@@ -15,10 +15,10 @@ enum {
 	RETRY_MS = 5, /* before the first call is made again; then twice as long .. */
 	RETRY_MAX_MS = 100, /* .. up to this */
 	LEAVE_MS = 500,	    /* for the others to take our last words */
-	TRIES_MAX = 30,	    /* calls to a process that we never had a line to */
-	KEPT_NOTES = 1024,  /* that a line made again may carry again .. */
+	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
+	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
 	KEPT_BYTES = 1 << 20,
-	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a line is */
+	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */
 };
 
 uint64_t session_silence_ns(void)
@@ -70,15 +70,15 @@ static void control_hear(
 	control->last = &made->next;
 }
 
-static void all_hear(struct session *session, const struct note *note)
+static void all_hear(struct session *session, const struct bulletin *bulletin)
 {
-	struct delivery what = {.rank = note->head.origin,
-		.kind = note->head.kind,
-		.size = note->head.bytes};
+	struct delivery what = {.rank = bulletin->head.origin,
+		.kind = bulletin->head.kind,
+		.size = bulletin->head.bytes};
 
 	for (struct control *at = session->controls; at; at = at->next)
-		if (at->rank != note->head.origin)
-			control_hear(at, &what, note->bytes);
+		if (at->rank != bulletin->head.origin)
+			control_hear(at, &what, bulletin->bytes);
 }
 
 static void loss_hear(const struct session *session, struct control *control,
@@ -104,7 +104,7 @@ static struct control *control_find(const struct session *session, uint32_t rank
 
 /* Give it to its rank if it is its turn; false: not yet. */
 static bool direct_hear(
-	struct session *session, const struct line_head *head, const void *bytes)
+	struct session *session, const struct strand_head *head, const void *bytes)
 {
 	struct control *control = control_find(session, head->to);
 
@@ -125,96 +125,99 @@ static bool direct_hear(
 static void held_hear(struct session *session)
 {
 	for (uint64_t left = session->held.end - session->held.first; left; left--) {
-		const struct note *note = notes_at(&session->held, session->held.first);
+		const struct bulletin *bulletin = bulletins_at(
+			&session->held, session->held.first);
 
-		if (!direct_hear(session, &note->head, note->bytes) &&
-			!notes_append(
-				&session->held, &note->head, note->bytes, note->from))
+		if (!direct_hear(session, &bulletin->head, bulletin->bytes) &&
+			!bulletins_append(&session->held, &bulletin->head,
+				bulletin->bytes, bulletin->from))
 			return;
-		notes_drop(&session->held);
+		bulletins_drop(&session->held);
 	}
 }
 
-/* ---- lines ---- */
+/* ---- strands ---- */
 
-static bool node_has_line(const struct session *session, uint32_t node)
+static bool node_has_strand(const struct session *session, uint32_t node)
 {
-	for (const struct line *line = session->lines; line; line = line->next)
-		if (line->node == node && line->phase != LINE_GONE)
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->node == node && strand->phase != STRAND_GONE)
 			return true;
 	return false;
 }
 
-static bool line_carries(
-	const struct session *session, const struct line *line, const struct note *note)
+static bool strand_carries(const struct session *session, const struct strand *strand,
+	const struct bulletin *bulletin)
 {
-	if (note->head.type == NOTE_DIRECT)
-		return session->node_of[note->head.to] == line->node;
-	return line->is_edge && note->from != line->node;
+	if (bulletin->head.type == BULLETIN_DIRECT)
+		return session->node_of[bulletin->head.to] == strand->node;
+	return strand->is_edge && bulletin->from != strand->node;
 }
 
-static void leave_write(struct line *line, uint64_t now_ns)
+static void leave_write(struct strand *strand, uint64_t now_ns)
 {
-	struct line_head head = {.type = NOTE_LEAVE};
+	struct strand_head head = {.type = BULLETIN_LEAVE};
 
-	line->is_leaving = true;
-	line_write(line, &head, NULL, now_ns);
+	strand->is_leaving = true;
+	strand_write(strand, &head, NULL, now_ns);
 }
 
 /* Carry on with the log. */
-static void line_pump(struct line *line, uint64_t now_ns)
+static void strand_pump(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = line->owner;
-	const struct notes *log = &session->log;
+	struct session *session = strand->owner;
+	const struct bulletins *log = &session->log;
 
-	if (line->cursor < log->first)
-		line->cursor = log->first;
-	while (line_is_idle(line) && line->cursor < log->end) {
-		const struct note *note = notes_at(log, line->cursor++);
+	if (strand->cursor < log->first)
+		strand->cursor = log->first;
+	while (strand_is_idle(strand) && strand->cursor < log->end) {
+		const struct bulletin *bulletin = bulletins_at(log, strand->cursor++);
 
-		if (line_carries(session, line, note))
-			line_write(line, &note->head, note->bytes, now_ns);
+		if (strand_carries(session, strand, bulletin))
+			strand_write(strand, &bulletin->head, bulletin->bytes, now_ns);
 	}
-	if (session->is_closing && line_is_idle(line) && !line->is_leaving)
-		leave_write(line, now_ns);
-	if (line->is_leaving && line_is_idle(line))
-		line->phase = LINE_GONE;
-	hub_watch(line);
+	if (session->is_closing && strand_is_idle(strand) && !strand->is_leaving)
+		leave_write(strand, now_ns);
+	if (strand->is_leaving && strand_is_idle(strand))
+		strand->phase = STRAND_GONE;
+	hub_watch(strand);
 }
 
-/* Forget what every line has carried, but for what a broken one might need again. */
+/* Forget what every strand has carried, but for what a broken one might need again. */
 static void log_trim(struct session *session)
 {
-	struct notes *log = &session->log;
+	struct bulletins *log = &session->log;
 	uint64_t needed = log->end;
 
-	for (const struct line *line = session->lines; line; line = line->next)
-		if (line->phase != LINE_GONE && line->cursor < needed)
-			needed = line->cursor;
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->phase != STRAND_GONE && strand->cursor < needed)
+			needed = strand->cursor;
 	while (log->first < log->end &&
-		((log->first < needed && (log->end - log->first > KEPT_NOTES ||
+		((log->first < needed && (log->end - log->first > KEPT_COUNT ||
 						 log->bytes > KEPT_BYTES)) ||
 			log->bytes > LOG_BYTES_MAX))
-		notes_drop(log);
+		bulletins_drop(log);
 }
 
-static void lines_pump(struct session *session, uint64_t now_ns)
+static void strands_pump(struct session *session, uint64_t now_ns)
 {
-	for (struct line *line = session->lines; line; line = line->next)
-		line_pump(line, now_ns);
+	for (struct strand *strand = session->strands; strand; strand = strand->next)
+		strand_pump(strand, now_ns);
 	log_trim(session);
 }
 
-static void line_add(struct session *session, struct line *line, uint32_t node)
+static void strand_add(struct session *session, struct strand *strand, uint32_t node)
 {
-	line->owner = session;
-	line->node = node;
-	line->cursor = session->log.first;
-	line->next = session->lines;
-	session->lines = line;
+	strand->owner = session;
+	strand->node = node;
+	strand->cursor = session->log.first;
+	strand->next = session->strands;
+	session->strands = strand;
 }
 
-static void retry_later(struct node *node, int trouble, uint64_t now_ns)
+static void retry_later(struct station *node, int trouble, uint64_t now_ns)
 {
 	uint64_t ms = node->tries < 5 ? (uint64_t)RETRY_MS << node->tries : RETRY_MAX_MS;
 
@@ -225,26 +228,26 @@ static void retry_later(struct node *node, int trouble, uint64_t now_ns)
 
 static void node_call(struct session *session, uint32_t index, uint64_t now_ns)
 {
-	struct node *node = &session->nodes[index];
-	struct line_call call = {.to = node->addr,
+	struct station *node = &session->nodes[index];
+	struct strand_call call = {.to = node->addr,
 		.from_process = session->self,
 		.to_process = index,
 		.is_edge = node->is_edge};
-	struct line *line;
+	struct strand *strand;
 
 	if (!node->trouble_ns)
-		node->trouble_ns = now_ns; /* until there is a line */
+		node->trouble_ns = now_ns; /* until there is a strand */
 	memcpy(call.session, session->id, sizeof(call.session));
 	memcpy(call.key, session->key, sizeof(call.key));
-	line = line_call(&call, now_ns);
+	strand = strand_call(&call, now_ns);
 	auth_wipe(&call, sizeof(call));
-	if (!line) {
+	if (!strand) {
 		retry_later(node, errno, now_ns);
 		return;
 	}
-	line->is_edge = node->is_edge;
-	line_add(session, line, index);
-	hub_watch(line);
+	strand->is_edge = node->is_edge;
+	strand_add(session, strand, index);
+	hub_watch(strand);
 }
 
 /* The next process on the circle that lives is always next to us. */
@@ -252,11 +255,11 @@ static void successor_want(struct session *session)
 {
 	for (uint32_t i = 1; i < session->node_count; i++) {
 		uint32_t next = (session->self + i) % session->node_count;
-		struct node *node = &session->nodes[next];
+		struct station *node = &session->nodes[next];
 
 		if (node->state != NODE_THERE)
 			continue;
-		if (!node_has_line(session, next))
+		if (!node_has_strand(session, next))
 			node->is_wanted = node->is_edge = true;
 		return;
 	}
@@ -266,7 +269,7 @@ static void successor_want(struct session *session)
 
 static void loss_take(struct session *session, uint32_t index, const char *why)
 {
-	struct node *node = &session->nodes[index];
+	struct station *node = &session->nodes[index];
 
 	if (node->state == NODE_DEAD)
 		return;
@@ -274,9 +277,9 @@ static void loss_take(struct session *session, uint32_t index, const char *why)
 	node->is_wanted = false;
 	log_info(LOG_BOOTSTRAP, "boot: the process of rank %u is lost: %s",
 		node->first_rank, why);
-	for (struct line *line = session->lines; line; line = line->next)
-		if (line->node == index)
-			line->phase = LINE_GONE;
+	for (struct strand *strand = session->strands; strand; strand = strand->next)
+		if (strand->node == index)
+			strand->phase = STRAND_GONE;
 	for (struct control *at = session->controls; at; at = at->next)
 		loss_hear(session, at, index, why);
 	successor_want(session);
@@ -288,26 +291,26 @@ void session_lose(
 	struct session *session, uint32_t node, const char *why, uint64_t now_ns)
 {
 	struct control *from = session->controls;
-	struct line_head head = {.type = NOTE_LOST,
+	struct strand_head head = {.type = BULLETIN_LOST,
 		.to = CONTROL_ALL,
 		.kind = session->nodes[node].first_rank,
 		.bytes = (uint32_t)strlen(why)};
 
 	if (session->nodes[node].state == NODE_DEAD)
 		return;
-	/* before its lines are closed: if it lives, it is to know */
+	/* before its strands are closed: if it lives, it is to know */
 	if (from && session_say(from, &head, why, now_ns))
 		log_warn("boot: the others were not told that rank %u is lost: %s",
 			head.kind, err_last());
 	loss_take(session, node, why);
 }
 
-/* No line to a process comes about, or the last one broke. Refused: it has ended, and if
- * we knew it, without a word. */
+/* No strand to a process comes about, or the last one broke. Refused: it has ended, and
+ * if we knew it, without a word. */
 static void node_trouble(
 	struct session *session, uint32_t index, int status, uint64_t now_ns)
 {
-	struct node *node = &session->nodes[index];
+	struct station *node = &session->nodes[index];
 	bool is_known = node->was_open || node->is_first;
 	uint64_t limit = limit_ns();
 	char why[96];
@@ -342,33 +345,33 @@ static bool is_given_up(const struct session *session)
 	return session->nodes[session->self].state == NODE_DEAD;
 }
 
-/* A line is no more. */
-static void line_lost(struct line *line, uint64_t now_ns)
+/* A strand is no more. */
+static void strand_lost(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = line->owner;
-	struct node *node = &session->nodes[line->node];
+	struct session *session = strand->owner;
+	struct station *node = &session->nodes[strand->node];
 
-	if (session->is_closing || line->has_left || node->state != NODE_THERE ||
-		is_given_up(session) || node_has_line(session, line->node))
+	if (session->is_closing || strand->has_left || node->state != NODE_THERE ||
+		is_given_up(session) || node_has_strand(session, strand->node))
 		return;
-	if (!line->was_open) {
-		node_trouble(session, line->node, line->status, now_ns);
+	if (!strand->was_open) {
+		node_trouble(session, strand->node, strand->status, now_ns);
 		return;
 	}
 	/* has it ended, or only the connection? Who ended answers no call. */
 	node->is_wanted = true;
-	node->is_edge = node->is_edge || line->is_edge;
+	node->is_edge = node->is_edge || strand->is_edge;
 	node->trouble_ns = 0;
 	node->tries = 0;
-	node_call(session, line->node, now_ns);
+	node_call(session, strand->node, now_ns);
 }
 
 /* ---- what comes in ---- */
 
-static void flood_take(struct session *session, const struct line *line,
-	const struct line_head *head, const void *bytes, uint64_t now_ns)
+static void flood_take(struct session *session, const struct strand *strand,
+	const struct strand_head *head, const void *bytes, uint64_t now_ns)
 {
-	const struct note *note;
+	const struct bulletin *bulletin;
 	char why[256];
 
 	if (head->origin >= session->rank_count ||
@@ -376,114 +379,114 @@ static void flood_take(struct session *session, const struct line *line,
 		head->number <= session->heard[head->origin])
 		return;
 	session->heard[head->origin] = head->number;
-	if (!notes_append(&session->log, head, bytes, line->node)) {
+	if (!bulletins_append(&session->log, head, bytes, strand->node)) {
 		log_warn("boot: no memory for a message of rank %u", head->origin);
 		return;
 	}
-	note = notes_at(&session->log, session->log.end - 1);
-	if (head->type == NOTE_FLOOD)
-		all_hear(session, note);
+	bulletin = bulletins_at(&session->log, session->log.end - 1);
+	if (head->type == BULLETIN_FLOOD)
+		all_hear(session, bulletin);
 	else
 		snprintf(why, sizeof(why), "%.*s", (int)head->bytes,
-			(const char *)note->bytes);
+			(const char *)bulletin->bytes);
 	held_hear(session);
-	lines_pump(session, now_ns);
-	if (head->type == NOTE_LOST && head->kind < session->rank_count)
+	strands_pump(session, now_ns);
+	if (head->type == BULLETIN_LOST && head->kind < session->rank_count)
 		loss_take(session, session->node_of[head->kind], why);
 }
 
 static void direct_take(
-	struct session *session, const struct line_head *head, const void *bytes)
+	struct session *session, const struct strand_head *head, const void *bytes)
 {
 	if (head->origin >= session->rank_count || head->to >= session->rank_count ||
 		session->node_of[head->to] != session->self)
 		return;
 	if (!direct_hear(session, head, bytes) &&
-		!notes_append(&session->held, head, bytes, 0))
+		!bulletins_append(&session->held, head, bytes, 0))
 		log_warn("boot: no memory for a message of rank %u", head->origin);
 }
 
-static void frame_take(struct line *line, uint64_t now_ns)
+static void frame_take(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = line->owner;
-	struct line_head head;
+	struct session *session = strand->owner;
+	struct strand_head head;
 
-	line_head_get(line, &head);
+	strand_head_get(strand, &head);
 	switch (head.type) {
-	case NOTE_LEAVE:
-		line->has_left = true;
-		line->phase = LINE_GONE;
-		if (session->nodes[line->node].state == NODE_THERE)
-			session->nodes[line->node].state = NODE_LEFT;
-		session->nodes[line->node].is_wanted = false;
+	case BULLETIN_LEAVE:
+		strand->has_left = true;
+		strand->phase = STRAND_GONE;
+		if (session->nodes[strand->node].state == NODE_THERE)
+			session->nodes[strand->node].state = NODE_LEFT;
+		session->nodes[strand->node].is_wanted = false;
 		break;
-	case NOTE_FLOOD:
-	case NOTE_LOST:
-		flood_take(session, line, &head, line_bytes(line), now_ns);
+	case BULLETIN_FLOOD:
+	case BULLETIN_LOST:
+		flood_take(session, strand, &head, strand_bytes(strand), now_ns);
 		break;
-	case NOTE_DIRECT:
-		direct_take(session, &head, line_bytes(line));
+	case BULLETIN_DIRECT:
+		direct_take(session, &head, strand_bytes(strand));
 		break;
 	default: /* a beat */
 		break;
 	}
 }
 
-static void line_opened(struct line *line)
+static void strand_opened(struct strand *strand)
 {
-	struct node *node = &line->owner->nodes[line->node];
+	struct station *node = &strand->owner->nodes[strand->node];
 
-	line->was_open = node->was_open = true;
+	strand->was_open = node->was_open = true;
 	node->trouble_ns = 0;
 	node->tries = 0;
 	hub_changed();
 }
 
-void session_serve(struct line *line, uint64_t now_ns)
+void session_serve(struct strand *strand, uint64_t now_ns)
 {
-	enum line_news news;
+	enum strand_news news;
 
-	line_flush(line);
-	while ((news = line_read(line, now_ns)) != LINE_NOTHING) {
-		if (news == LINE_FRAME)
-			frame_take(line, now_ns);
-		else if (line->phase == LINE_OPEN)
-			line_opened(line);
+	strand_flush(strand);
+	while ((news = strand_read(strand, now_ns)) != STRAND_NOTHING) {
+		if (news == STRAND_FRAME)
+			frame_take(strand, now_ns);
+		else if (strand->phase == STRAND_OPEN)
+			strand_opened(strand);
 	}
-	line_pump(line, now_ns);
+	strand_pump(strand, now_ns);
 }
 
-bool session_adopt(struct session *session, struct line *line)
+bool session_adopt(struct session *session, struct strand *strand)
 {
-	const struct line_claim *claim = &line->claim;
+	const struct strand_claim *claim = &strand->claim;
 
 	if (claim->to != session->self || claim->from >= session->node_count ||
 		claim->from == session->self || session->is_closing ||
 		session->nodes[claim->from].state == NODE_DEAD)
 		return false;
-	line->is_edge = claim->is_edge;
-	line_add(session, line, claim->from);
-	line_opened(line);
+	strand->is_edge = claim->is_edge;
+	strand_add(session, strand, claim->from);
+	strand_opened(strand);
 	return true;
 }
 
 void session_replay(struct session *session, struct control *control)
 {
 	for (uint64_t i = session->log.first; i < session->log.end; i++) {
-		const struct note *note = notes_at(&session->log, i);
-		const struct line_head *head = &note->head;
+		const struct bulletin *bulletin = bulletins_at(&session->log, i);
+		const struct strand_head *head = &bulletin->head;
 		char why[256];
 
-		if (head->type == NOTE_FLOOD && head->origin != control->rank)
+		if (head->type == BULLETIN_FLOOD && head->origin != control->rank)
 			control_hear(control,
 				&(struct delivery){.rank = head->origin,
 					.kind = head->kind,
 					.size = head->bytes},
-				note->bytes);
-		if (head->type != NOTE_LOST || head->kind >= session->rank_count)
+				bulletin->bytes);
+		if (head->type != BULLETIN_LOST || head->kind >= session->rank_count)
 			continue;
 		snprintf(why, sizeof(why), "%.*s", (int)head->bytes,
-			(const char *)note->bytes);
+			(const char *)bulletin->bytes);
 		loss_hear(session, control, session->node_of[head->kind], why);
 	}
 	held_hear(session);
@@ -491,44 +494,44 @@ void session_replay(struct session *session, struct control *control)
 
 void session_pump(struct session *session, uint64_t now_ns)
 {
-	lines_pump(session, now_ns);
+	strands_pump(session, now_ns);
 }
 
 /* ---- what goes out ---- */
 
-enum err session_say(struct control *from, const struct line_head *head,
+enum err session_say(struct control *from, const struct strand_head *head,
 	const void *bytes, uint64_t now_ns)
 {
 	struct session *session = from->session;
-	struct line_head sent = *head;
-	uint32_t node = head->type == NOTE_DIRECT ? session->node_of[head->to]
-						  : session->self;
+	struct strand_head sent = *head;
+	uint32_t node = head->type == BULLETIN_DIRECT ? session->node_of[head->to]
+						      : session->self;
 
 	sent.origin = from->rank;
-	sent.number = head->type == NOTE_DIRECT ? from->direct_sent[head->to] + 1
-						: from->flooded + 1;
-	sent.after = head->type == NOTE_DIRECT ? from->flooded : 0;
-	if (head->type != NOTE_DIRECT || node != session->self) {
-		if (!notes_append(&session->log, &sent, bytes, session->self))
+	sent.number = head->type == BULLETIN_DIRECT ? from->direct_sent[head->to] + 1
+						    : from->flooded + 1;
+	sent.after = head->type == BULLETIN_DIRECT ? from->flooded : 0;
+	if (head->type != BULLETIN_DIRECT || node != session->self) {
+		if (!bulletins_append(&session->log, &sent, bytes, session->self))
 			return err_set(ERR_SYSTEM, "no memory for a message");
 	}
-	if (head->type == NOTE_DIRECT) {
+	if (head->type == BULLETIN_DIRECT) {
 		from->direct_sent[head->to]++;
 	} else {
 		from->flooded++;
 		session->heard[from->rank] = sent.number;
 	}
-	if (head->type == NOTE_FLOOD)
-		all_hear(session, notes_at(&session->log, session->log.end - 1));
-	else if (node == session->self && head->type == NOTE_DIRECT)
+	if (head->type == BULLETIN_FLOOD)
+		all_hear(session, bulletins_at(&session->log, session->log.end - 1));
+	else if (node == session->self && head->type == BULLETIN_DIRECT)
 		direct_take(session, &sent, bytes);
-	if (head->type == NOTE_DIRECT && node != session->self &&
+	if (head->type == BULLETIN_DIRECT && node != session->self &&
 		session->nodes[node].state == NODE_THERE &&
-		!node_has_line(session, node) && !session->nodes[node].is_wanted) {
+		!node_has_strand(session, node) && !session->nodes[node].is_wanted) {
 		session->nodes[node].is_wanted = true;
 		node_call(session, node, now_ns);
 	}
-	lines_pump(session, now_ns);
+	strands_pump(session, now_ns);
 	hub_wake();
 	return OK;
 }
@@ -537,9 +540,9 @@ enum err session_say(struct control *from, const struct line_head *head,
 
 void session_forgive(struct session *session, uint64_t late_ns)
 {
-	for (struct line *line = session->lines; line; line = line->next) {
-		line->heard_ns += late_ns;
-		line->since_ns += late_ns;
+	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+		strand->heard_ns += late_ns;
+		strand->since_ns += late_ns;
 	}
 	for (uint32_t i = 0; i < session->node_count; i++)
 		if (session->nodes[i].trouble_ns)
@@ -557,65 +560,66 @@ static uint64_t add_ns(uint64_t at_ns, uint64_t more_ns)
 }
 
 /* Say that we are here, and listen whether the other end does. */
-static uint64_t line_tick(struct line *line, uint64_t now_ns)
+static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = line->owner;
-	uint64_t beat = add_ns(line->told_ns, beat_ns());
+	struct session *session = strand->owner;
+	uint64_t beat = add_ns(strand->told_ns, beat_ns());
 	uint64_t limit = limit_ns(), end;
 	char why[64];
 
-	if (line->phase != LINE_OPEN) {
-		end = add_ns(line->since_ns, limit);
-		if (line->phase == LINE_CONNECTING && now_ns >= end) {
-			line->status = ETIMEDOUT;
-			line->phase = LINE_GONE;
+	if (strand->phase != STRAND_OPEN) {
+		end = add_ns(strand->since_ns, limit);
+		if (strand->phase == STRAND_CONNECTING && now_ns >= end) {
+			strand->status = ETIMEDOUT;
+			strand->phase = STRAND_GONE;
 		}
 		return end > now_ns ? end : UINT64_MAX;
 	}
-	if (!is_remote(session, line->node))
+	if (!is_remote(session, strand->node))
 		return UINT64_MAX;
-	end = add_ns(line->heard_ns, limit);
+	end = add_ns(strand->heard_ns, limit);
 	if (now_ns >= end) { /* but for what has come and was not read yet */
-		session_serve(line, now_ns);
-		end = add_ns(line->heard_ns, limit);
+		session_serve(strand, now_ns);
+		end = add_ns(strand->heard_ns, limit);
 	}
-	if (now_ns >= end && line->phase == LINE_OPEN) {
+	if (now_ns >= end && strand->phase == STRAND_OPEN) {
 		snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
 			(unsigned long long)(session_silence_ns() / CLOCK_SEC));
-		session_lose(session, line->node, why, now_ns);
+		session_lose(session, strand->node, why, now_ns);
 		return now_ns;
 	}
-	if (now_ns >= beat && line_is_idle(line)) {
-		line_write(line, &(struct line_head){.type = NOTE_BEAT}, NULL, now_ns);
-		hub_watch(line);
+	if (now_ns >= beat && strand_is_idle(strand)) {
+		strand_write(strand, &(struct strand_head){.type = BULLETIN_BEAT}, NULL,
+			now_ns);
+		hub_watch(strand);
 	}
-	beat = add_ns(line->told_ns, beat_ns());
+	beat = add_ns(strand->told_ns, beat_ns());
 	/* what cannot be written now is written when it can */
 	return sooner(end, beat > now_ns ? beat : end);
 }
 
-/* Take the lines off that are gone, and see what that means. */
-static void lines_sweep(struct session *session, uint64_t now_ns)
+/* Take the strands off that are gone, and see what that means. */
+static void strands_sweep(struct session *session, uint64_t now_ns)
 {
-	struct line *gone = NULL;
+	struct strand *gone = NULL;
 
-	for (struct line **at = &session->lines; *at;) {
-		struct line *line = *at;
+	for (struct strand **at = &session->strands; *at;) {
+		struct strand *strand = *at;
 
-		if (line->phase != LINE_GONE) {
-			at = &line->next;
+		if (strand->phase != STRAND_GONE) {
+			at = &strand->next;
 			continue;
 		}
-		*at = line->next;
-		line->next = gone;
-		gone = line;
+		*at = strand->next;
+		strand->next = gone;
+		gone = strand;
 	}
 	while (gone) {
-		struct line *line = gone;
+		struct strand *strand = gone;
 
-		gone = line->next;
-		line_lost(line, now_ns);
-		hub_drop(line);
+		gone = strand->next;
+		strand_lost(strand, now_ns);
+		hub_drop(strand);
 	}
 }
 
@@ -626,10 +630,10 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 	if (session->is_closing || is_given_up(session))
 		return next;
 	for (uint32_t i = 0; i < session->node_count; i++) {
-		struct node *node = &session->nodes[i];
+		struct station *node = &session->nodes[i];
 
 		if (!node->is_wanted || node->state != NODE_THERE ||
-			node_has_line(session, i))
+			node_has_strand(session, i))
 			continue;
 		if (now_ns >= node->retry_ns)
 			node_call(session, i, now_ns);
@@ -642,20 +646,22 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (struct line *line = session->lines; line; line = line->next)
-		next = sooner(next, line_tick(line, now_ns));
+	for (struct strand *strand = session->strands; strand; strand = strand->next)
+		next = sooner(next, strand_tick(strand, now_ns));
 	if (session->is_closing) {
 		uint64_t end = session->closing_ns + LEAVE_MS * CLOCK_MS;
 
-		for (struct line *line = session->lines; line; line = line->next)
-			if (now_ns >= end || line->phase != LINE_OPEN)
-				line->phase = LINE_GONE;
+		for (struct strand *strand = session->strands; strand;
+			strand = strand->next)
+			if (now_ns >= end || strand->phase != STRAND_OPEN)
+				strand->phase = STRAND_GONE;
 		next = sooner(next, end);
 	}
-	lines_sweep(session, now_ns);
+	strands_sweep(session, now_ns);
 	next = sooner(next, calls_tick(session, now_ns));
-	for (const struct line *line = session->lines; line; line = line->next)
-		if (line->phase == LINE_GONE)
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->phase == STRAND_GONE)
 			next = now_ns;
 	return next;
 }

@@ -1,11 +1,11 @@
 /*
  * session.h - one communicator's part of the control channel in this process: who is
- * where, the lines to other processes, and the notes that go over them.
+ * where, the strands to other processes, and the bulletins that go over them.
  *
- * Notes are kept in one log. Every line has a cursor into it and carries what concerns
- * its other end, so a slow line holds up no other, and one that broke and was made again
- * begins with what the other end may have missed; numbers sort out what it has already.
- * Everything here is done under the hub's lock.
+ * Bulletins are kept in one log. Every strand has a cursor into it and carries what
+ * concerns its other end, so a slow strand holds up no other, and one that broke and was
+ * made again begins with what the other end may have missed; numbers sort out what it has
+ * already. Everything here is done under the hub's lock.
  */
 #ifndef BOOT_SESSION_H
 #define BOOT_SESSION_H
@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "boot/bulletins.h"
 #include "boot/control.h"
-#include "boot/line.h"
-#include "boot/notes.h"
+#include "boot/strand.h"
 
 /* Something that a rank's functions are to be called with. */
 struct delivery {
@@ -36,7 +36,7 @@ struct control {
 	void (*on_message)(
 		void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size);
 	void (*on_lost)(void *arg, uint32_t rank, const char *why);
-	uint64_t flooded;	/* notes to all so far */
+	uint64_t flooded;	/* bulletins to all so far */
 	uint64_t *direct_sent;	/* owned; per rank */
 	uint64_t *direct_heard; /* owned; per rank */
 	struct delivery *first, **last;
@@ -44,15 +44,15 @@ struct control {
 	bool is_closed; /* .. and has closed it */
 };
 
-enum node_state { NODE_THERE, NODE_LEFT, NODE_ABSENT, NODE_DEAD };
+enum station_state { NODE_THERE, NODE_LEFT, NODE_ABSENT, NODE_DEAD };
 
 /* A process. */
-struct node {
+struct station {
 	struct addr addr;
 	uint64_t host;
 	uint32_t first_rank;
-	enum node_state state;
-	bool is_wanted; /* we are to have a line to it, and make it */
+	enum station_state state;
+	bool is_wanted; /* we are to have a strand to it, and make it */
 	bool is_edge;	/* .. for what concerns all */
 	bool is_first;	/* .. from the beginning */
 	bool was_open;	/* we had one */
@@ -63,16 +63,16 @@ struct node {
 
 struct session {
 	struct session *next;
-	unsigned char id[LINE_SESSION_BYTES], key[AUTH_KEY_BYTES];
+	unsigned char id[STRAND_SESSION_BYTES], key[AUTH_KEY_BYTES];
 	uint32_t rank_count, node_count, self;
-	uint32_t *node_of;  /* owned; per rank */
-	struct node *nodes; /* owned */
-	uint64_t *hosts;    /* owned; per node, for edges.h */
-	uint64_t *heard;    /* owned; per rank: its last note to all */
-	struct line *lines; /* owned */
+	uint32_t *node_of;	/* owned; per rank */
+	struct station *nodes;	/* owned */
+	uint64_t *hosts;	/* owned; per node, for edges.h */
+	uint64_t *heard;	/* owned; per rank: its last bulletin to all */
+	struct strand *strands; /* owned */
 	struct control *controls;
-	struct notes log;  /* what goes over the lines, or has gone lately */
-	struct notes held; /* for a rank that is not here yet, or too early */
+	struct bulletins log;  /* what goes over the strands, or has gone lately */
+	struct bulletins held; /* for a rank that is not here yet, or too early */
 	bool is_closing;
 	uint64_t closing_ns;
 };
@@ -86,20 +86,20 @@ enum err session_get(const struct control_args *args, struct session **session);
 void session_attach(struct session *session, struct control *control);
 void session_replay(struct session *session, struct control *control);
 
-/* A rank leaves; after the last one all lines are closed by and by. */
+/* A rank leaves; after the last one all strands are closed by and by. */
 void session_detach(struct session *session, struct control *control, uint64_t now_ns);
 
 /* Of this name and not closing; NULL: none. */
-struct session *session_find(const unsigned char id[LINE_SESSION_BYTES]);
+struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES]);
 
 /* A stranger has proved that it knows the key. False: it is none of us. */
-bool session_adopt(struct session *session, struct line *line);
+bool session_adopt(struct session *session, struct strand *strand);
 
 /* Begin the calls that are due, write what can be written. */
 void session_pump(struct session *session, uint64_t now_ns);
 
-/* Something can be read or written on one of its lines. */
-void session_serve(struct line *line, uint64_t now_ns);
+/* Something can be read or written on one of its strands. */
+void session_serve(struct strand *strand, uint64_t now_ns);
 
 /* What the clock asks for; returns when it wants to be asked again. */
 uint64_t session_tick(struct session *session, uint64_t now_ns);
@@ -107,16 +107,18 @@ uint64_t session_tick(struct session *session, uint64_t now_ns);
 /* This process was held up for so long: nobody is to be blamed for it. */
 void session_forgive(struct session *session, uint64_t late_ns);
 
-/* A note for all (NOTE_FLOOD, NOTE_LOST) or for one rank, which may be of this process.
+/* A bulletin for all (BULLETIN_FLOOD, BULLETIN_LOST) or for one rank, which may be of
+ * this process.
  */
-enum err session_say(struct control *from, const struct line_head *head,
+enum err session_say(struct control *from, const struct strand_head *head,
 	const void *bytes, uint64_t now_ns);
 
 /* A process is lost: its ranks are, and everybody is told. */
 void session_lose(
 	struct session *session, uint32_t node, const char *why, uint64_t now_ns);
 
-/* Whom we still have no line to, of those we are to call at first; node_count: nobody. */
+/* Whom we still have no strand to, of those we are to call at first; node_count: nobody.
+ */
 uint32_t session_unsettled(const struct session *session);
 
 /* Nothing of it is left to be done. */
@@ -126,7 +128,7 @@ void session_destroy(struct session *session);
 /* For how long a process of another host may be silent; UINT64_MAX: for ever. */
 uint64_t session_silence_ns(void);
 
-/* This is a forked child: close its copies of all lines and know of no session. */
+/* This is a forked child: close its copies of all strands and know of no session. */
 void session_forget(void);
 
 /* The sessions of this process, by their `next`. */

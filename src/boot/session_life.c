@@ -19,11 +19,11 @@ struct session *session_list(void)
 	return sessions;
 }
 
-struct session *session_find(const unsigned char id[LINE_SESSION_BYTES])
+struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES])
 {
 	struct session *at = sessions;
 
-	while (at && (at->is_closing || memcmp(at->id, id, LINE_SESSION_BYTES)))
+	while (at && (at->is_closing || memcmp(at->id, id, STRAND_SESSION_BYTES)))
 		at = at->next;
 	return at;
 }
@@ -34,7 +34,7 @@ static void id_make(const unsigned char key[AUTH_KEY_BYTES], unsigned char *id)
 	unsigned char tag[AUTH_TAG_BYTES];
 
 	auth_tag(key, "control session", "", 0, tag);
-	memcpy(id, tag, LINE_SESSION_BYTES);
+	memcpy(id, tag, STRAND_SESSION_BYTES);
 }
 
 static void edges_want(struct session *session)
@@ -44,7 +44,7 @@ static void edges_want(struct session *session)
 		session->self, session->node_count, session->hosts, nodes);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct node *node = &session->nodes[nodes[i]];
+		struct station *node = &session->nodes[nodes[i]];
 
 		node->is_wanted = node->is_edge = node->is_first = true;
 	}
@@ -93,7 +93,7 @@ static enum err session_make(const struct control_args *args, struct session *se
 
 enum err session_get(const struct control_args *args, struct session **session)
 {
-	unsigned char id[LINE_SESSION_BYTES];
+	unsigned char id[STRAND_SESSION_BYTES];
 	struct session *made;
 	enum err e;
 
@@ -145,10 +145,10 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 void session_forget(void)
 {
 	for (struct session *at = sessions; at; at = at->next) {
-		for (struct line *line = at->lines; line; line = line->next) {
-			close(line->fd);
-			line->fd = -1;
-			line->phase = LINE_GONE;
+		for (struct strand *strand = at->strands; strand; strand = strand->next) {
+			close(strand->fd);
+			strand->fd = -1;
+			strand->phase = STRAND_GONE;
 		}
 		for (struct control *control = at->controls; control;
 			control = control->next)
@@ -167,7 +167,7 @@ uint32_t session_unsettled(const struct session *session)
 
 bool session_is_over(const struct session *session)
 {
-	return session->is_closing && !session->lines;
+	return session->is_closing && !session->strands;
 }
 
 void session_destroy(struct session *session)
@@ -178,14 +178,14 @@ void session_destroy(struct session *session)
 		at = &(*at)->next;
 	if (*at)
 		*at = session->next;
-	while (session->lines) {
-		struct line *line = session->lines;
+	while (session->strands) {
+		struct strand *strand = session->strands;
 
-		session->lines = line->next;
-		hub_drop(line);
+		session->strands = strand->next;
+		hub_drop(strand);
 	}
-	notes_fini(&session->log);
-	notes_fini(&session->held);
+	bulletins_fini(&session->log);
+	bulletins_fini(&session->held);
 	free(session->node_of);
 	free(session->nodes);
 	free(session->hosts);

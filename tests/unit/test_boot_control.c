@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/param.h"
-#include "boot/line.h"
+#include "boot/strand.h"
 #include "net/psk.h"
 #include "test.h"
 
@@ -382,7 +382,7 @@ static int stranger_connect(uint32_t rank)
  * one for a session there is not, one that says too much. */
 static void stranger_speak(int fd, uint32_t n)
 {
-	struct line_hello hello = {.magic = "WEFTCT01"};
+	struct strand_hello hello = {.magic = "WEFTCT01"};
 	unsigned char noise[3000], tag[AUTH_TAG_BYTES];
 
 	if (fd < 0)
@@ -439,7 +439,7 @@ static void talk_when_told(struct rank *ranks)
 	talk(ranks);
 }
 
-/* While lines are made and while they are used. */
+/* While strands are made and while they are used. */
 static void strangers_are_no_hindrance(uint32_t crowd)
 {
 	job_start(4, talk_when_told);
@@ -489,7 +489,7 @@ static void nothing_stays(struct rank *ranks)
 	int descriptors;
 	double begin;
 
-	talk(ranks); /* now both have the line */
+	talk(ranks); /* now both have the strand */
 	descriptors = entries("/proc/self/fd");
 	together(&turns);
 	for (uint32_t i = 0; i < 50; i++) {
