@@ -186,6 +186,8 @@ static const struct param_info table[PARAM_COUNT] = {
 		"first-last: listen only on these TCP ports, for a firewall; unset: any that is free"},
 	[PARAM_LISTEN_ANY] = {"WEFT_LISTEN_ANY", PARAM_INT, 0, 0, 1, .meaning =
 		"1: listen on all addresses of the host, not only on the one that others are told"},
+	[PARAM_SILENCE] = {"WEFT_SILENCE_SEC", PARAM_INT, 5, 0, 1000000, .meaning =
+		"a rank of another host of which nothing is heard for so long is lost; 0: never"},
 	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
 		"comma list of RDMA devices, each with :port if wanted; ^ and = as for interfaces"},
 	[PARAM_IB_DISABLE] = {"NCCL_IB_DISABLE", PARAM_INT, 0, 0, 1, .meaning =

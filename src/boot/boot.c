@@ -20,9 +20,10 @@
 #include "net/seal.h"
 
 enum {
-	SLICE_MS = 10,	 /* how often a waiting rank looks at the abort word */
-	GRACE_MS = 1000, /* we outwait the root, which knows who is missing */
-	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
+	SLICE_MS = 10,	    /* how often a waiting rank looks at the abort word .. */
+	SLICE_MAX_MS = 100, /* .. where there are many that do */
+	GRACE_MS = 1000,    /* we outwait the root, which knows who is missing */
+	BIND_MS = 5000,	    /* for an earlier meeting to leave the port */
 	HEAR_MS = 50,	 /* for what was said to us before we could not speak any more */
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
 	END_MS = 200,	 /* for a root of our own to end */
@@ -43,7 +44,8 @@ struct visit {
 	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
-	uint32_t round;	      /* verdicts heard */
+	unsigned char meeting[WIRE_MEETING_BYTES]; /* which one it is, of one id's */
+	uint32_t round;				   /* verdicts heard */
 	size_t payload_bytes; /* that the next verdict brings when all is well */
 	bool is_over;	      /* the last of them, or a failure */
 	char why[WIRE_SENTENCE_MAX + 1];
@@ -125,13 +127,22 @@ static short socket_events(const struct visit *visit, short events)
 	return visit->seal ? seal_events(visit->seal, events) : events;
 }
 
+/* A thousand ranks that all look every 10 ms leave two cores no time to meet. */
+static int slice_ms(const struct visit *visit)
+{
+	uint32_t ms = SLICE_MS + visit->args.rank_count / 10;
+
+	return ms < SLICE_MAX_MS ? (int)ms : SLICE_MAX_MS;
+}
+
 /* Wait until the socket is ready for `events`, or broken. */
 static enum err socket_wait(struct visit *visit, short events)
 {
 	for (;;) {
 		struct pollfd wait = {
 			.fd = visit->fd, .events = socket_events(visit, events)};
-		int n = poll(&wait, 1, clock_left_ms(visit->deadline_ns, SLICE_MS));
+		int n = poll(
+			&wait, 1, clock_left_ms(visit->deadline_ns, slice_ms(visit)));
 		enum err e;
 
 		if (n > 0)
@@ -377,6 +388,7 @@ static enum err verdict_recv(struct visit *visit, void *records)
 		return forged(visit);
 	if (le32toh(verdict.round) != visit->round)
 		return forged(visit);
+	memcpy(visit->meeting, verdict.meeting, sizeof(visit->meeting));
 	visit->round++;
 	if (le32toh(verdict.code) != OK)
 		return sentence_recv(visit, &verdict);
@@ -714,6 +726,14 @@ enum err boot_gather(struct meeting *meeting, enum err mine, const void *record,
 		word.code = err_set(ERR_ARGUMENT, "a record of %u bytes, at most %d",
 			bytes, BOOT_GATHER_MAX);
 	return round_make(&meeting->visit, &word, records);
+}
+
+void boot_key(const struct meeting *meeting, const char *label,
+	unsigned char key[AUTH_KEY_BYTES])
+{
+	const struct visit *visit = &meeting->visit;
+
+	auth_tag(visit->id.secret, label, visit->meeting, sizeof(visit->meeting), key);
 }
 
 void boot_leave(struct meeting *meeting)

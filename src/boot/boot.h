@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "net/auth.h"
 
 enum { BOOT_ID_BYTES = 128, BOOT_RECORD_MAX = 512, BOOT_GATHER_MAX = 8192 };
 
@@ -93,6 +94,11 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last);
  * hold anything. Never the last round. */
 enum err boot_gather(struct meeting *meeting, enum err mine, const void *record,
 	uint32_t bytes, void *records);
+
+/* A key that all ranks of this meeting can make, and nobody else; another one for another
+ * label (16 characters at most) and for another meeting. */
+void boot_key(const struct meeting *meeting, const char *label,
+	unsigned char key[AUTH_KEY_BYTES]);
 
 /* Close the connection; NULL is fine. Before the last round it looks to the others as if
  * this rank had died. */

@@ -1,16 +1,22 @@
 #include "boot/guest.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-void guest_init(struct guest *guest, int fd, struct seal *seal, uint64_t now_ns)
+struct guest *guest_create(int fd, struct seal *seal, uint64_t now_ns)
 {
-	memset(guest, 0, sizeof(*guest));
+	struct guest *guest = calloc(1, sizeof(*guest));
+
+	if (!guest)
+		return NULL;
 	guest->fd = fd;
+	guest->watched = -1;
 	guest->seal = seal;
 	guest->since_ns = now_ns;
+	return guest;
 }
 
 bool guest_has_output(const struct guest *guest)
@@ -240,6 +246,7 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 		.code = htole32((uint32_t)news->code),
 		.bytes = htole32((uint32_t)news->bytes)};
 
+	memcpy(verdict.meeting, news->meeting, sizeof(verdict.meeting));
 	memcpy(verdict.digest, news->digest, sizeof(verdict.digest));
 	auth_tag(guest->key, "verdict", &verdict, offsetof(struct wire_verdict, tag),
 		verdict.tag);
@@ -258,10 +265,11 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 
 /* The application may have forked: a copy of the socket in its child would keep the
  * connection up, and the peer waiting, were it only closed. */
-void guest_fini(struct guest *guest)
+void guest_destroy(struct guest *guest)
 {
 	seal_destroy(guest->seal);
 	shutdown(guest->fd, SHUT_RDWR);
 	close(guest->fd);
 	auth_wipe(guest->key, sizeof(guest->key));
+	free(guest);
 }

@@ -30,10 +30,15 @@
 #include "boot/boot.h"
 #include "net/auth.h"
 
-enum { WIRE_MAGIC_BYTES = 8, WIRE_SENTENCE_MAX = 480, WIRE_RANKS_MAX = 1 << 16 };
+enum {
+	WIRE_MAGIC_BYTES = 8,
+	WIRE_SENTENCE_MAX = 480,
+	WIRE_RANKS_MAX = 1 << 16,
+	WIRE_MEETING_BYTES = 16
+};
 
 /* Changes with every change of this file. */
-static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT03";
+static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT04";
 
 struct wire_hello {
 	char magic[WIRE_MAGIC_BYTES];
@@ -64,8 +69,9 @@ struct wire_verdict {
 	uint32_t code;	/* enum err */
 	uint32_t bytes; /* of the payload */
 	uint32_t zero;
-	unsigned char digest[AUTH_TAG_BYTES]; /* of the payload */
-	unsigned char tag[AUTH_TAG_BYTES];    /* of the above, label "verdict" */
+	unsigned char meeting[WIRE_MEETING_BYTES]; /* random, the same for all ranks */
+	unsigned char digest[AUTH_TAG_BYTES];	   /* of the payload */
+	unsigned char tag[AUTH_TAG_BYTES];	   /* of the above, label "verdict" */
 };
 
 /* One rank's word in a round: OK, or why it cannot go on. */
@@ -83,7 +89,7 @@ struct wire_say {
 static_assert(sizeof(struct wire_hello) == 40, "no padding on the wire");
 static_assert(sizeof(struct wire_challenge) == 64, "no padding on the wire");
 static_assert(sizeof(struct wire_claim) == 48, "no padding on the wire");
-static_assert(sizeof(struct wire_verdict) == 80, "no padding on the wire");
+static_assert(sizeof(struct wire_verdict) == 96, "no padding on the wire");
 static_assert(sizeof(struct wire_say) == 536, "no padding on the wire");
 static_assert(sizeof(struct wire_say) <= BOOT_RECORD_MAX + AUTH_TAG_BYTES,
 	"a guest's buffer holds it");
