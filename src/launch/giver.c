@@ -245,7 +245,7 @@ static enum err listen_somewhere(
 			rc = giver_resolve(launch, port, addr);
 			if (rc)
 				break;
-			e = addr_listen(addr, fd);
+			e = addr_listen(addr, fd, NULL);
 			if (e && e != ERR_AGAIN)
 				return not_here(launch, e);
 			if (!e)

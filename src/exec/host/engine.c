@@ -260,11 +260,13 @@ static void call_move(void *engine, const struct move *move, uint32_t lane, uint
 /* In an eager call nobody waits for what we have received: the card is free again when we
  * are seen in a later call. Storing it anyway would make the next call's first store wait
  * for this line to come back from the peers. Saying nothing at all would leave a root
- * that only sends without a sign of life. */
+ * that only sends without a sign of life. A schedule for several hosts may use a slot
+ * twice in a call, and then somebody does wait. */
 static bool is_unheard(const struct host_call *call, const struct move *move)
 {
-	return call->plan->eager && call->announced && move->op & IN_RECV &&
-	       !move->send_count && call->shape->tile_count == 1;
+	return call->plan->eager && !call->engine->remote && call->announced &&
+	       move->op & IN_RECV && !move->send_count &&
+	       call->shape->tile_count == 1;
 }
 
 static void call_publish(

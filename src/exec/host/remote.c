@@ -185,7 +185,8 @@ static enum err message_send(struct host_call *call, const struct move *move,
 	for (uint32_t j = 0; j < move->count && !e; j++)
 		e = net->send(tx->end,
 			host_place(call, &program->places[sent->place], tile, j),
-			move_piece(call->shape, move, tile, j), &leaving.request);
+			message_piece(call->shape, sent->chunk, tile, j),
+			&leaving.request);
 	leaving.position = call->origin + (uint64_t)tile * moves->count +
 			   (uint64_t)(move - moves->moves) + 1;
 	return e ? e : leaving_add(tx, &leaving);
@@ -322,12 +323,25 @@ static enum err inbox_reserve(struct rx *rx, size_t bytes)
 				   bytes);
 }
 
-static enum err message_await(
-	struct host_call *call, const struct move *move, struct rx *rx, uint32_t tile)
+/* What the move takes from that rank. */
+static const struct place *inbox_place(
+	const struct program *program, const struct move *move, uint32_t rank)
+{
+	const struct place *place = &program->places[move->input_first];
+
+	while (place->rank != rank ||
+		(place->space != PLACE_INBOX && place->space != PLACE_INBOX_IN))
+		place++;
+	return place;
+}
+
+static enum err message_await(struct host_call *call, const struct move *move,
+	uint32_t rank, struct rx *rx, uint32_t tile)
 {
 	const struct net_ops *net = call->engine->remote->net;
 	const struct program *program = call->shape->program;
 	const struct place *out = &program->places[move->output_first];
+	uint32_t chunk = inbox_place(program, move, rank)->chunk;
 	enum err e;
 
 	rx->is_direct = host_move_is_copy(call, move) &&
@@ -337,7 +351,7 @@ static enum err message_await(
 		e = net->recv(rx->end,
 			rx->is_direct ? host_place(call, out, tile, j)
 				      : rx->inbox + j * call->shape->staged_bytes,
-			move_piece(call->shape, move, tile, j), &rx->request);
+			message_piece(call->shape, chunk, tile, j), &rx->request);
 	rx->awaits_message = !e;
 	return e;
 }
@@ -360,7 +374,7 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 	if (rx->call != call->number)
 		e = words_await(call, wait, rx);
 	if (!e && !rx->awaits_message)
-		e = message_await(call, move, rx, lane->tile);
+		e = message_await(call, move, wait->rank, rx, lane->tile);
 	if (!e)
 		e = remote->net->test(&rx->request, 0);
 	if (!e && !call->error) {
