@@ -18,6 +18,7 @@
 #include "comm/gpu.h"
 #include "comm/meet.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 #include "comm/wiring.h"
 #include "link/wires.h"
 #include "net/psk.h"
@@ -270,6 +271,7 @@ static void tell_peers(
 	if (!atomic_load(&comm->ready))
 		return;
 	health_tell(comm->health, code, culprit, sentence);
+	touch_state(comm);
 	host_engine_wake(comm->engine);
 }
 
@@ -395,7 +397,9 @@ static void comm_free(struct comm *comm, enum rank_state last)
 			&peer_status(comm->peers, comm->rank)->state, &live,
 			(uint32_t)last);
 		atomic_store(&peer_status(comm->peers, comm->rank)->gone_ns, clock_ns());
+		touch_state(comm);
 	}
+	touch_close(comm);
 	comm_registrations_drop(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);
@@ -403,6 +407,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
 	wires_destroy(comm->wires);
+	free(comm->host_records);
 	peers_destroy(comm->peers);
 	free(comm->hosts);
 	if (comm->has_pulse)
