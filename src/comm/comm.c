@@ -16,6 +16,7 @@
 #include "base/param.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
+#include "comm/hosts.h"
 #include "comm/meet.h"
 #include "comm/state.h"
 #include "comm/touch.h"
@@ -188,7 +189,12 @@ uint64_t comm_hash(const struct comm *comm)
 
 bool comm_can_put(const struct comm *comm)
 {
-	return comm->gpu ? !comm->gpu_apart : comm->zero_copy;
+	return comm->gpu ? !comm->gpu_apart : comm->zero_copy && !comm->hosts;
+}
+
+bool comm_reaches(const struct comm *comm, uint32_t rank)
+{
+	return comm_is_near(comm, rank);
 }
 
 bool comm_can_signal(const struct comm *comm)
