@@ -130,8 +130,10 @@ static void test_hostile(void)
 			const char *word = words[rand() % WORDS];
 			char byte = (char)rand();
 
-			if (write(other, rand() % 9 ? word : &byte,
-				    rand() % 9 ? strlen(word) : 1) < 0)
+			bool is_word = rand() % 9;
+
+			if (write(other, is_word ? word : &byte,
+				    is_word ? strlen(word) : 1) < 0)
 				break;
 			run_pmi_hear(&pmi, &client);
 			if (read(other, answers, sizeof(answers)) == 0)
