@@ -355,6 +355,18 @@ static bool children_watch(struct serve *serve)
 	return serve->children >= 0;
 }
 
+static void serve_fini(struct serve *serve)
+{
+	free(serve->ranks);
+	free(serve->waits);
+	free(serve->job.settings);
+	free(serve->job.argv);
+	run_bytes_fini(&serve->in);
+	run_bytes_fini(&serve->input);
+	run_bytes_fini(&serve->pmi.values);
+	run_bytes_fini(&serve->pmi.news);
+}
+
 int run_host_serve(void)
 {
 	struct serve serve = {0};
@@ -374,11 +386,15 @@ int run_host_serve(void)
 	}
 	serve.pmi.rank_count = serve.job.rank_count;
 	mapping_put(&serve);
-	if (!ranks_start(&serve))
+	if (!ranks_start(&serve)) {
+		serve_fini(&serve);
 		return EXIT_WRONG;
+	}
 	frames_take(&serve); /* what came with the job */
 	while (serve.left && !serve.is_over)
 		serve_once(&serve);
 	all_end(&serve);
+	serve_fini(&serve);
+	run_bytes_fini(&job);
 	return EXIT_GOOD;
 }

@@ -394,6 +394,15 @@ static int signals_watch(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+static void state_fini(struct state *state)
+{
+	free(state->links);
+	free(state->waits);
+	free(state->has_ended);
+	run_bytes_fini(&state->values);
+	run_output_destroy(state->output);
+}
+
 int run_job_run(const struct run_args *args)
 {
 	struct state state = {.args = args,
@@ -409,6 +418,7 @@ int run_job_run(const struct run_args *args)
 	if (!state.links || !state.waits || !state.has_ended || !state.output ||
 		state.signals < 0) {
 		fprintf(stderr, "weft run: no memory, or no descriptors: %m\n");
+		state_fini(&state);
 		return EXIT_WRONG;
 	}
 	if (!links_open(&state)) {
@@ -420,5 +430,6 @@ int run_job_run(const struct run_args *args)
 		continue;
 	agents_wait(&state);
 	verdict(&state);
+	state_fini(&state);
 	return state.status;
 }

@@ -34,6 +34,19 @@ struct run_output *run_output_create(uint32_t rank_count, bool is_plain)
 	return output;
 }
 
+void run_output_destroy(struct run_output *output)
+{
+	for (uint32_t rank = 0; output && rank < output->rank_count; rank++) {
+		struct page *page = &output->pages[rank];
+
+		run_bytes_fini(&page->open[0]);
+		run_bytes_fini(&page->open[1]);
+		for (int i = 0; i < LAST_LINES; i++)
+			free(page->last[i]);
+	}
+	free(output);
+}
+
 static void last_keep(struct page *page, const char *line, size_t bytes)
 {
 	char **place = &page->last[page->next++ % LAST_LINES];

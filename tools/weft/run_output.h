@@ -15,6 +15,8 @@ struct run_output;
 /* NULL without memory. `is_plain`: nothing in front, and bytes as they come. */
 struct run_output *run_output_create(uint32_t rank_count, bool is_plain);
 
+void run_output_destroy(struct run_output *output);
+
 /* Of a rank's standard output, or its standard error. */
 void run_output_add(struct run_output *output, uint32_t rank, bool is_error,
 	const char *data, size_t bytes);
