@@ -25,6 +25,7 @@ struct kept_program {
 
 struct planner {
 	struct plan_room room;
+	struct sched_hosts *hosts;	/* owned: room.hosts by host; NULL: one */
 	struct kept_program *programs;	/* owned */
 	struct plan plans[CACHE_PLANS]; /* key.coll is COLL_COUNT where empty */
 };
@@ -36,6 +37,12 @@ enum err planner_create(const struct plan_room *room, struct planner **planner)
 	if (!p)
 		return err_set(ERR_SYSTEM, "no memory for a planner");
 	p->room = *room;
+	if (room->hosts && sched_hosts_create(room->hosts, room->rank_count, &p->hosts)) {
+		free(p);
+		return ERR_SYSTEM;
+	}
+	if (!sched_hosts_several(p->hosts))
+		p->room.hosts = NULL;
 	for (uint32_t i = 0; i < CACHE_PLANS; i++)
 		p->plans[i].key.coll = COLL_COUNT;
 	*planner = p;
@@ -53,6 +60,7 @@ void planner_destroy(struct planner *planner)
 		program_destroy(kept->program);
 		free(kept);
 	}
+	sched_hosts_destroy(planner->hosts);
 	free(planner);
 }
 
@@ -215,6 +223,7 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 	const struct plan_room *room = &planner->room;
 	struct choose_args ask = {.coll = key->coll,
 		.rank_count = room->rank_count,
+		.hosts = planner->hosts,
 		.bytes = key->count * dtype_size(key->type),
 		.type = key->type,
 		.eager_bytes = room->eager_bytes,
@@ -226,10 +235,6 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 		e = choose(&ask, choice);
 		if (e)
 			return e;
-		if (room->hosts && !choice->eager) {
-			choice->direct = choice->staged;
-			choice->direct_tile = choice->staged_tile;
-		}
 		lower->kind = choice->staged;
 		lower->mode = MODE_STAGED;
 		lower->depth = choice->depth;

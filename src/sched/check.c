@@ -442,6 +442,7 @@ enum err check_schedule(const struct check_args *args, struct check_report *repo
 {
 	uint32_t n = args->rank_count, written = 0;
 	struct sched *scheds = calloc(n ? n : 1, sizeof(*scheds));
+	struct sched_hosts *hosts = NULL;
 	enum err e = OK;
 
 	*report = (struct check_report){""};
@@ -449,8 +450,13 @@ enum err check_schedule(const struct check_args *args, struct check_report *repo
 		return err_set(ERR_SYSTEM, "no memory for %u schedules", n);
 	if (!n)
 		e = err_set(ERR_ARGUMENT, "cannot check a schedule of no ranks");
+	else if (args->hosts)
+		e = sched_hosts_create(args->hosts, n, &hosts);
 	while (!e && written < n) {
-		e = catalog_write(args->kind, n, written, args->root, &scheds[written]);
+		e = hosts ? catalog_write_hosts(args->kind, hosts, written, args->root,
+				    &scheds[written])
+			  : catalog_write(
+				    args->kind, n, written, args->root, &scheds[written]);
 		written += !e;
 	}
 	if (!e)
@@ -458,6 +464,7 @@ enum err check_schedule(const struct check_args *args, struct check_report *repo
 	for (uint32_t r = 0; r < written; r++)
 		sched_fini(&scheds[r]);
 	free(scheds);
+	sched_hosts_destroy(hosts);
 	return e;
 }
 

@@ -97,8 +97,10 @@ static enum err sched_have(struct family *family, uint32_t rank)
 
 	if (family->scheds[rank].lane_count)
 		return OK;
-	e = catalog_write(
-		key->kind, key->rank_count, rank, key->root, &family->written[rank]);
+	e = family->hosts ? catalog_write_hosts(key->kind, family->hosts, rank, key->root,
+				    &family->written[rank])
+			  : catalog_write(key->kind, key->rank_count, rank, key->root,
+				    &family->written[rank]);
 	if (!e)
 		e = sched_note(family, rank);
 	if (e)
@@ -158,7 +160,7 @@ static uint32_t largest_power(uint32_t n)
 	return power;
 }
 
-enum { NEAR = 4, MIDDLES = 4, PER_START = 2 * NEAR + 2 * MIDDLES };
+enum { NEAR = 4, MIDDLES = 4, PER_START = 2 * NEAR + 2 * MIDDLES, MEMBERS = 5 };
 
 /* Ranks that differ from their neighbours in some schedule: number `at` of those counted
  * from rank 0, then of those counted from the root; the rank count past the last. */
@@ -176,6 +178,21 @@ static uint32_t sample_rank(uint32_t n, uint32_t root, uint32_t at)
 	return (offset + (at >= PER_START ? root : 0)) % n;
 }
 
+/* Of a schedule that knows hosts, such hosts, and of each its first, second, middle and
+ * last rank, and the one in the root's place: the others do as these do. */
+static uint32_t sample_hosts_rank(
+	const struct sched_hosts *hosts, uint32_t root, uint32_t at)
+{
+	uint32_t size = hosts->local_max;
+	const uint32_t members[MEMBERS] = {
+		0, size > 1, size / 2, size - 1, hosts->local[root]};
+	uint32_t host = sample_rank(hosts->host_count, hosts->host[root], at / MEMBERS);
+
+	if (host == hosts->host_count)
+		return hosts->rank_count;
+	return sched_hosts_rank(hosts, host, members[at % MEMBERS]);
+}
+
 /* Between hosts, what is staged where is not asked: all of it is. */
 static enum err measure_sample(struct family *family)
 {
@@ -188,7 +205,8 @@ static enum err measure_sample(struct family *family)
 		as.hosts = NULL;
 	}
 	for (uint32_t i = 0, rank; !e; i++) {
-		rank = sample_rank(as.rank_count, as.root, i);
+		rank = family->hosts ? sample_hosts_rank(family->hosts, as.root, i)
+				     : sample_rank(as.rank_count, as.root, i);
 		if (rank == as.rank_count)
 			break;
 		e = stage_have(family, as.mode, rank);
@@ -208,6 +226,7 @@ static void family_destroy(struct family *family)
 			sched_fini(&family->written[i]);
 	free(family->written);
 	free(family->lengths);
+	sched_hosts_destroy(family->hosts);
 	free((void *)family->key.hosts);
 	free(family);
 }
@@ -224,7 +243,9 @@ static enum err family_take_hosts(struct family *family, const uint16_t *hosts)
 		return err_set(ERR_SYSTEM, "no memory to lower a schedule");
 	memcpy(copy, hosts, bytes);
 	family->key.hosts = copy;
-	return OK;
+	return family->key.kind && family->key.kind->drivers != DRIVERS_NONE
+		       ? sched_hosts_create(hosts, family->key.rank_count, &family->hosts)
+		       : OK;
 }
 
 /* Room for a family; schedules are to be written unless they are given. */
@@ -262,7 +283,7 @@ static enum err family_fill(struct family *family, bool sample)
 {
 	enum err e;
 
-	if (sample)
+	if (sample && (!family->hosts || sched_hosts_regular(family->hosts)))
 		return measure_sample(family);
 	e = all_have(family);
 	return e ? e : measure_all(family);

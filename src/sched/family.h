@@ -12,6 +12,8 @@
  * near the root, and beside the largest power of two. That this is so is proved for every
  * schedule of the catalog by comparing with all. Between hosts the sample is taken as if
  * everything were staged, which is at least what any rank needs wherever its peers are.
+ * A schedule that knows hosts treats these alike where they are, and some ranks of some
+ * hosts are looked at; if hosts differ, all are.
  */
 #ifndef SCHED_FAMILY_H
 #define SCHED_FAMILY_H
@@ -34,8 +36,9 @@ struct family {
 	uint32_t *lengths; /* owned: [rank * SCHED_LANES_MAX + lane] moves per tile */
 	struct family_size size;
 	/* family.c's */
-	struct lower_args key; /* hosts owned */
-	struct sched *written; /* owned: scheds, or NULL where they are borrowed */
+	struct lower_args key;	   /* hosts owned */
+	struct sched_hosts *hosts; /* owned: those of a kind that knows them; or NULL */
+	struct sched *written;	   /* owned: scheds, or NULL where they are borrowed */
 	uint32_t users;
 	struct family *next;
 };

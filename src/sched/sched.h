@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 
+#include "sched/hosts.h"
 #include "sched/prog.h"
 
 enum coll {
@@ -39,7 +40,8 @@ enum { SCHED_LANES_MAX = 2 };
 struct sched {
 	enum coll coll;
 	uint32_t rank_count, rank, root;
-	uint32_t chunk_count; /* of a vector collective; n in the others */
+	const struct sched_hosts *hosts; /* borrowed: it was written for; NULL: one */
+	uint32_t chunk_count;		 /* of a vector collective; n in the others */
 	uint32_t tmp_count;
 	uint32_t lane_count;
 	struct prog lanes[SCHED_LANES_MAX];

@@ -351,7 +351,7 @@ int main(int argc, char **argv)
 
 	verbose = argc > 1;
 	(void)argv;
-	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
+	for (uint32_t i = 0; (kind = catalog_plain_at(i)); i++)
 		for (uint32_t j = 0; j < 4; j++)
 			mutate_kind(kind, ranks[j]);
 	printf("%u mutants: %u refused by matching; %u of the others change the result, "

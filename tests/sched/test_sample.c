@@ -11,11 +11,25 @@ enum { EVERY = 80, DEPTH = 3 };
 
 static uint32_t comparisons;
 
+static bool is_refused(const struct lower_args *args)
+{
+	struct sched_hosts *hosts = NULL;
+	bool suits;
+
+	if (args->hosts)
+		EQ(sched_hosts_create(args->hosts, args->rank_count, &hosts), OK);
+	suits = catalog_suits(args->kind, hosts, args->rank_count);
+	sched_hosts_destroy(hosts);
+	return !suits;
+}
+
 static void compare(const struct lower_args *args)
 {
 	struct family_size all, some;
 	bool same;
 
+	if (is_refused(args))
+		return;
 	EQ(family_measure(args, false, &all), OK);
 	EQ(family_measure(args, true, &some), OK);
 	same = args->hosts ? some.slot_count_max >= all.slot_count_max &&
@@ -46,11 +60,16 @@ static void compare_modes(const struct sched_kind *kind, uint32_t n, uint32_t ro
 	for (int mode = 0; mode < LOWER_MODES; mode++) {
 		args.mode = (enum lower_mode)mode;
 		args.hosts = NULL;
-		compare(&args);
+		if (kind->drivers == DRIVERS_NONE) /* else it is one of these */
+			compare(&args);
 		for (uint32_t r = 0; r < n; r++)
 			hosts[r] = (uint16_t)(r / (1 + (uint32_t)mode * 3));
 		args.hosts = hosts;
 		compare(&args);
+		for (uint32_t r = 0; r < n; r++) /* dealt in turn */
+			hosts[r] = (uint16_t)(r % (2 + (uint32_t)mode));
+		if (kind->drivers != DRIVERS_NONE)
+			compare(&args);
 	}
 	free(hosts);
 }
@@ -60,6 +79,9 @@ static void compare_kind(const struct sched_kind *kind, uint32_t n)
 	const uint32_t roots[] = {0, 1, n / 3, n / 2, n - 1};
 
 	if (n > kind->rank_max)
+		return;
+	/* which of uneven hosts are looked at is no question: all */
+	if (kind->drivers != DRIVERS_NONE && n > 24 && n % 8)
 		return;
 	if (!coll_has_root(kind->coll))
 		compare_modes(kind, n, 0);

@@ -425,7 +425,7 @@ int main(void)
 	test_alone();
 	test_family();
 	test_chunks();
-	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
+	for (uint32_t i = 0; (kind = catalog_plain_at(i)); i++)
 		for (uint32_t n = 2; n <= 8; n += 3)
 			for (uint32_t how = 0; how < SPREADS; how++)
 				test_moves(kind, n, how);
