@@ -37,8 +37,7 @@ size_t move_piece_of_many(
 	const struct place *places = shape->program->places;
 	size_t bytes = shape_piece(shape, 0, tile);
 	uint32_t first = move->output_first;
-	/* what is sent stands behind the inputs, once for all it goes to */
-	uint32_t last = move->input_first + move->input_count + !!move->sent_count;
+	uint32_t last = move->input_first + move->input_count;
 
 	if (!shape->uneven)
 		return bytes;
@@ -46,9 +45,9 @@ size_t move_piece_of_many(
 	for (uint32_t i = first; i < last; i++) {
 		size_t piece;
 
-		if (places[i].space != PLACE_IN && places[i].space != PLACE_OUT)
+		if (places[i].space == PLACE_TMP || places[i].space == PLACE_STAGE)
 			continue;
-		piece = shape_piece(shape, places[i].chunk + j, tile);
+		piece = message_piece(shape, places[i].chunk, tile, j);
 		bytes = piece < bytes ? piece : bytes;
 	}
 	return bytes;

@@ -196,7 +196,7 @@ static const char *learn(const struct step *step, const struct wait *wait)
 {
 	struct run *run = step->run;
 	uint32_t position = wait_position(run, step->program, wait, step->access.tile);
-	const struct posting like = {.position = position, .move = step->move};
+	struct posting like = {.position = position, .move = step->move};
 
 	if (!position)
 		return NULL;
@@ -208,6 +208,13 @@ static const char *learn(const struct step *step, const struct wait *wait)
 		wait->rank * run->lane_max + wait->lane, position);
 	if (!mail_is_data(&run->mail, step->program, wait))
 		return NULL;
+	for (uint32_t i = 0; i < step->move->input_count; i++) {
+		const struct place *place =
+			&step->program->places[step->move->input_first + i];
+
+		if (place->space >= PLACE_INBOX && place->rank == wait->rank)
+			like.chunk = place->chunk;
+	}
 	return mail_take(&run->mail, step->program, wait, &like, &step->access);
 }
 

@@ -134,6 +134,7 @@ static const char *send_one(struct mail *mail, const struct program *program,
 	struct posting letter = {.position = access->pos,
 		.tile = access->tile,
 		.number = mem_letter(mail->mem, access->lane),
+		.chunk = sent->chunk,
 		.move = move,
 		.place = place};
 	const char *what = NULL;
@@ -183,7 +184,7 @@ const char *mail_take(struct mail *mail, const struct program *program,
 
 	if (letter->position != like->position)
 		return "takes another message than it waits for";
-	if (letter->move->count != like->move->count)
+	if (letter->move->count != like->move->count || letter->chunk != like->chunk)
 		return "takes a message of another length";
 	if (letter->move->count > program->inbox_chunks)
 		return "takes more than its inbox holds";

@@ -16,6 +16,7 @@
 struct posting {
 	uint32_t position, tile;
 	uint32_t number;	   /* in mem.letters */
+	uint16_t chunk;		   /* of the vector, which says how long it is */
 	const struct move *move;   /* borrowed: that sent it */
 	const struct place *place; /* borrowed: where it stands */
 };

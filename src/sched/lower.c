@@ -176,7 +176,9 @@ static void lower_sends(struct lowering *lo, const struct event *event, struct m
 
 		if (message->how == HOW_SENT)
 			program->sents[program->sent_count++] = (struct sent){
-				.rank = message->peer, .place = program->place_count};
+				.rank = message->peer,
+				.chunk = message->chunk,
+				.place = program->place_count};
 		else
 			program->sends[program->send_count++] = message->peer;
 	}

@@ -54,7 +54,8 @@ struct place {
 	uint16_t rank;	 /* whose it is; of an INBOX place: the sender */
 	uint8_t space;	 /* enum place_space */
 	uint8_t lane;	 /* of a STAGE or INBOX place: the sender's lane */
-	uint16_t chunk;	 /* first chunk; of a STAGE place: message index in the tile */
+	uint16_t chunk;	 /* first chunk; of a STAGE place: message index in the tile; of
+			    an INBOX place: as sent.chunk */
 	uint16_t group;	 /* of a STAGE place: group index at the sender */
 	uint16_t period; /* of a STAGE place: messages per tile in that group */
 	uint16_t slot; /* of a STAGE place: first slot of the group in the sender's stage
@@ -81,9 +82,15 @@ struct wait {
 	uint32_t back;
 };
 
+/* Of no chunk in particular: the message is as long as full ones are. */
+enum { CHUNK_ANY = 0xffff };
+
 /* A message to a rank of another host, in the move's `count` chunks. */
 struct sent {
 	uint16_t rank;
+	/* the first chunk of the vector it is of, so that both ends know how long it is:
+	 * what the sender's instruction says, or else the receiver's, or CHUNK_ANY */
+	uint16_t chunk;
 	uint32_t place; /* into program.places: where it leaves from, once the move's
 			   outputs are written */
 };

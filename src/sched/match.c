@@ -145,6 +145,8 @@ static void note_sent(struct match *match, const struct met *met, uint32_t tx)
 		if (met->how == HOW_LANDED)
 			message->place = match_place(&match->scheds[message->peer],
 				meeting->recv, false, meeting->recv_turn + k);
+		if (met->how == HOW_SENT)
+			message->chunk = pair_chunk(met->pair, match->scheds, meeting, k);
 		if (insn_takes_slot(meeting->send, met->how)) {
 			event->staged = true;
 			event->slot = slot_at(met, k);
@@ -195,7 +197,9 @@ static void note_received(struct match *match, const struct met *met, uint32_t r
 		else if (met->how == HOW_SENT)
 			message->place = (struct place){.rank = message->peer,
 				.space = is_input ? PLACE_INBOX_IN : PLACE_INBOX,
-				.lane = (uint8_t)met->pair->lane};
+				.lane = (uint8_t)met->pair->lane,
+				.chunk = pair_chunk(
+					met->pair, match->scheds, meeting, k)};
 	}
 }
 

@@ -15,6 +15,7 @@
 struct message {
 	uint16_t peer;
 	uint8_t how;	    /* enum how */
+	uint16_t chunk;	    /* as sent.chunk, of one between hosts */
 	uint32_t event;	    /* the peer's, index within its lane */
 	struct place place; /* received: where it can be read, unless it lands; sent:
 			       where it lands, if it does */

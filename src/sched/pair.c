@@ -172,6 +172,30 @@ bool insn_stands(const struct insn *insn)
 	       (insn->op & (IN_SRC | IN_RECV | IN_ACC | OP_POST)) == IN_ACC;
 }
 
+/* An instruction that reads or writes a vector says which chunk its value is of. */
+static uint16_t insn_chunk(
+	const struct sched *sched, const struct insn *insn, uint32_t turn)
+{
+	if (insn->op & IN_SRC && insn_src_space(insn) != SPACE_TMP)
+		return sched_chunk(sched, insn, true, turn);
+	if (insn->op & (OUT_DST | IN_ACC) && insn_dst_space(insn) != SPACE_TMP)
+		return sched_chunk(sched, insn, false, turn);
+	return CHUNK_ANY;
+}
+
+uint16_t pair_chunk(const struct pair *pair, const struct sched *scheds,
+	const struct encounter *meeting, uint32_t k)
+{
+	const struct sched *from = &scheds[pair->from], *to = &scheds[pair->to];
+	uint16_t chunk = CHUNK_ANY;
+
+	if (!coll_is_vector(from->coll))
+		return CHUNK_ANY; /* blocks are all of one length */
+	chunk = insn_chunk(from, meeting->send, meeting->sent_turn + k);
+	return chunk != CHUNK_ANY ? chunk
+				  : insn_chunk(to, meeting->recv, meeting->recv_turn + k);
+}
+
 bool insn_takes_slot(const struct insn *send, enum how how)
 {
 	return how == HOW_STAGED || (how == HOW_SENT && !insn_stands(send));

@@ -75,6 +75,11 @@ enum how pair_how(const struct pair *pair, const struct encounter *meeting,
 bool insn_stands(const struct insn *insn);
 bool insn_stands_in_source(const struct insn *insn);
 
+/* The first chunk of the vector that message `k` of those just met is of, as
+ * sent.chunk. */
+uint16_t pair_chunk(const struct pair *pair, const struct sched *scheds,
+	const struct encounter *meeting, uint32_t k);
+
 /* Does a message that travels so take a slot of its sender's stage? */
 bool insn_takes_slot(const struct insn *send, enum how how);
 

@@ -275,6 +275,21 @@ static void shrink_inbox(const struct sched *scheds, struct program *const *prog
 		programs[r]->inbox_chunks++;
 }
 
+/* So is a message that its ends take to be of another chunk, and so of another length. */
+static void confuse_chunk(const struct sched *scheds, struct program *const *programs,
+	const struct check_args *args)
+{
+	struct check_report report;
+	uint32_t r = 0;
+
+	while (!programs[r]->sent_count)
+		r++;
+	programs[r]->sents[0].chunk ^= 1;
+	EQ(check_programs(scheds, programs, args, &report), ERR_USAGE);
+	TRUE(strstr(report.text, "a message of another length"));
+	programs[r]->sents[0].chunk ^= 1;
+}
+
 static void mutate_programs(
 	const struct sched *scheds, const struct sched_kind *kind, const uint16_t *hosts)
 {
@@ -298,8 +313,10 @@ static void mutate_programs(
 				mutate_program(scheds, programs, &args, r);
 				mutate_sents(scheds, programs, &args, r);
 			}
-			if (hosts)
+			if (hosts) {
 				shrink_inbox(scheds, programs, &args);
+				confuse_chunk(scheds, programs, &args);
+			}
 			programs_free(programs, args.rank_count);
 		}
 }

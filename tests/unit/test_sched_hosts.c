@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "sched/lower.h"
 #include "sched/text.h"
+#include "sched/write.h"
 #include "test.h"
 
 enum { DIGEST_RANKS_MAX = 12, DEPTH = 3 };
@@ -335,6 +336,55 @@ static void test_alone(void)
 	program_destroy(program);
 }
 
+/* Rank 0 sends its vector through scratch, rank 1 passes it on, and rank 2 folds it. */
+static enum err write_scratch(struct sched *sched)
+{
+	struct writer w = write_begin(sched, 2, 1);
+	uint32_t rank = sched->rank;
+	struct sched_line in = {
+		.op = IN_SRC | OUT_DST, .to = SPACE_TMP, .src = 1, .count = 1};
+
+	sched->tmp_count = 1;
+	if (!rank)
+		write_line(&w, 0, &in);
+	if (rank)
+		prog_rx(&sched->lanes[0], rank - 1);
+	if (rank < 2)
+		prog_tx(&sched->lanes[0], rank + 1);
+	write_line(&w, 0,
+		&(struct sched_line){.op = rank == 0   ? IN_SRC | OUT_SEND
+					   : rank == 1 ? IN_RECV | OUT_SEND
+						       : IN_SRC | IN_RECV | OUT_DST,
+			.from = rank ? SPACE_IN : SPACE_TMP,
+			.to = SPACE_OUT,
+			.src = !!rank,
+			.dst = 1});
+	return w.error;
+}
+
+/* Both ends know how long a message is: the one that has a buffer for it says so. */
+static void test_chunks(void)
+{
+	static const struct sched_kind scratch = {.coll = COLL_ALL_REDUCE,
+		.name = "scratch",
+		.summary = "",
+		.rank_max = 3,
+		.write = write_scratch};
+	static const uint16_t hosts[] = {0, 1, 2};
+	struct lower_args args = {
+		.kind = &scratch, .rank_count = 3, .depth = 1, .hosts = hosts};
+	struct program *p[3];
+
+	EQ(program_lower_all(NULL, &args, p), OK);
+	EQ(p[0]->sents[0].chunk, CHUNK_ANY);
+	EQ(p[1]->places[p[1]->lanes[0].moves[0].input_first].chunk, CHUNK_ANY);
+	EQ(p[1]->sents[0].chunk, 1);
+	EQ(p[2]->places[p[2]->lanes[0].moves[0].input_first + 1].chunk, 1);
+	EQ(p[2]->places[p[2]->lanes[0].moves[0].input_first + 1].space, PLACE_INBOX);
+	for (uint32_t r = 0; r < 3; r++)
+		program_destroy(p[r]);
+}
+
 /* What is shared between the ranks of a process is told apart by the hosts, not by where
  * their list lies, and keeps them. */
 static void test_family(void)
@@ -374,6 +424,7 @@ int main(void)
 	test_fan();
 	test_alone();
 	test_family();
+	test_chunks();
 	for (uint32_t i = 0; (kind = catalog_plain_at(i)); i++)
 		for (uint32_t n = 2; n <= 8; n += 3)
 			for (uint32_t how = 0; how < SPREADS; how++)

@@ -239,7 +239,8 @@ static void letters_write(struct world *world, const struct move *move, uint32_t
 				place_pointer(world, move,
 					&program->places[program->sents[sent].place],
 					tile, j),
-				move_piece(&rank->shape, move, tile, j));
+				message_piece(&rank->shape, program->sents[sent].chunk,
+					tile, j));
 	}
 }
 
@@ -309,9 +310,7 @@ static void move_send(struct world *world, const struct sim_lane *lane, uint64_t
 		&rank->program->lanes[lane->index].moves[position % lane->length];
 	size_t bytes = 0;
 
-	if (!move->send_count && !move->sent_count)
-		return;
-	for (uint32_t j = 0; j < move->count; j++)
+	for (uint32_t j = 0; move->send_count && j < move->count; j++)
 		bytes += move_piece(&rank->shape, move, tile, j);
 	for (uint32_t i = 0; i < move->send_count; i++) {
 		uint32_t send = move->send_first + i;
@@ -319,12 +318,16 @@ static void move_send(struct world *world, const struct sim_lane *lane, uint64_t
 		*arrival_of(world, lane->rank, tile, send) = wire_send(&world->wires,
 			lane->rank, rank->program->sends[send], world->now_ps, bytes);
 	}
-	for (uint32_t i = 0; i < move->sent_count; i++) {
-		uint32_t sent = move->sent_first + i;
+	for (uint32_t i = move->sent_first; i < move->sent_first + move->sent_count;
+		i++) {
+		const struct sent *sent = &rank->program->sents[i];
 
-		*arrival_of(world, lane->rank, tile, rank->program->send_count + sent) =
-			wire_send(&world->wires, lane->rank,
-				rank->program->sents[sent].rank, world->now_ps, bytes);
+		bytes = 0;
+		for (uint32_t j = 0; j < move->count; j++)
+			bytes += message_piece(&rank->shape, sent->chunk, tile, j);
+		*arrival_of(world, lane->rank, tile,
+			rank->program->send_count + i) = wire_send(&world->wires,
+			lane->rank, sent->rank, world->now_ps, bytes);
 	}
 }
 
