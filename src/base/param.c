@@ -177,6 +177,17 @@ static const struct param_info table[PARAM_COUNT] = {
 		"file for the topology once it is known; a communicator's has its ranks as devices"},
 	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
 		"comma list of interface name beginnings; ^ in front: all but these; =: whole names"},
+	[PARAM_SOCKET_FAMILY] = {"NCCL_SOCKET_FAMILY", PARAM_TEXT, .meaning =
+		"AF_INET or AF_INET6: use only addresses of this kind"},
+	[PARAM_OOB_NET_IFNAME] = {"NCCL_OOB_NET_IFNAME", PARAM_TEXT, .meaning =
+		"interfaces over which ranks meet and keep in touch, where not NCCL_SOCKET_IFNAME's; "
+		"the same kind of list"},
+	[PARAM_PORT_RANGE] = {"WEFT_PORT_RANGE", PARAM_TEXT, .meaning =
+		"first-last: listen only on these TCP ports, for a firewall; unset: any that is free"},
+	[PARAM_LISTEN_ANY] = {"WEFT_LISTEN_ANY", PARAM_INT, 0, 0, 1, .meaning =
+		"1: listen on all addresses of the host, not only on the one that others are told"},
+	[PARAM_SILENCE] = {"WEFT_SILENCE_SEC", PARAM_INT, 5, 0, 1000000, .meaning =
+		"a rank of another host of which nothing is heard for so long is lost; 0: never"},
 	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
 		"comma list of RDMA devices, each with :port if wanted; ^ and = as for interfaces"},
 	[PARAM_IB_DISABLE] = {"NCCL_IB_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
@@ -192,6 +203,23 @@ static const struct param_info table[PARAM_COUNT] = {
 		"file of graphs to use instead of searching; one that does not fit is an error"},
 	[PARAM_GRAPH_DUMP_FILE] = {"NCCL_GRAPH_DUMP_FILE", PARAM_TEXT, .meaning =
 		"file that rank 0 writes a communicator's graphs to"},
+	[PARAM_LAUNCHER] = {"WEFT_LAUNCHER", PARAM_TEXT, .meaning =
+		"whose variables say which rank this is: torchrun, openmpi, pmi, pmix, slurm, "
+		"weft, pet, env, kubernetes, or none; unset: the innermost that is there"},
+	[PARAM_LAUNCH_RANK] = {"WEFT_RANK", PARAM_TEXT, .meaning =
+		"this process's rank, from 0; weft run sets it"},
+	[PARAM_LAUNCH_RANKS] = {"WEFT_RANKS", PARAM_TEXT, .meaning =
+		"how many ranks there are; weft run sets it"},
+	[PARAM_LAUNCH_LOCAL_RANK] = {"WEFT_LOCAL_RANK", PARAM_TEXT, .meaning =
+		"this process's rank among those of its host; weft run sets it"},
+	[PARAM_LAUNCH_LOCAL_RANKS] = {"WEFT_LOCAL_RANKS", PARAM_TEXT, .meaning =
+		"how many ranks this host has; weft run sets it"},
+	[PARAM_ID_FILE] = {"WEFT_ID_FILE", PARAM_TEXT, .meaning =
+		"file, seen by all ranks, by which rank 0 tells the others where to meet"},
+	[PARAM_MASTER] = {"WEFT_MASTER", PARAM_TEXT, .meaning =
+		"host, or host:port, at which rank 0 tells the others where to meet"},
+	[PARAM_PMIX_LIBRARY] = {"WEFT_PMIX_LIBRARY", PARAM_TEXT, .meaning =
+		"file to load instead of libpmix.so.2"},
 };
 /* clang-format on */
 
@@ -502,6 +530,11 @@ const char *param_text(enum param id)
 {
 	assert(table[id].kind == PARAM_TEXT);
 	return atomic_load_explicit(&slot_get(id)->text, memory_order_relaxed);
+}
+
+const char *param_environment(const char *name)
+{
+	return getenv(name);
 }
 
 enum param_origin param_origin(enum param id)

@@ -87,6 +87,11 @@ enum param {
 	PARAM_TOPO_FILE,	      /* NCCL_TOPO_FILE */
 	PARAM_TOPO_DUMP_FILE,	      /* NCCL_TOPO_DUMP_FILE */
 	PARAM_SOCKET_IFNAME,	      /* NCCL_SOCKET_IFNAME */
+	PARAM_SOCKET_FAMILY,	      /* NCCL_SOCKET_FAMILY */
+	PARAM_OOB_NET_IFNAME,	      /* NCCL_OOB_NET_IFNAME */
+	PARAM_PORT_RANGE,	      /* WEFT_PORT_RANGE */
+	PARAM_LISTEN_ANY,	      /* WEFT_LISTEN_ANY */
+	PARAM_SILENCE,		      /* WEFT_SILENCE_SEC */
 	PARAM_IB_HCA,		      /* NCCL_IB_HCA */
 	PARAM_IB_DISABLE,	      /* NCCL_IB_DISABLE */
 	PARAM_NVML_LIBRARY,	      /* WEFT_NVML_LIBRARY */
@@ -94,6 +99,14 @@ enum param {
 	PARAM_CUDA_CONNECTIONS,	      /* CUDA_DEVICE_MAX_CONNECTIONS */
 	PARAM_GRAPH_FILE,	      /* NCCL_GRAPH_FILE */
 	PARAM_GRAPH_DUMP_FILE,	      /* NCCL_GRAPH_DUMP_FILE */
+	PARAM_LAUNCHER,		      /* WEFT_LAUNCHER */
+	PARAM_LAUNCH_RANK,	      /* WEFT_RANK */
+	PARAM_LAUNCH_RANKS,	      /* WEFT_RANKS */
+	PARAM_LAUNCH_LOCAL_RANK,      /* WEFT_LOCAL_RANK */
+	PARAM_LAUNCH_LOCAL_RANKS,     /* WEFT_LOCAL_RANKS */
+	PARAM_ID_FILE,		      /* WEFT_ID_FILE */
+	PARAM_MASTER,		      /* WEFT_MASTER */
+	PARAM_PMIX_LIBRARY,	      /* WEFT_PMIX_LIBRARY */
 	PARAM_COUNT
 };
 
@@ -125,6 +138,10 @@ int64_t param_int(enum param id);
 /* As above for text; NULL when unset and there is no default. The text lives as long as
  * the process. */
 const char *param_text(enum param id);
+
+/* A variable that others define, such as a launcher's; NULL when it is not set. Not
+ * cached: copy it before anybody changes the environment. */
+const char *param_environment(const char *name);
 
 /* Where the value in force came from. */
 enum param_origin param_origin(enum param id);

@@ -19,6 +19,7 @@
 #include "comm/meet.h"
 #include "comm/state.h"
 #include "comm/wiring.h"
+#include "link/wires.h"
 #include "net/psk.h"
 #include "tune/limits.h"
 
@@ -387,13 +388,13 @@ static void comm_free(struct comm *comm, enum rank_state last)
 {
 	if (comm->worker)
 		stream_destroy(comm->worker);
-	if (comm->board && comm->engine) {
+	if (comm->engine) {
 		uint32_t live = RANK_LIVE;
 
 		atomic_compare_exchange_strong(
-			&board_status(comm->board, comm->rank)->state, &live,
+			&peer_status(comm->peers, comm->rank)->state, &live,
 			(uint32_t)last);
-		atomic_store(&board_status(comm->board, comm->rank)->gone_ns, clock_ns());
+		atomic_store(&peer_status(comm->peers, comm->rank)->gone_ns, clock_ns());
 	}
 	comm_registrations_drop(comm);
 	gpu_free(comm);
@@ -401,8 +402,11 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	health_destroy(comm->health);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
+	wires_destroy(comm->wires);
+	peers_destroy(comm->peers);
+	free(comm->hosts);
 	if (comm->has_pulse)
-		pulse_drop(&board_status(comm->board, comm->rank)->pulse);
+		pulse_drop(&board_status(comm->board, comm->local)->pulse);
 	board_release(comm->board);
 	free(comm->redops);
 	boot_tidy();
