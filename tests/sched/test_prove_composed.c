@@ -1,17 +1,24 @@
 /*
  * Every schedule that knows hosts is right, for ranks on several hosts of any shape: all
  * ways to divide them for few ranks, more and more uneven ones for more, ranks that are
- * neighbours and ranks dealt to the hosts in turn. An argument raises or lowers the
- * largest rank count.
+ * neighbours and ranks dealt to the hosts in turn. Arguments raise or lower the largest
+ * rank count.
  */
 #include <string.h>
 
 #include "sched/check.h"
 #include "test.h"
 
-enum { RANKS = 16, RANKS_MAX = 64, ALL_SHAPES = 6, ALL_ROOTS = 4, DEPTH_MAX = 2 };
+enum {
+	RANKS = 16,
+	RANKS_MAX = 64,
+	ALL_SHAPES = 6,
+	ALL_HOSTS = 16,
+	ALL_ROOTS = 4,
+	DEPTH_MAX = 2
+};
 
-static uint32_t proofs, shapes;
+static uint32_t proofs, shapes, cases;
 
 struct shape_case {
 	struct sched_hosts *hosts;
@@ -63,28 +70,43 @@ static void prove_mixed(const struct shape_case *c, const struct check_args *arg
 			program_destroy(all[mode][r]);
 }
 
-/* As if all were on one host, where slots are few, and then between the hosts. */
+/* As if all were on one host, where slots are few, and then between the hosts. Of many
+ * ranks one case each, in place and out of place in turn. */
+static void prove_modes(const struct shape_case *c, struct check_args *args)
+{
+	bool thorough = args->rank_count <= ALL_SHAPES;
+
+	for (args->mode = 0; args->mode < LOWER_MODES; args->mode++) {
+		args->hosts = NULL;
+		if (thorough || args->mode == MODE_STAGED)
+			prove(c, args);
+		args->hosts = c->hosts->host;
+		if (thorough || args->mode == (enum lower_mode)(shapes % LOWER_MODES))
+			prove(c, args);
+	}
+	args->mode = MODE_STAGED;
+	if (thorough)
+		prove_mixed(c, args);
+}
+
 static void prove_root(struct shape_case *c, const struct sched_kind *kind, uint32_t root)
 {
 	struct check_args args = {.kind = kind,
 		.rank_count = c->hosts->rank_count,
 		.root = root,
 		.depth = DEPTH_MAX};
-	int places = kind->coll == COLL_ALL_TO_ALL ? 1 : 2;
+	bool thorough = args.rank_count <= ALL_SHAPES;
 
+	cases++;
 	for (uint32_t r = 0; r < args.rank_count; r++)
 		if (catalog_write_hosts(kind, c->hosts, r, root, &c->scheds[r]))
 			fail(&args, c, err_last());
-	for (int in_place = 0; in_place < places; in_place++) {
+	for (uint32_t in_place = 0; in_place < 2; in_place++) {
 		args.in_place = in_place;
-		for (args.mode = 0; args.mode < LOWER_MODES; args.mode++) {
-			args.hosts = NULL;
-			prove(c, &args);
-			args.hosts = c->hosts->host;
-			prove(c, &args);
-		}
-		args.mode = MODE_STAGED;
-		prove_mixed(c, &args);
+		if (in_place && kind->coll == COLL_ALL_TO_ALL)
+			continue;
+		if (thorough || kind->coll == COLL_ALL_TO_ALL || cases % 2 == in_place)
+			prove_modes(c, &args);
 	}
 	for (uint32_t r = 0; r < args.rank_count; r++)
 		sched_fini(&c->scheds[r]);
@@ -102,7 +124,7 @@ static void prove_kinds(const uint16_t *host, uint32_t n)
 			continue;
 		prove_root(&c, kind, 0);
 		for (uint32_t root = 1; root < n && coll_has_root(kind->coll); root++)
-			if (n <= ALL_ROOTS || root == n / 2 || root == n - 1)
+			if (n <= ALL_ROOTS || root == (n <= ALL_SHAPES ? n - 1 : n / 2))
 				prove_root(&c, kind, root);
 	}
 	sched_hosts_destroy(c.hosts);
@@ -111,7 +133,7 @@ static void prove_kinds(const uint16_t *host, uint32_t n)
 /* Ranks next to each other, and dealt to the hosts in turn as long as each has room. */
 static void prove_sizes(const uint32_t *sizes, uint32_t host_count, uint32_t n)
 {
-	uint16_t host[RANKS_MAX];
+	uint16_t host[RANKS_MAX] = {0};
 	uint32_t left[RANKS_MAX], at = 0;
 
 	for (uint16_t g = 0; g < host_count; g++)
@@ -156,20 +178,30 @@ static void prove_some_shapes(uint32_t n, uint32_t hosts)
 	prove_sizes(sizes, hosts, n);
 	for (uint32_t g = 0; g < hosts; g++)
 		sizes[g] = g == hosts / 2 ? n - hosts + 1 : 1;
-	prove_sizes(sizes, hosts, n);
+	if (hosts < n)
+		prove_sizes(sizes, hosts, n);
 }
 
+static void prove_count(uint32_t n)
+{
+	if (n <= ALL_SHAPES) {
+		prove_all_shapes(n);
+		return;
+	}
+	for (uint32_t hosts = 2; hosts <= n; hosts++)
+		if (n <= ALL_HOSTS || hosts == 2 + n % 7 || hosts == n / 8 ||
+			hosts == n / 2 + n % 3 || hosts == n)
+			prove_some_shapes(n, hosts);
+}
+
+/* Rank counts up to the first number, or from it up to the second. */
 int main(int argc, char **argv)
 {
-	uint32_t ranks = argc > 1 ? (uint32_t)atoi(argv[1]) : RANKS;
+	uint32_t last = argc > 1 ? (uint32_t)atoi(argv[argc - 1]) : RANKS;
 
-	TRUE(ranks <= RANKS_MAX);
-	for (uint32_t n = 2; n <= ranks; n++)
-		if (n <= ALL_SHAPES)
-			prove_all_shapes(n);
-		else
-			for (uint32_t hosts = 2; hosts <= n; hosts++)
-				prove_some_shapes(n, hosts);
-	printf("%u shapes, up to %u ranks: %u proofs\n", shapes, ranks, proofs);
+	TRUE(last <= RANKS_MAX);
+	for (uint32_t n = argc > 2 ? (uint32_t)atoi(argv[1]) : 2; n <= last; n++)
+		prove_count(n);
+	printf("%u shapes, up to %u ranks: %u proofs\n", shapes, last, proofs);
 	return 0;
 }
