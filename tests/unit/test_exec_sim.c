@@ -190,8 +190,8 @@ static enum err write_contest(struct sched *sched)
  * stepped. */
 static void test_contest(void)
 {
-	static const struct sched_kind contest = {
-		COLL_BROADCAST, "contest", "two lanes, one link", 3, write_contest};
+	static const struct sched_kind contest = {COLL_BROADCAST, "contest",
+		"two lanes, one link", 3, write_contest, DRIVERS_NONE};
 	struct sim_args args = make_args(COLL_BROADCAST, "ring", 3, 3 * 6400);
 
 	args.kind = &contest;
