@@ -9,6 +9,7 @@
 #include "comm/touch.h"
 #include "link/wires.h"
 #include "net/iface.h"
+#include "net/psk.h"
 
 /* What ranks on several hosts tell each other after they know who is where. */
 struct host_record {
@@ -81,8 +82,18 @@ static enum err data_listen(struct comm *comm, const struct meeting *meeting,
 	struct iface ifaces[IFACES_MAX];
 	struct addr addrs[IFACES_MAX];
 	struct net_listen_args args = {.addrs = addrs};
+	unsigned char psk[AUTH_KEY_BYTES];
 	char why[IFACE_NONE_BYTES];
-	enum err e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
+	enum err e;
+
+	if (psk_get(psk)) { /* better none than one that can be read */
+		auth_wipe(psk, sizeof(psk));
+		return err_set(ERR_USAGE,
+			"a key was set with ncclSetEncryption, and these ranks are on "
+			"several hosts: what they send each other is not encrypted in "
+			"this version");
+	}
+	e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
 
 	if (!e && !args.addr_count) {
 		iface_none(IFACE_DATA, why);
