@@ -78,6 +78,10 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_EAGER_BYTES] = {"WEFT_EAGER_BYTES", PARAM_INT, -1, -1, 1 << 20, NULL,
 		"largest message (bytes) sent without waiting for the receivers to arrive; "
 		"-1 chooses by collective and ranks", false},
+	[PARAM_NET_LATENCY] = {"WEFT_NET_LATENCY_US", PARAM_INT, 5, 0, 1000000, .meaning =
+		"microseconds that a small message takes to another host; schedules are chosen by it"},
+	[PARAM_NET_MB_PER_SEC] = {"WEFT_NET_MB_PER_SEC", PARAM_INT, 4000, 1, 1000000, .meaning =
+		"megabytes a second between two hosts, one way; schedules are chosen by it"},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
@@ -173,6 +177,17 @@ static const struct param_info table[PARAM_COUNT] = {
 		"file for the topology once it is known; a communicator's has its ranks as devices"},
 	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
 		"comma list of interface name beginnings; ^ in front: all but these; =: whole names"},
+	[PARAM_SOCKET_FAMILY] = {"NCCL_SOCKET_FAMILY", PARAM_TEXT, .meaning =
+		"AF_INET or AF_INET6: use only addresses of this kind"},
+	[PARAM_OOB_NET_IFNAME] = {"NCCL_OOB_NET_IFNAME", PARAM_TEXT, .meaning =
+		"interfaces over which ranks meet and keep in touch, where not NCCL_SOCKET_IFNAME's; "
+		"the same kind of list"},
+	[PARAM_PORT_RANGE] = {"WEFT_PORT_RANGE", PARAM_TEXT, .meaning =
+		"first-last: listen only on these TCP ports, for a firewall; unset: any that is free"},
+	[PARAM_LISTEN_ANY] = {"WEFT_LISTEN_ANY", PARAM_INT, 0, 0, 1, .meaning =
+		"1: listen on all addresses of the host, not only on the one that others are told"},
+	[PARAM_SILENCE] = {"WEFT_SILENCE_SEC", PARAM_INT, 5, 0, 1000000, .meaning =
+		"a rank of another host of which nothing is heard for so long is lost; 0: never"},
 	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
 		"comma list of RDMA devices, each with :port if wanted; ^ and = as for interfaces"},
 	[PARAM_IB_DISABLE] = {"NCCL_IB_DISABLE", PARAM_INT, 0, 0, 1, .meaning =

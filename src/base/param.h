@@ -38,11 +38,13 @@ enum param {
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
 	PARAM_EAGER_BYTES,  /* WEFT_EAGER_BYTES: -1 auto */
-	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
-	PARAM_SECRET,	    /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
-	PARAM_P2P_DISABLE,  /* NCCL_P2P_DISABLE */
-	PARAM_P2P_LEVEL,    /* NCCL_P2P_LEVEL */
-	PARAM_P2P_READ,	    /* NCCL_P2P_READ_ENABLE */
+	PARAM_NET_LATENCY,  /* WEFT_NET_LATENCY_US: of a message between hosts */
+	PARAM_NET_MB_PER_SEC, /* WEFT_NET_MB_PER_SEC: between two hosts, one way */
+	PARAM_ISA,	      /* WEFT_ISA: highest vector unit to use */
+	PARAM_SECRET,	      /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
+	PARAM_P2P_DISABLE,    /* NCCL_P2P_DISABLE */
+	PARAM_P2P_LEVEL,      /* NCCL_P2P_LEVEL */
+	PARAM_P2P_READ,	      /* NCCL_P2P_READ_ENABLE */
 	PARAM_IGNORE_DISABLED_P2P,    /* NCCL_IGNORE_DISABLED_P2P */
 	PARAM_NVB_DISABLE,	      /* NCCL_NVB_DISABLE */
 	PARAM_NET_GDR_LEVEL,	      /* NCCL_NET_GDR_LEVEL */
@@ -85,6 +87,11 @@ enum param {
 	PARAM_TOPO_FILE,	      /* NCCL_TOPO_FILE */
 	PARAM_TOPO_DUMP_FILE,	      /* NCCL_TOPO_DUMP_FILE */
 	PARAM_SOCKET_IFNAME,	      /* NCCL_SOCKET_IFNAME */
+	PARAM_SOCKET_FAMILY,	      /* NCCL_SOCKET_FAMILY */
+	PARAM_OOB_NET_IFNAME,	      /* NCCL_OOB_NET_IFNAME */
+	PARAM_PORT_RANGE,	      /* WEFT_PORT_RANGE */
+	PARAM_LISTEN_ANY,	      /* WEFT_LISTEN_ANY */
+	PARAM_SILENCE,		      /* WEFT_SILENCE_SEC */
 	PARAM_IB_HCA,		      /* NCCL_IB_HCA */
 	PARAM_IB_DISABLE,	      /* NCCL_IB_DISABLE */
 	PARAM_NVML_LIBRARY,	      /* WEFT_NVML_LIBRARY */

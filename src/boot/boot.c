@@ -20,9 +20,10 @@
 #include "net/seal.h"
 
 enum {
-	SLICE_MS = 10,	 /* how often a waiting rank looks at the abort word */
-	GRACE_MS = 1000, /* we outwait the root, which knows who is missing */
-	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
+	SLICE_MS = 10,	    /* how often a waiting rank looks at the abort word .. */
+	SLICE_MAX_MS = 100, /* .. where there are many that do */
+	GRACE_MS = 1000,    /* we outwait the root, which knows who is missing */
+	BIND_MS = 5000,	    /* for an earlier meeting to leave the port */
 	HEAR_MS = 50,	 /* for what was said to us before we could not speak any more */
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
 	END_MS = 200,	 /* for a root of our own to end */
@@ -35,14 +36,18 @@ enum {
 struct visit {
 	struct boot_args args; /* what it points to is the caller's */
 	struct id_body id;
+	struct addr to;	   /* where the root is, as seen from here */
+	int connect_errno; /* how the last try to reach it ended */
 	uint64_t deadline_ns;
 	int fd;		    /* owned; -1 between connections */
 	struct seal *seal;  /* owned; NULL: nothing is encrypted, or no connection */
 	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
-	uint32_t round; /* verdicts heard */
-	bool is_over;	/* the last of them, or a failure */
+	unsigned char meeting[WIRE_MEETING_BYTES]; /* which one it is, of one id's */
+	uint32_t round;				   /* verdicts heard */
+	size_t payload_bytes; /* that the next verdict brings when all is well */
+	bool is_over;	      /* the last of them, or a failure */
 	char why[WIRE_SENTENCE_MAX + 1];
 };
 
@@ -65,6 +70,9 @@ static enum err root_silent(struct visit *visit)
 		snprintf(why, sizeof(why),
 			"%s, where the ranks meet, did not answer in time",
 			visit->args.root);
+	else if (visit->connect_errno)
+		snprintf(why, sizeof(why), "no root answered in time: %s",
+			strerror(visit->connect_errno));
 	else
 		snprintf(why, sizeof(why), "%s",
 			visit->is_root_known ? "the root did not answer in time"
@@ -119,13 +127,22 @@ static short socket_events(const struct visit *visit, short events)
 	return visit->seal ? seal_events(visit->seal, events) : events;
 }
 
+/* A thousand ranks that all look every 10 ms leave two cores no time to meet. */
+static int slice_ms(const struct visit *visit)
+{
+	uint32_t ms = SLICE_MS + visit->args.rank_count / 10;
+
+	return ms < SLICE_MAX_MS ? (int)ms : SLICE_MAX_MS;
+}
+
 /* Wait until the socket is ready for `events`, or broken. */
 static enum err socket_wait(struct visit *visit, short events)
 {
 	for (;;) {
 		struct pollfd wait = {
 			.fd = visit->fd, .events = socket_events(visit, events)};
-		int n = poll(&wait, 1, clock_left_ms(visit->deadline_ns, SLICE_MS));
+		int n = poll(
+			&wait, 1, clock_left_ms(visit->deadline_ns, slice_ms(visit)));
 		enum err e;
 
 		if (n > 0)
@@ -246,15 +263,18 @@ static enum err connect_judge(struct visit *visit, int status)
 
 static enum err root_connect(struct visit *visit)
 {
-	int status = addr_connect(&visit->id.addr, &visit->fd);
+	int status = addr_connect(&visit->to, &visit->fd);
 
 	if (status == EINPROGRESS) {
-		enum err e = socket_wait(visit, POLLOUT);
+		enum err e;
 
+		visit->connect_errno = ETIMEDOUT;
+		e = socket_wait(visit, POLLOUT);
 		if (e)
 			return e;
 		status = addr_connected(visit->fd);
 	}
+	visit->connect_errno = status;
 	return connect_judge(visit, status);
 }
 
@@ -356,9 +376,7 @@ static enum err sentence_recv(struct visit *visit, const struct wire_verdict *ve
 
 static enum err verdict_recv(struct visit *visit, void *records)
 {
-	size_t bytes = visit->round ? 0
-				    : (size_t)visit->args.rank_count *
-					      visit->args.record_bytes;
+	size_t bytes = visit->payload_bytes;
 	struct wire_verdict verdict;
 	unsigned char digest[AUTH_TAG_BYTES];
 	enum err e = bytes_recv(visit, &verdict, sizeof(verdict));
@@ -370,6 +388,7 @@ static enum err verdict_recv(struct visit *visit, void *records)
 		return forged(visit);
 	if (le32toh(verdict.round) != visit->round)
 		return forged(visit);
+	memcpy(visit->meeting, verdict.meeting, sizeof(visit->meeting));
 	visit->round++;
 	if (le32toh(verdict.code) != OK)
 		return sentence_recv(visit, &verdict);
@@ -382,15 +401,26 @@ static enum err verdict_recv(struct visit *visit, void *records)
 	return memcmp(digest, verdict.digest, sizeof(digest)) ? forged(visit) : OK;
 }
 
-/* How it went with this rank, and if not well, why. */
-static enum err say_send(struct visit *visit, enum err code, bool is_last)
+/* What a rank has to say in a round. */
+struct word {
+	enum err code; /* how it went; the reason is in visit->why or err_last() */
+	bool is_last;
+	const void *record; /* `record_bytes` of it */
+	uint32_t record_bytes;
+};
+
+/* The word, and its record if it goes well, in one message. */
+static enum err say_send(struct visit *visit, const struct word *word)
 {
+	uint32_t record_bytes = word->code ? 0 : word->record_bytes;
 	struct wire_say say = {.round = htole32(visit->round),
-		.code = htole32((uint32_t)code),
-		.is_last = htole32(is_last)};
+		.code = htole32((uint32_t)word->code),
+		.is_last = htole32(word->is_last),
+		.record_bytes = htole32(record_bytes)};
+	unsigned char message[sizeof(say) + BOOT_GATHER_MAX + AUTH_TAG_BYTES];
 	size_t bytes = 0;
 
-	if (code) {
+	if (word->code) {
 		const char *why = visit->why[0] ? visit->why : err_last();
 
 		bytes = strnlen(why, sizeof(say.sentence));
@@ -398,7 +428,15 @@ static enum err say_send(struct visit *visit, enum err code, bool is_last)
 	}
 	say.bytes = htole32((uint32_t)bytes);
 	auth_tag(visit->key, "say", &say, offsetof(struct wire_say, tag), say.tag);
-	return bytes_send(visit, &say, sizeof(say));
+	memcpy(message, &say, sizeof(say));
+	bytes = sizeof(say);
+	if (record_bytes) {
+		memcpy(message + bytes, word->record, record_bytes);
+		auth_tag(visit->key, "gather", word->record, record_bytes,
+			message + bytes + record_bytes);
+		bytes += record_bytes + AUTH_TAG_BYTES;
+	}
+	return bytes_send(visit, message, bytes);
 }
 
 static void visit_close(struct visit *visit)
@@ -416,7 +454,7 @@ static void visit_give_up(struct visit *visit, enum err code)
 	if (visit->fd >= 0 && code != ERR_AGAIN && !visit->is_over) {
 		visit->deadline_ns = 0; /* no more waiting */
 		visit->args.hope = NULL;
-		say_send(visit, code, true);
+		say_send(visit, &(struct word){.code = code, .is_last = true});
 	}
 	visit_close(visit);
 }
@@ -427,6 +465,7 @@ static enum err visit_once(struct visit *visit, enum wire_kind kind, void *recor
 	enum err e;
 
 	visit->round = 0;
+	visit->payload_bytes = (size_t)visit->args.rank_count * visit->args.record_bytes;
 	e = root_connect(visit);
 	if (!e)
 		e = root_seal(visit);
@@ -436,7 +475,8 @@ static enum err visit_once(struct visit *visit, enum wire_kind kind, void *recor
 		e = claim_send(visit, kind);
 	is_known = !e && kind == WIRE_MEET;
 	if (!e && kind == WIRE_CANNOT)
-		e = say_send(visit, visit->args.failed, true);
+		e = say_send(visit,
+			&(struct word){.code = visit->args.failed, .is_last = true});
 	if (!e && kind != WIRE_DISMISS)
 		e = verdict_recv(visit, records);
 	if (e && is_known && !visit->round)
@@ -487,7 +527,8 @@ static void spares_dismiss(const struct boot_args *args)
 		struct visit visit = {.args = *args, .fd = -1};
 		bool is_ours;
 
-		memcpy(&visit.id, args->ids[i].bytes, sizeof(visit.id));
+		if (id_read(&args->ids[i], &visit.id, &visit.to))
+			continue;
 		visit.args.hope = NULL;
 		visit.deadline_ns = clock_ns() + DISMISS_MS * CLOCK_MS;
 		is_ours = root_is_here(&visit.id.addr);
@@ -559,7 +600,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 	if (!e)
 		e = visit_root(visit, WIRE_MEET, records);
 	spares_dismiss(args);
-	addr_print(&visit->id.addr, where);
+	addr_print(&visit->to, where);
 	/* Without a reason here, whoever failed has said it already. */
 	if (e && visit->why[0])
 		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
@@ -600,7 +641,7 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 	if (!e)
 		e = args_check(args);
 	if (!e)
-		e = id_read(&args->ids[0], &m->visit.id);
+		e = id_read(&args->ids[0], &m->visit.id, &m->visit.to);
 	if (!e) {
 		m->visit.args = *args;
 		e = visit_begin(&m->visit, records);
@@ -621,7 +662,8 @@ void boot_refuse(const struct boot_args *args)
 	visit.args.hope = NULL;
 	/* not worth more: nobody waits for this rank's sake */
 	visit.deadline_ns = clock_ns() + TELL_MS * CLOCK_MS;
-	if (!auth_init() && !args_check(args) && !id_read(&args->ids[0], &visit.id) &&
+	if (!auth_init() && !args_check(args) &&
+		!id_read(&args->ids[0], &visit.id, &visit.to) &&
 		!refuse_here(&visit, args->failed))
 		visit_root(&visit, WIRE_CANNOT, NULL);
 	auth_wipe(&visit, sizeof(visit));
@@ -637,22 +679,23 @@ static bool is_about_us(const struct visit *visit)
 	return !strncmp(visit->why, name, strlen(name));
 }
 
-enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
+/* Say it, and hear how it went with all; their records go to `records`. */
+static enum err round_make(struct visit *visit, const struct word *word, void *records)
 {
-	struct visit *visit = &meeting->visit;
+	enum err mine = word->code, e;
 	bool is_mute;
-	enum err e;
 
 	deadline_set(visit);
 	visit->why[0] = '\0';
-	e = say_send(visit, mine, is_last);
+	visit->payload_bytes = (size_t)visit->args.rank_count * word->record_bytes;
+	e = say_send(visit, word);
 	/* the root may have told everybody of a failure, and closed, before it heard us
 	 */
 	is_mute = e == ERR_AGAIN;
 	if (is_mute)
 		visit->deadline_ns = clock_ns() + HEAR_MS * CLOCK_MS;
 	if (!e || is_mute)
-		e = verdict_recv(visit, NULL);
+		e = verdict_recv(visit, records);
 	if (is_mute && e == ERR_TIMEOUT)
 		e = fail(visit, ERR_SYSTEM,
 			"cannot send to the process in which the ranks meet");
@@ -660,11 +703,37 @@ enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
 		e = root_gone(visit);
 	if (e && !visit->is_over)
 		visit_give_up(visit, e);
-	visit->is_over = visit->is_over || mine || e || is_last;
+	visit->is_over = visit->is_over || mine || e || word->is_last;
 	/* whoever failed first is the cause: what failed here may only follow from it */
 	if (mine && (!e || !visit->why[0] || is_about_us(visit)))
 		return mine;
 	return e ? err_set(e, "%s", visit->why) : OK;
+}
+
+enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)
+{
+	struct word word = {.code = mine, .is_last = is_last};
+
+	return round_make(&meeting->visit, &word, NULL);
+}
+
+enum err boot_gather(struct meeting *meeting, enum err mine, const void *record,
+	uint32_t bytes, void *records)
+{
+	struct word word = {.code = mine, .record = record, .record_bytes = bytes};
+
+	if (bytes > BOOT_GATHER_MAX && !mine)
+		word.code = err_set(ERR_ARGUMENT, "a record of %u bytes, at most %d",
+			bytes, BOOT_GATHER_MAX);
+	return round_make(&meeting->visit, &word, records);
+}
+
+void boot_key(const struct meeting *meeting, const char *label,
+	unsigned char key[AUTH_KEY_BYTES])
+{
+	const struct visit *visit = &meeting->visit;
+
+	auth_tag(visit->id.secret, label, visit->meeting, sizeof(visit->meeting), key);
 }
 
 void boot_leave(struct meeting *meeting)

@@ -1,7 +1,8 @@
 /*
  * boot.h - how ranks meet before they can talk: unique id, rendezvous, small allgather.
  *
- * The process that makes an id runs a root thread on a Unix socket (abstract name). When
+ * The process that makes an id runs a root thread on a Unix socket (abstract name) and,
+ * where the host has more than loopback, on a TCP port for ranks of other hosts. When
  * NCCL_COMM_ID names an address, the id is made from that text alone, the same on every
  * host, and rank 0 runs the root there while it meets. A rank connects, both sides prove
  * by a keyed hash over both nonces that they know the secret inside the id, and only then
@@ -24,8 +25,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "net/auth.h"
 
-enum { BOOT_ID_BYTES = 128, BOOT_RECORD_MAX = 512 };
+enum { BOOT_ID_BYTES = 128, BOOT_RECORD_MAX = 512, BOOT_GATHER_MAX = 8192 };
 
 struct boot_id {
 	unsigned char bytes[BOOT_ID_BYTES];
@@ -82,6 +84,18 @@ void boot_refuse(const struct boot_args *args);
  * failure of another rank, with its sentence. All ranks make the same rounds; the last
  * has `is_last`. After a failure only boot_leave() is left. */
 enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last);
+
+/* A round in which every rank also gives `bytes` bytes, the same number on every rank, at
+ * most BOOT_GATHER_MAX, and gets everyone's into `records` (rank_count * bytes, in rank
+ * order). `mine` and the result are as with boot_agree(); after a failure `records` may
+ * hold anything. Never the last round. */
+enum err boot_gather(struct meeting *meeting, enum err mine, const void *record,
+	uint32_t bytes, void *records);
+
+/* A key that all ranks of this meeting can make, and nobody else; another one for another
+ * label (16 characters at most) and for another meeting. */
+void boot_key(const struct meeting *meeting, const char *label,
+	unsigned char key[AUTH_KEY_BYTES]);
 
 /* Close the connection; NULL is fine. Before the last round it looks to the others as if
  * this rank had died. */

@@ -1,16 +1,22 @@
 #include "boot/guest.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-void guest_init(struct guest *guest, int fd, struct seal *seal, uint64_t now_ns)
+struct guest *guest_create(int fd, struct seal *seal, uint64_t now_ns)
 {
-	memset(guest, 0, sizeof(*guest));
+	struct guest *guest = calloc(1, sizeof(*guest));
+
+	if (!guest)
+		return NULL;
 	guest->fd = fd;
+	guest->watched = -1;
 	guest->seal = seal;
 	guest->since_ns = now_ns;
+	return guest;
 }
 
 bool guest_has_output(const struct guest *guest)
@@ -121,21 +127,34 @@ static void say_take(struct guest *guest)
 {
 	const struct wire_say *say = (const void *)guest->in;
 	uint32_t code = le32toh(say->code), bytes = le32toh(say->bytes);
-	uint32_t round = le32toh(say->round);
+	uint32_t round = le32toh(say->round), brings = le32toh(say->record_bytes);
 
 	if (guest->has_said ||
 		(round != guest->round && !(code && round + 1 == guest->round)) ||
 		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX ||
+		brings > (code ? 0 : BOOT_GATHER_MAX) ||
 		!auth_check(guest->key, "say", say, offsetof(struct wire_say, tag),
 			say->tag)) {
 		guest->phase = GUEST_GONE;
 		return;
 	}
-	guest->has_said = true;
+	guest->has_said = !brings;
+	guest->bring_bytes = guest->said.brings = brings;
 	guest->said.code = (enum err)code;
 	guest->said.is_last = say->is_last != 0;
 	memcpy(guest->said.sentence, say->sentence, bytes);
 	guest->said.sentence[bytes] = '\0';
+}
+
+/* The record of a round is where the root wants it, its tag in `in`. */
+static void brought_take(struct guest *guest)
+{
+	guest->has_said = auth_check(
+		guest->key, "gather", guest->bring_to, guest->bring_bytes, guest->in);
+	guest->bring_bytes = 0;
+	guest->bring_to = NULL;
+	if (!guest->has_said)
+		guest->phase = GUEST_GONE;
 }
 
 /* Bytes of the message we await. */
@@ -149,8 +168,19 @@ static size_t message_bytes(const struct guest *guest)
 	case GUEST_RECORD:
 		return guest->record_bytes + AUTH_TAG_BYTES;
 	default:
-		return sizeof(struct wire_say);
+		return guest->bring_to ? guest->bring_bytes + AUTH_TAG_BYTES
+				       : sizeof(struct wire_say);
 	}
+}
+
+/* Take what has come of a message of so many bytes. */
+static ssize_t message_recv(struct guest *guest, size_t bytes)
+{
+	size_t done = guest->in_done, begin = guest->bring_to ? guest->bring_bytes : 0;
+
+	if (done < begin)
+		return some_recv(guest, guest->bring_to + done, begin - done);
+	return some_recv(guest, guest->in + done - begin, bytes - done);
 }
 
 static void message_take(struct guest *guest, const unsigned char *secret)
@@ -167,7 +197,10 @@ static void message_take(struct guest *guest, const unsigned char *secret)
 		record_take(guest);
 		break;
 	default:
-		say_take(guest);
+		if (guest->bring_to)
+			brought_take(guest);
+		else
+			say_take(guest);
 	}
 }
 
@@ -175,10 +208,9 @@ static void message_take(struct guest *guest, const unsigned char *secret)
  * a round, which bounds it. */
 static void guest_listen(struct guest *guest, const unsigned char *secret)
 {
-	while (guest->phase < GUEST_TOLD) {
+	while (guest->phase < GUEST_TOLD && !guest_is_bringing(guest)) {
 		size_t bytes = message_bytes(guest);
-		ssize_t n = some_recv(
-			guest, guest->in + guest->in_done, bytes - guest->in_done);
+		ssize_t n = message_recv(guest, bytes);
 
 		if (n < 0 && errno == EAGAIN)
 			return;
@@ -214,6 +246,7 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 		.code = htole32((uint32_t)news->code),
 		.bytes = htole32((uint32_t)news->bytes)};
 
+	memcpy(verdict.meeting, news->meeting, sizeof(verdict.meeting));
 	memcpy(verdict.digest, news->digest, sizeof(verdict.digest));
 	auth_tag(guest->key, "verdict", &verdict, offsetof(struct wire_verdict, tag),
 		verdict.tag);
@@ -232,10 +265,11 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 
 /* The application may have forked: a copy of the socket in its child would keep the
  * connection up, and the peer waiting, were it only closed. */
-void guest_fini(struct guest *guest)
+void guest_destroy(struct guest *guest)
 {
 	seal_destroy(guest->seal);
 	shutdown(guest->fd, SHUT_RDWR);
 	close(guest->fd);
 	auth_wipe(guest->key, sizeof(guest->key));
+	free(guest);
 }

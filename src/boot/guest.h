@@ -1,7 +1,7 @@
 /*
  * guest.h - one connection as the root sees it: a stranger until it has proved itself.
  *
- * Nothing here blocks, allocates or reports: the root (root.c) polls, and decides what a
+ * Nothing here blocks or reports: the root (root.c) polls, and decides what a
  * guest's words mean for the meeting. Where connections are encrypted (net/seal.h), not a
  * byte of a stranger gets this far before it has shown that it has the key.
  */
@@ -25,8 +25,10 @@ enum guest_phase {
 };
 
 struct guest {
-	int fd;		   /* owned */
-	struct seal *seal; /* owned; NULL: not encrypted */
+	struct guest *next; /* the root's, as is the next */
+	int watched;	    /* what the root asks epoll for; -1: nothing yet */
+	int fd;		    /* owned */
+	struct seal *seal;  /* owned; NULL: not encrypted */
 	enum seal_fault
 		fault; /* why a stranger is put out, where its key is the reason */
 	enum guest_phase phase;
@@ -35,10 +37,14 @@ struct guest {
 		record_bytes; /* its claim, from GUEST_RECORD on */
 	bool is_member;	      /* the root counts it among those that came */
 	uint32_t round;	      /* verdicts it has been told */
-	bool has_said;	      /* `said` is its word of this round */
+	bool has_said; /* `said` is its word of this round, and its record is whole */
+	/* Its record of this round, which it brings along with its word. */
+	uint32_t bring_bytes;
+	unsigned char *bring_to; /* borrowed; NULL: the root has not said where to yet */
 	struct guest_word {
 		enum err code;
 		bool is_last;
+		uint32_t brings; /* bytes of the record that came with it */
 		char sentence[WIRE_SENTENCE_MAX + 1];
 	} said;
 	struct auth_nonces nonces;
@@ -51,11 +57,18 @@ struct guest {
 	unsigned char out[sizeof(struct wire_verdict)];
 };
 
-/* Take over an accepted, non-blocking socket, and its seal (NULL: none). */
-void guest_init(struct guest *guest, int fd, struct seal *seal, uint64_t now_ns);
+/* Take over an accepted, non-blocking socket, and its seal (NULL: none). NULL when there
+ * is no memory: they are the caller's then. */
+struct guest *guest_create(int fd, struct seal *seal, uint64_t now_ns);
 
 /* Read and write what can be without waiting, which may move it to a later phase. */
 void guest_move(struct guest *guest, const unsigned char *secret);
+
+/* Its word of this round has come and a record follows, which needs a place. */
+static inline bool guest_is_bringing(const struct guest *guest)
+{
+	return guest->bring_bytes && !guest->bring_to;
+}
 
 /* What the root would say to all: the code, and the payload with its digest. */
 struct guest_news {
@@ -64,6 +77,7 @@ struct guest_news {
 	const unsigned char *payload; /* borrowed; must outlive the guests */
 	size_t bytes;
 	unsigned char digest[AUTH_TAG_BYTES];
+	unsigned char meeting[WIRE_MEETING_BYTES];
 };
 
 /* Begin to send the verdict of its round. GUEST_GONE follows when all of a last one is
@@ -79,10 +93,10 @@ static inline bool guest_is_stranger(const struct guest *guest)
 /* Some of our words are not sent yet. */
 bool guest_has_output(const struct guest *guest);
 
-/* Some of its words have come and poll() does not know of them. */
+/* Some of its words have come and epoll does not know of them. */
 bool guest_has_input(const struct guest *guest);
 
-/* Close the socket and wipe the key. */
-void guest_fini(struct guest *guest);
+/* Close the socket, wipe the key and free it. */
+void guest_destroy(struct guest *guest);
 
 #endif

@@ -12,9 +12,10 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "boot/root.h"
+#include "net/iface.h"
 #include "net/psk.h"
 
-static const char id_magic[9] = "WEFTID01";
+static const char id_magic[9] = "WEFTID02";
 
 /* A fingerprint of this boot of this host and of the network namespace: Unix names reach
  * no further. 0 when the system does not say. */
@@ -52,15 +53,45 @@ static void secret_is_missing(const char *text)
 			text);
 }
 
-/* Everybody who has the same texts makes the same id. */
+/* The interface by which others reach this process. False: only loopback, or none. */
+static bool iface_find(struct iface *iface)
+{
+	struct iface ifaces[IFACES_MAX];
+	uint32_t count = 0;
+
+	if (iface_list(IFACE_CONTROL, ifaces, &count))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!ifaces[i].is_loopback) {
+			*iface = ifaces[i];
+			return true;
+		}
+	return false;
+}
+
+/* Does the user speak of loopback, or is it only that this host knows itself by it? */
+static bool is_meant_local(const char *text)
+{
+	return !strncmp(text, "127.", 4) || !strncmp(text, "[::1]", 5) ||
+	       !strncmp(text, "localhost", 9);
+}
+
+/* Everybody who has the same texts makes the same secret. */
 static enum err id_from_text(const char *text, struct id_body *body)
 {
 	const char *shared = param_text(PARAM_SECRET);
 	unsigned char key[AUTH_KEY_BYTES];
+	struct iface iface;
 	enum err e = addr_parse(text, &body->addr);
 
 	if (e)
 		return e;
+	/* the name of this host, at which others find it elsewhere */
+	if (addr_is_loopback(&body->addr) && !is_meant_local(text) &&
+		iface_find(&iface)) {
+		iface.addr.port = body->addr.port;
+		body->addr = iface.addr;
+	}
 	if (!shared)
 		secret_is_missing(text);
 	auth_digest(shared ? shared : "", shared ? strlen(shared) : 0, key);
@@ -73,11 +104,15 @@ void id_log(const struct id_body *body)
 {
 	static atomic_bool is_said;
 	char text[ADDR_LOG_BYTES];
+	struct iface iface;
 
 	if (!log_is_on(LOG_INFO, LOG_INIT | LOG_BOOTSTRAP) ||
 		atomic_exchange(&is_said, true))
 		return;
-	addr_print_log(&body->addr, text);
+	if (iface_find(&iface))
+		iface_print(&iface, text);
+	else
+		addr_print_log(&body->addr, text);
 	log_info(LOG_INIT | LOG_BOOTSTRAP, "Bootstrap: Using %s", text);
 }
 
@@ -86,23 +121,41 @@ uint64_t boot_timeout_ns(void)
 	return (uint64_t)param_int(PARAM_BOOT_TIMEOUT) * CLOCK_SEC;
 }
 
-enum err id_root_start(const struct id_body *body)
+enum err id_root_start(struct id_body *body)
 {
-	struct root_args args = {.addr = body->addr, .timeout_ns = boot_timeout_ns()};
+	struct root_args args = {
+		.addr = body->addr, .away = body->away, .timeout_ns = boot_timeout_ns()};
 	enum err e;
 
 	memcpy(args.secret, body->secret, sizeof(args.secret));
 	args.is_sealed = psk_get(args.psk);
 	e = root_start(&args);
+	body->away = args.away;
 	auth_wipe(&args, sizeof(args));
 	return e;
+}
+
+/* Where ranks of other hosts are to come. That there is no interface for it is no matter
+ * as long as none of them does; a wrong list of names is worth a line. */
+static void away_choose(struct id_body *body)
+{
+	char why[IFACE_NONE_BYTES];
+	struct iface iface;
+
+	if (iface_find(&iface)) {
+		body->away = iface.addr;
+	} else if (param_text(PARAM_OOB_NET_IFNAME) || param_text(PARAM_SOCKET_IFNAME)) {
+		iface_none(IFACE_CONTROL, why);
+		log_info(LOG_BOOTSTRAP, "boot: ranks of other hosts cannot come here: %s",
+			why);
+	}
 }
 
 enum err boot_id_create(struct boot_id *id)
 {
 	const char *text = param_text(PARAM_COMM_ID);
 	struct id_body body = {0};
-	char where[ADDR_TEXT_BYTES];
+	char where[ADDR_TEXT_BYTES], away[ADDR_TEXT_BYTES] = "";
 	enum err e = auth_init();
 
 	if (e)
@@ -114,6 +167,7 @@ enum err boot_id_create(struct boot_id *id)
 		addr_random(&body.addr);
 		auth_random(body.secret, sizeof(body.secret));
 		body.home = home_read();
+		away_choose(&body);
 		e = id_root_start(&body);
 		if (e == ERR_AGAIN)
 			e = err_set(ERR_SYSTEM, "a random socket name is taken");
@@ -123,8 +177,11 @@ enum err boot_id_create(struct boot_id *id)
 	memcpy(id->bytes, &body, sizeof(body));
 	id_log(&body);
 	addr_print(&body.addr, where);
-	log_info(LOG_BOOTSTRAP, "boot: id %#llx, root at %s",
-		(unsigned long long)boot_id_hash(id), where);
+	if (body.away.family)
+		addr_print(&body.away, away);
+	log_info(LOG_BOOTSTRAP, "boot: id %#llx, root at %s%s%s",
+		(unsigned long long)boot_id_hash(id), where,
+		body.away.family ? ", for other hosts at " : "", away);
 	auth_wipe(&body, sizeof(body));
 	return OK;
 }
@@ -143,26 +200,48 @@ uint64_t boot_id_hash(const struct boot_id *id)
 	unsigned char digest[AUTH_TAG_BYTES];
 	uint64_t hash;
 
-	auth_digest(id->bytes, sizeof(id->bytes), digest);
+	struct id_body body;
+
+	/* the address of a name may differ from host to host */
+	memcpy(&body, id->bytes, sizeof(body));
+	auth_digest(body.secret, sizeof(body.secret), digest);
+	auth_wipe(&body, sizeof(body));
 	memcpy(&hash, digest, sizeof(hash));
 	return le64toh(hash);
 }
 
-enum err id_read(const struct boot_id *id, struct id_body *body)
+static bool addr_is_odd(const struct addr *addr)
+{
+	return addr->zero || addr->family < ADDR_UNIX || addr->family > ADDR_IPV6;
+}
+
+enum err id_read(const struct boot_id *id, struct id_body *body, struct addr *to)
 {
 	static const unsigned char zeros[sizeof(body->zero)];
+	bool has_away, is_home;
 	uint64_t home;
 
 	memcpy(body, id->bytes, sizeof(*body));
-	if (memcmp(body->magic, id_magic, sizeof(body->magic)) || body->addr.zero ||
-		body->addr.family < ADDR_UNIX || body->addr.family > ADDR_IPV6 ||
+	has_away = memcmp(&body->away, zeros, sizeof(body->away)) != 0;
+	if (memcmp(body->magic, id_magic, sizeof(body->magic)) ||
+		addr_is_odd(&body->addr) || (has_away && addr_is_odd(&body->away)) ||
 		memcmp(body->zero, zeros, sizeof(zeros)))
 		return err_set(ERR_ARGUMENT,
 			"the unique id was not made by this version of the library");
-	home = body->addr.family == ADDR_UNIX ? home_read() : 0;
-	if (home && body->home && home != body->home)
+	*to = body->addr;
+	if (body->addr.family != ADDR_UNIX)
+		return OK;
+	home = home_read();
+	/* who does not know tries the Unix name only if there is nothing better */
+	is_home = home && body->home ? home == body->home : !has_away;
+	if (is_home)
+		return OK;
+	*to = body->away;
+	if (!has_away)
 		return err_set(ERR_USAGE,
-			"the unique id was made on another host or in another network "
-			"namespace: set NCCL_COMM_ID=address:port on all ranks");
+			"the unique id was made on another host, or in another network "
+			"namespace, where no network interface but loopback is used: see "
+			"NCCL_SOCKET_IFNAME there, or set NCCL_COMM_ID=address:port on "
+			"all ranks");
 	return OK;
 }

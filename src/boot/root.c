@@ -1,15 +1,13 @@
 #include "boot/root.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,8 +15,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "boot/absent.h"
 #include "boot/guest.h"
+#include "boot/state.h"
 
 enum { STRANGERS_MAX = 256 };
 enum {
@@ -31,60 +30,39 @@ enum {
 	STARVED_MS = 1000 /* without a descriptor for who knocks */
 };
 
-/* With no rank at all we wait this long: ids are often made well before they are used. */
-#define IDLE_NS (3600 * CLOCK_SEC)
-
-enum { COMPLAINTS_MAX = 10 };
-
-struct root {
-	struct root *next;   /* in `roots` */
-	pthread_t thread;    /* joined by whoever takes it off the list */
-	pid_t process;	     /* a forked child must not join it */
-	atomic_bool is_done; /* pairs with roots_reap() */
-	int wake_fd;	     /* owned; readable means stop, or look at `refusal` */
-	/* A rank of this process cannot come and cannot say so by a socket; guarded by
-	 * roots_lock. */
-	struct refusal {
-		enum err code; /* OK: none */
-		uint32_t rank, rank_count, count;
-		char sentence[WIRE_SENTENCE_MAX];
-	} refusal;
-	bool is_ending; /* guarded by roots_lock */
-
-	/* The rest belongs to the thread. */
-	struct root_args args;
-	int listen_fd; /* owned; -1 once closed */
-	uint64_t accept_ns, end_ns;
-	struct guest *guests; /* owned; the first `guest_count` are valid */
-	struct pollfd *polls; /* owned; room for all guests and two more */
-	uint32_t guest_count, guest_capacity, stranger_count;
-	uint32_t rank_count, record_bytes, first_rank; /* what the first arrival said */
-	uint32_t arrived, told, expected;
-	uint32_t round;		/* verdicts given; 0: ranks are still coming */
-	unsigned char *came;	/* owned; per rank: here, or has said in this round */
-	unsigned char *records; /* owned; in rank order */
-	bool is_decided;	/* `news` is the last word */
-	uint64_t starved_ns;	/* since when no descriptor is left for who knocks; 0 */
-	int spare_fd;		/* owned: given up to tell so; -1 */
-	uint32_t complaints;	/* lines about strangers without the key */
-	struct guest_news news;
-	char sentence[WIRE_SENTENCE_MAX];
-};
-
-/* All roots of this process, so that none outlives the library's code. */
-static pthread_mutex_t roots_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct root *roots;
-static _Atomic pid_t roots_process; /* who made the newest */
+enum { COMPLAINTS_MAX = 10, EVENTS = 64 };
 
 /* Shut down first: a forked child may hold a copy, at which ranks would queue for ever.
  */
-static void listen_stop(struct root *root)
+void root_doors_close(struct root *root)
 {
-	if (root->listen_fd >= 0) {
-		shutdown(root->listen_fd, SHUT_RDWR);
-		close(root->listen_fd);
+	for (int i = 0; i < DOORS; i++) {
+		if (root->doors[i] >= 0) {
+			shutdown(root->doors[i], SHUT_RDWR);
+			close(root->doors[i]);
+		}
+		root->doors[i] = -1;
 	}
-	root->listen_fd = -1;
+}
+
+static bool is_listening(const struct root *root)
+{
+	return root->doors[DOOR_HERE] >= 0;
+}
+
+/* Ask for what the guest waits for now. One that cannot be asked for is lost. */
+static void guest_watch(struct root *root, struct guest *guest)
+{
+	int events = (guest->phase < GUEST_TOLD ? EPOLLIN : 0) |
+		     (guest_has_output(guest) ? EPOLLOUT : 0);
+	struct epoll_event event = {.events = (uint32_t)events, .data.ptr = guest};
+
+	if (guest->phase == GUEST_GONE || guest->watched == events)
+		return;
+	if (epoll_ctl(root->epoll_fd, guest->watched < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+		    guest->fd, &event))
+		guest->phase = GUEST_GONE;
+	guest->watched = events;
 }
 
 /* Tell a guest that is here, once what it was told before is on its way. */
@@ -94,6 +72,7 @@ static void guest_told(struct root *root, struct guest *guest)
 		return;
 	root->told++;
 	guest_tell(guest, &root->news);
+	guest_watch(root, guest);
 }
 
 static void news_set(struct root *root, enum err code, const void *payload, size_t bytes)
@@ -108,16 +87,19 @@ static void news_set(struct root *root, enum err code, const void *payload, size
  * next round. */
 static void round_pass(struct root *root, bool is_last)
 {
-	size_t bytes = root->round ? 0 : (size_t)root->rank_count * root->record_bytes;
+	uint32_t each = root->round ? root->gather_bytes : root->record_bytes;
+	const void *records = root->round ? root->gathers[root->round % 2].records
+					  : root->records;
 
-	news_set(root, OK, root->records, bytes);
+	news_set(root, OK, records, (size_t)root->rank_count * each);
+	root->is_gathering = false;
 	root->news.is_last = root->is_decided = is_last;
 	root->round++;
 	root->arrived = 0;
 	memset(root->came, 0, root->rank_count);
-	for (uint32_t i = 0; i < root->guest_count; i++)
-		guest_told(root, &root->guests[i]);
-	listen_stop(root);
+	for (struct guest *guest = root->guests; guest; guest = guest->next)
+		guest_told(root, guest);
+	root_doors_close(root);
 	if (is_last)
 		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
 	else if (root->args.timeout_ns)
@@ -131,16 +113,16 @@ static void root_decide(struct root *root, enum err code)
 	root->is_decided = root->news.is_last = true;
 	news_set(root, code, root->sentence, strlen(root->sentence));
 	log_info(LOG_BOOTSTRAP, "boot: %s", root->sentence);
-	for (uint32_t i = 0; i < root->guest_count; i++)
-		guest_told(root, &root->guests[i]);
+	for (struct guest *guest = root->guests; guest; guest = guest->next)
+		guest_told(root, guest);
 	if (code == ERR_TIMEOUT)
-		listen_stop(root);
-	if (root->listen_fd < 0)
+		root_doors_close(root);
+	if (!is_listening(root))
 		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
 	else if (root->args.addr.family != ADDR_UNIX)
 		root->end_ns = clock_ns() + LINGER_MS * CLOCK_MS;
 	else if (root->end_ns == UINT64_MAX)
-		root->end_ns = clock_ns() + IDLE_NS;
+		root->end_ns = clock_ns() + ROOT_IDLE_NS;
 }
 
 __attribute__((format(printf, 3, 4))) static void decide_failure(
@@ -154,41 +136,10 @@ __attribute__((format(printf, 3, 4))) static void decide_failure(
 	root_decide(root, code);
 }
 
-/* "3, 5-7": the ranks that have not come, cut with ".." when there is no room. */
-static uint32_t missing_print(const struct root *root, char *text, size_t room)
-{
-	uint32_t missing = 0;
-	size_t used = 0;
-
-	for (uint32_t rank = 0; rank < root->rank_count; rank++) {
-		uint32_t first = rank;
-		const char *comma = missing ? ", " : "";
-
-		if (root->came[rank])
-			continue;
-		while (rank + 1 < root->rank_count && !root->came[rank + 1])
-			rank++;
-		missing += rank - first + 1;
-		if (used + 32 > room)
-			continue;
-		if (used + 64 > room)
-			used += (size_t)snprintf(text + used, room - used, ", ..");
-		else if (first == rank)
-			used += (size_t)snprintf(
-				text + used, room - used, "%s%u", comma, first);
-		else
-			used += (size_t)snprintf(
-				text + used, room - used, "%s%u-%u", comma, first, rank);
-		if (used + 64 > room)
-			used = room;
-	}
-	return missing;
-}
-
 static void decide_timeout(struct root *root)
 {
 	char list[WIRE_SENTENCE_MAX - 128];
-	uint32_t missing = missing_print(root, list, sizeof(list));
+	uint32_t missing = absent_print(root->came, root->rank_count, list, sizeof(list));
 
 	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not %s within %llu s",
 		missing == 1 ? "rank" : "ranks", list, root->rank_count,
@@ -208,50 +159,31 @@ static void fd_limit_raise(uint32_t rank_count)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Room for `capacity` guests; the array may move. */
-static bool guests_grow(struct root *root, uint32_t capacity)
+/* The first arrival says what meeting this is. */
+static void meeting_open(struct root *root, const struct guest *first)
 {
-	struct guest *guests = realloc(root->guests, capacity * sizeof(*guests));
-	struct pollfd *polls;
+	size_t bytes = (size_t)first->rank_count * first->record_bytes;
 
-	if (!guests)
-		return false;
-	root->guests = guests;
-	polls = realloc(root->polls, (capacity + 2) * sizeof(*polls));
-	if (!polls)
-		return false;
-	root->polls = polls;
-	root->guest_capacity = capacity;
-	return true;
-}
-
-/* The first arrival says what meeting this is. Its guest may move. */
-static void meeting_open(struct root *root, uint32_t index)
-{
-	struct guest first = root->guests[index];
-	size_t bytes = (size_t)first.rank_count * first.record_bytes;
-
-	root->rank_count = root->expected = first.rank_count;
-	root->record_bytes = first.record_bytes;
-	root->first_rank = first.rank;
+	root->rank_count = root->expected = first->rank_count;
+	root->record_bytes = first->record_bytes;
+	root->first_rank = first->rank;
 	if (root->args.timeout_ns)
 		root->end_ns = clock_ns() + root->args.timeout_ns;
 	else
 		root->end_ns = UINT64_MAX;
-	if (first.rank_count > WIRE_RANKS_MAX) {
+	if (first->rank_count > WIRE_RANKS_MAX) {
 		decide_failure(root, ERR_USAGE,
-			"rank %u says there are %u ranks; %d can meet", first.rank,
-			first.rank_count, WIRE_RANKS_MAX);
+			"rank %u says there are %u ranks; %d can meet", first->rank,
+			first->rank_count, WIRE_RANKS_MAX);
 		return;
 	}
-	root->came = calloc(first.rank_count ? first.rank_count : 1, 1);
+	root->came = calloc(first->rank_count ? first->rank_count : 1, 1);
 	root->records = malloc(bytes ? bytes : 1);
-	if (!root->came || !root->records ||
-		!guests_grow(root, STRANGERS_MAX + first.rank_count))
+	if (!root->came || !root->records)
 		decide_failure(root, ERR_SYSTEM,
 			"process %d, where the ranks meet, has no memory for %u ranks",
-			getpid(), first.rank_count);
-	fd_limit_raise(first.rank_count);
+			getpid(), first->rank_count);
+	fd_limit_raise(first->rank_count);
 }
 
 /* Does the claim fit the meeting? If not, that is the decision. */
@@ -285,6 +217,46 @@ static enum err code_elsewhere(enum err code)
 		       : ERR_REMOTE;
 }
 
+/* Is what this rank brings of the size that the others bring? The first says so. */
+static bool gather_fits(struct root *root, const struct guest *guest)
+{
+	if (!root->is_gathering) {
+		root->is_gathering = true;
+		root->gather_bytes = guest->said.brings;
+		root->gather_rank = guest->rank;
+	}
+	if (root->gather_bytes == guest->said.brings)
+		return true;
+	decide_failure(root, ERR_USAGE,
+		"rank %u brings %u bytes and rank %u %u: they run different versions of "
+		"this library",
+		guest->rank, guest->said.brings, root->gather_rank, root->gather_bytes);
+	return false;
+}
+
+/* Its word has come: where is the record that follows to go? */
+static void gather_place(struct root *root, struct guest *guest)
+{
+	size_t bytes = (size_t)root->rank_count * guest->bring_bytes;
+	struct gather *gather = &root->gathers[root->round % 2];
+
+	if (root->is_decided || !gather_fits(root, guest))
+		return;
+	if (gather->room < bytes) {
+		/* nobody has a place in the old one: all bring as much as the first */
+		free(gather->records);
+		gather->records = malloc(bytes);
+		gather->room = gather->records ? bytes : 0;
+	}
+	if (gather->records)
+		guest->bring_to = gather->records +
+				  (size_t)guest->rank * guest->bring_bytes;
+	else
+		decide_failure(root, ERR_SYSTEM,
+			"process %d, where the ranks meet, has no memory for %zu bytes",
+			getpid(), bytes);
+}
+
 /* One of us has said how it went. */
 static void guest_speak(struct root *root, struct guest *guest)
 {
@@ -295,16 +267,16 @@ static void guest_speak(struct root *root, struct guest *guest)
 			guest->rank, guest->said.sentence);
 		return;
 	}
+	if (!gather_fits(root, guest))
+		return;
 	root->came[guest->rank] = 1;
 	if (++root->arrived == root->rank_count)
 		round_pass(root, guest->said.is_last);
 }
 
 /* A guest has proved itself and its record is whole. */
-static void guest_arrive(struct root *root, uint32_t index)
+static void guest_arrive(struct root *root, struct guest *guest)
 {
-	struct guest *guest = &root->guests[index];
-
 	if (guest->kind == WIRE_CANNOT) { /* it is about to say why */
 		if (guest->rank_count > root->expected)
 			root->expected = guest->rank_count;
@@ -313,10 +285,8 @@ static void guest_arrive(struct root *root, uint32_t index)
 			guest_told(root, guest);
 		return;
 	}
-	if (!root->rank_count && !root->is_decided) {
-		meeting_open(root, index);
-		guest = &root->guests[index];
-	}
+	if (!root->rank_count && !root->is_decided)
+		meeting_open(root, guest);
 	if (guest->rank_count > root->expected)
 		root->expected = guest->rank_count;
 	if (!root->is_decided)
@@ -349,12 +319,15 @@ static void guest_leave(struct root *root, const struct guest *guest)
 			root->rank_count);
 }
 
-static void guest_serve(struct root *root, uint32_t index)
+static void guest_hear(struct root *root, struct guest *guest)
 {
-	struct guest *guest = &root->guests[index];
 	bool was_stranger = guest_is_stranger(guest), had_said = guest->has_said;
 
 	guest_move(guest, root->args.secret);
+	if (guest->phase == GUEST_HERE && guest_is_bringing(guest)) {
+		gather_place(root, guest);
+		guest_move(guest, root->args.secret); /* most often it is there */
+	}
 	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
 	 */
 	if (was_stranger && guest->kind == WIRE_DISMISS &&
@@ -365,12 +338,22 @@ static void guest_serve(struct root *root, uint32_t index)
 		return;
 	}
 	if (was_stranger && guest->phase == GUEST_HERE)
-		guest_arrive(root, index);
+		guest_arrive(root, guest);
 	else if (guest->phase == GUEST_HERE && guest->has_said && !had_said)
 		guest_speak(root, guest);
 	/* it was in the middle of an earlier verdict when all was decided */
 	if (root->is_decided)
-		guest_told(root, &root->guests[index]);
+		guest_told(root, guest);
+}
+
+/* All that has come; of what is sealed, epoll does not know the rest. Every message moves
+ * the guest on, which bounds it. */
+static void guest_serve(struct root *root, struct guest *guest)
+{
+	do
+		guest_hear(root, guest);
+	while (guest_has_input(guest));
+	guest_watch(root, guest);
 }
 
 /* The listener goes on; who has read ten such lines has read enough. */
@@ -387,6 +370,14 @@ static void guest_complain(struct root *root, const struct guest *guest)
 		log_attn("boot: dropped a connection: %s", seal_fault_text(guest->fault));
 }
 
+/* A forked child's copy of the socket would keep it in the set. */
+static void guest_drop(struct root *root, struct guest *guest)
+{
+	epoll_ctl(root->epoll_fd, EPOLL_CTL_DEL, guest->fd, NULL);
+	guest_destroy(guest);
+	root->guest_count--;
+}
+
 /* Put out those that are done, and strangers that take too long. */
 static void guests_sweep(struct root *root)
 {
@@ -395,38 +386,37 @@ static void guests_sweep(struct root *root)
 								 : CROWDED_MS;
 
 	root->stranger_count = 0;
-	for (uint32_t i = 0; i < root->guest_count;) {
-		struct guest *guest = &root->guests[i];
+	for (struct guest **at = &root->guests; *at;) {
+		struct guest *guest = *at;
 		bool is_stranger = guest_is_stranger(guest);
 		bool is_late = now > guest->since_ns &&
 			       now - guest->since_ns > patience * CLOCK_MS;
 
 		if (guest->phase == GUEST_GONE ||
-			(is_stranger && (is_late || root->listen_fd < 0))) {
+			(is_stranger && (is_late || !is_listening(root)))) {
 			guest_complain(root, guest);
 			if (guest->is_member)
 				guest_leave(root, guest);
-			guest_fini(guest);
-			*guest = root->guests[--root->guest_count];
+			*at = guest->next;
+			guest_drop(root, guest);
 			continue;
 		}
 		root->stranger_count += is_stranger;
-		i++;
+		at = &guest->next;
 	}
 }
 
 static bool door_is_open(const struct root *root)
 {
-	return root->listen_fd >= 0 && root->stranger_count < STRANGERS_MAX &&
-	       root->guest_count < root->guest_capacity && clock_ns() >= root->accept_ns;
+	return is_listening(root) && root->stranger_count < STRANGERS_MAX &&
+	       clock_ns() >= root->accept_ns;
 }
 
 /* Out of descriptors, most likely: they come back. When they do not, the spare one lets
  * the ranks in one after the other to hear why. */
-static void door_starve(struct root *root)
+static void door_starve(struct root *root, int cause)
 {
 	uint64_t now = clock_ns();
-	int cause = errno;
 
 	root->accept_ns = now + ACCEPT_PAUSE_MS * CLOCK_MS;
 	if (!root->starved_ns)
@@ -441,52 +431,69 @@ static void door_starve(struct root *root)
 			getpid(), strerror(cause));
 }
 
-/* False: there is no memory for it, and it may come again. */
-static bool guest_admit(struct root *root, int fd)
+/* NULL: there is no memory for it, and it may come again. */
+static struct guest *guest_admit(struct root *root, int fd)
 {
 	struct seal *seal = NULL;
+	struct guest *guest = NULL;
 
 	if (root->args.is_sealed)
 		seal = seal_create(fd, SEAL_SERVER, root->args.psk);
-	if (root->args.is_sealed && !seal) {
+	if (seal || !root->args.is_sealed)
+		guest = guest_create(fd, seal, clock_ns());
+	if (!guest) {
+		seal_destroy(seal);
 		close(fd);
-		return false;
+		return NULL;
 	}
-	guest_init(&root->guests[root->guest_count++], fd, seal, clock_ns());
+	guest->next = root->guests;
+	root->guests = guest;
+	root->guest_count++;
 	root->stranger_count++;
-	return true;
+	return guest;
 }
 
-static void guests_accept(struct root *root)
+static void guests_accept(struct root *root, int door)
 {
-	int one = 1;
-
 	while (door_is_open(root)) {
-		int fd = accept4(
-			root->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd, status = addr_accept(root->doors[door], &fd);
+		struct guest *guest;
 
-		if (fd < 0) {
-			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				door_starve(root);
-			if (errno != EINTR && errno != ECONNABORTED)
-				return;
-			continue;
+		if (status == EAGAIN)
+			return;
+		if (status) {
+			door_starve(root, status);
+			return;
 		}
 		root->starved_ns = 0;
-		if (root->args.addr.family != ADDR_UNIX)
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		if (!guest_admit(root, fd))
+		guest = guest_admit(root, fd);
+		if (!guest)
 			return;
 		/* Its first words have often come with it. */
-		guest_serve(root, root->guest_count - 1);
+		guest_serve(root, guest);
 	}
+}
+
+/* The doors are looked at only while there is room for who knocks. */
+static void doors_watch(struct root *root, bool is_open)
+{
+	if (is_open == root->is_knockable)
+		return;
+	for (int i = 0; i < DOORS; i++) {
+		struct epoll_event event = {
+			.events = is_open ? EPOLLIN : 0, .data.ptr = &root->doors[i]};
+
+		if (root->doors[i] >= 0)
+			epoll_ctl(root->epoll_fd, EPOLL_CTL_MOD, root->doors[i], &event);
+	}
+	root->is_knockable = is_open;
 }
 
 static bool root_is_over(struct root *root)
 {
 	if (clock_ns() < root->end_ns)
 		return root->is_decided && !root->guest_count &&
-		       (root->listen_fd < 0 || root->told >= root->expected);
+		       (!is_listening(root) || root->told >= root->expected);
 	if (root->rank_count && !root->is_decided) {
 		decide_timeout(root);
 		guests_sweep(root);
@@ -503,11 +510,7 @@ static bool root_woken(struct root *root)
 	bool goes_on;
 
 	eventfd_read(root->wake_fd, &count);
-	pthread_mutex_lock(&roots_lock);
-	refusal = root->refusal;
-	root->refusal.count = 0;
-	goes_on = !root->is_ending;
-	pthread_mutex_unlock(&roots_lock);
+	goes_on = root_refusal_take(root, &refusal);
 	root->told += refusal.count; /* they will not come to hear it */
 	if (!root->expected)
 		root->expected = refusal.rank_count;
@@ -517,209 +520,53 @@ static bool root_woken(struct root *root)
 	return goes_on;
 }
 
-/* Wait for something to happen. False: we are to stop. */
-static bool root_wait(struct root *root)
+/* One thing that happened. False: we are to stop. */
+static bool event_take(struct root *root, void *what)
 {
-	struct pollfd *polls = root->polls;
-	bool is_ticking = root->stranger_count > 0 || clock_ns() < root->accept_ns;
-	int timeout_ms = clock_left_ms(root->end_ns, is_ticking ? TICK_MS : 60000);
-	bool has_input = false;
-
-	polls[0] = (struct pollfd){.fd = root->wake_fd, .events = POLLIN};
-	polls[1] = (struct pollfd){
-		.fd = door_is_open(root) ? root->listen_fd : -1, .events = POLLIN};
-	for (uint32_t i = 0; i < root->guest_count; i++) {
-		const struct guest *guest = &root->guests[i];
-		int events = guest->phase < GUEST_TOLD ? POLLIN : 0;
-
-		if (guest_has_output(guest))
-			events |= POLLOUT;
-		polls[i + 2] = (struct pollfd){.fd = guest->fd, .events = (short)events};
-		has_input = has_input || guest_has_input(guest);
-	}
-	if (poll(polls, root->guest_count + 2, has_input ? 0 : timeout_ms) <= 0) {
-		polls[0].revents = polls[1].revents = 0;
-		for (uint32_t i = 0; i < root->guest_count; i++)
-			polls[i + 2].revents = 0;
-	}
-	for (uint32_t i = 0; i < root->guest_count && has_input; i++)
-		if (guest_has_input(&root->guests[i]))
-			polls[i + 2].revents |= POLLIN;
-	return !polls[0].revents || root_woken(root);
+	if (what == &root->wake_fd)
+		return root_woken(root);
+	for (int i = 0; i < DOORS; i++)
+		if (what == &root->doors[i]) {
+			guests_accept(root, i);
+			return true;
+		}
+	guest_serve(root, what);
+	return true;
 }
 
-static void *root_run(void *argument)
+/* Wait for something to happen, and see to it. False: we are to stop. */
+static bool root_wait(struct root *root)
+{
+	struct epoll_event events[EVENTS];
+	bool is_ticking = root->stranger_count > 0 || clock_ns() < root->accept_ns;
+	int timeout_ms = clock_left_ms(root->end_ns, is_ticking ? TICK_MS : 60000);
+	int count;
+
+	doors_watch(root, door_is_open(root));
+	count = epoll_wait(root->epoll_fd, events, EVENTS, timeout_ms);
+	/* guests are put out only after all of it: an event may be of one of them */
+	for (int i = 0; i < count; i++)
+		if (!event_take(root, events[i].data.ptr))
+			return false;
+	guests_sweep(root);
+	return true;
+}
+
+void *root_run(void *argument)
 {
 	struct root *root = argument;
 
-	while (!root_is_over(root) && root_wait(root)) {
-		uint32_t count = root->guest_count;
-		bool is_knocking = root->polls[1].revents != 0;
+	while (!root_is_over(root) && root_wait(root))
+		;
+	while (root->guests) {
+		struct guest *guest = root->guests;
 
-		/* Serving adds no guest and moves none, so the two arrays stay in step.
-		 */
-		for (uint32_t i = 0; i < count; i++)
-			if (root->polls[i + 2].revents)
-				guest_serve(root, i);
-		if (is_knocking)
-			guests_accept(root);
-		guests_sweep(root);
+		root->guests = guest->next;
+		guest_drop(root, guest);
 	}
-	for (uint32_t i = 0; i < root->guest_count; i++)
-		guest_fini(&root->guests[i]);
-	root->guest_count = 0;
-	listen_stop(root);
+	root_doors_close(root);
 	log_info(LOG_BOOTSTRAP, "boot: root ends after %u rounds of %u ranks",
 		root->round, root->rank_count);
 	atomic_store_explicit(&root->is_done, true, memory_order_release);
 	return NULL;
-}
-
-static void root_destroy(struct root *root)
-{
-	listen_stop(root);
-	if (root->wake_fd >= 0)
-		close(root->wake_fd);
-	if (root->spare_fd >= 0)
-		close(root->spare_fd);
-	free(root->guests);
-	free(root->polls);
-	free(root->came);
-	free(root->records);
-	auth_wipe(&root->args, sizeof(root->args));
-	free(root);
-}
-
-/* Join the roots that have ended; with `is_exit` end and join all, with `addr` this one.
- */
-static void roots_reap(bool is_exit, const struct addr *addr)
-{
-	struct root *ended = NULL;
-
-	pthread_mutex_lock(&roots_lock);
-	for (struct root **at = &roots; *at;) {
-		struct root *root = *at;
-		bool is_done = atomic_load_explicit(&root->is_done, memory_order_acquire);
-
-		bool is_meant = is_exit ||
-				(addr && !memcmp(addr, &root->args.addr, sizeof(*addr)));
-
-		if (root->process != getpid() || (!is_done && !is_meant)) {
-			at = &root->next;
-			continue;
-		}
-		*at = root->next;
-		root->is_ending = true;
-		root->next = ended;
-		ended = root;
-	}
-	pthread_mutex_unlock(&roots_lock);
-	while (ended) {
-		struct root *root = ended;
-
-		ended = root->next;
-		eventfd_write(root->wake_fd, 1);
-		pthread_join(root->thread, NULL);
-		root_destroy(root);
-	}
-}
-
-/* A forked child has the list but not the threads, and perhaps a lock nobody will free.
- */
-__attribute__((destructor)) static void roots_stop(void)
-{
-	if (atomic_load(&roots_process) == getpid())
-		roots_reap(true, NULL);
-}
-
-bool root_refuse(
-	const struct root_args *args, uint32_t rank, uint32_t rank_count, enum err code)
-{
-	bool found = false;
-
-	pthread_mutex_lock(&roots_lock);
-	for (struct root *root = roots; root && !found; root = root->next) {
-		struct refusal *refusal = &root->refusal;
-
-		found = root->process == getpid() &&
-			!memcmp(&args->addr, &root->args.addr, sizeof(args->addr)) &&
-			!memcmp(args->secret, root->args.secret, sizeof(args->secret));
-		if (!found)
-			continue;
-		refusal->count++;
-		if (!refusal->code) { /* the first is the one that is told */
-			refusal->code = code;
-			refusal->rank = rank;
-			refusal->rank_count = rank_count;
-			snprintf(refusal->sentence, sizeof(refusal->sentence), "%.*s",
-				WIRE_SENTENCE_MAX - 1, err_last());
-		}
-		eventfd_write(root->wake_fd, 1);
-	}
-	pthread_mutex_unlock(&roots_lock);
-	return found;
-}
-
-void roots_tidy(void)
-{
-	roots_reap(false, NULL);
-}
-
-void root_stop(const struct addr *addr)
-{
-	roots_reap(false, addr);
-}
-
-bool root_is_here(const struct addr *addr)
-{
-	bool is_here = false;
-
-	roots_reap(false, NULL);
-	pthread_mutex_lock(&roots_lock);
-	for (const struct root *root = roots; root; root = root->next)
-		is_here = is_here ||
-			  (root->process == getpid() &&
-				  !memcmp(addr, &root->args.addr, sizeof(*addr)));
-	pthread_mutex_unlock(&roots_lock);
-	return is_here;
-}
-
-enum err root_start(const struct root_args *args)
-{
-	struct root *root = calloc(1, sizeof(*root));
-	enum err e;
-
-	roots_tidy();
-	if (!root)
-		return err_set(ERR_SYSTEM, "no memory for a root");
-	root->args = *args;
-	root->process = getpid();
-	atomic_store(&roots_process, root->process);
-	root->listen_fd = -1;
-	root->end_ns = clock_ns() + IDLE_NS;
-	root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	root->spare_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e = root->wake_fd < 0 || root->spare_fd < 0 ? err_set(ERR_SYSTEM, "eventfd: %m")
-						    : OK;
-	if (!e && !guests_grow(root, STRANGERS_MAX))
-		e = err_set(ERR_SYSTEM, "no memory for a root");
-	if (!e)
-		e = addr_listen(&args->addr, &root->listen_fd);
-	if (e)
-		goto err_destroy;
-	pthread_mutex_lock(&roots_lock);
-	errno = thread_start(&root->thread, "weft-root", root_run, root);
-	if (errno) {
-		pthread_mutex_unlock(&roots_lock);
-		e = err_set(ERR_SYSTEM, "no thread for a root: %m");
-		goto err_destroy;
-	}
-	root->next = roots;
-	roots = root;
-	pthread_mutex_unlock(&roots_lock);
-	return OK;
-
-err_destroy:
-	root_destroy(root);
-	return e;
 }

@@ -18,7 +18,8 @@
 #include "net/auth.h"
 
 struct root_args {
-	struct addr addr;
+	struct addr addr; /* by which it is known in this process */
+	struct addr away; /* it listens here, too; family 0: not */
 	unsigned char secret[AUTH_KEY_BYTES];
 	unsigned char psk[AUTH_KEY_BYTES]; /* where connections are encrypted .. */
 	bool is_sealed;			   /* .. and they are */
@@ -27,8 +28,8 @@ struct root_args {
 
 /* Listen, and start the thread. It ends by itself after the meeting, at the timeout, or
  * an hour later when nobody comes at all; at exit (or dlclose) it is stopped and joined.
- * ERR_AGAIN, with no sentence, when the address is taken. */
-enum err root_start(const struct root_args *args);
+ * `away` gets the port it has. ERR_AGAIN, with no sentence, when the address is taken. */
+enum err root_start(struct root_args *args);
 
 /* A rank cannot take part, for the reason in err_last(), and the root is in this process:
  * it tells all others. False when it is not. */

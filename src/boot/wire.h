@@ -12,8 +12,10 @@
  *        | <------- verdict     code, size, tag    |
  *        | <------- payload     all records, or the sentence of the failure
  *        | say      how it went with me, tag ----> |  any number of rounds
+ *        | record   of the round, tag -----------> |  where the round gathers
  *        |                ...                      |  until all have said
  *        | <------- verdict     of the round       |
+ *        | <------- payload     all records, or the sentence
  *
  * A rank that cannot go on says so at any time after its record, and then hears the
  * verdict as all others do. Whoever is lost without a word has died.
@@ -28,10 +30,15 @@
 #include "boot/boot.h"
 #include "net/auth.h"
 
-enum { WIRE_MAGIC_BYTES = 8, WIRE_SENTENCE_MAX = 480, WIRE_RANKS_MAX = 1 << 16 };
+enum {
+	WIRE_MAGIC_BYTES = 8,
+	WIRE_SENTENCE_MAX = 480,
+	WIRE_RANKS_MAX = 1 << 16,
+	WIRE_MEETING_BYTES = 16
+};
 
 /* Changes with every change of this file. */
-static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT02";
+static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT04";
 
 struct wire_hello {
 	char magic[WIRE_MAGIC_BYTES];
@@ -62,16 +69,19 @@ struct wire_verdict {
 	uint32_t code;	/* enum err */
 	uint32_t bytes; /* of the payload */
 	uint32_t zero;
-	unsigned char digest[AUTH_TAG_BYTES]; /* of the payload */
-	unsigned char tag[AUTH_TAG_BYTES];    /* of the above, label "verdict" */
+	unsigned char meeting[WIRE_MEETING_BYTES]; /* random, the same for all ranks */
+	unsigned char digest[AUTH_TAG_BYTES];	   /* of the payload */
+	unsigned char tag[AUTH_TAG_BYTES];	   /* of the above, label "verdict" */
 };
 
 /* One rank's word in a round: OK, or why it cannot go on. */
 struct wire_say {
 	uint32_t round;
-	uint32_t code;	  /* enum err */
-	uint32_t bytes;	  /* of the sentence */
-	uint32_t is_last; /* the rank will not ask for another round */
+	uint32_t code;	       /* enum err */
+	uint32_t bytes;	       /* of the sentence */
+	uint32_t is_last;      /* the rank will not ask for another round */
+	uint32_t record_bytes; /* of the record that follows, with its tag; 0: none */
+	uint32_t zero;
 	char sentence[WIRE_SENTENCE_MAX];
 	unsigned char tag[AUTH_TAG_BYTES]; /* of the above, label "say" */
 };
@@ -79,8 +89,8 @@ struct wire_say {
 static_assert(sizeof(struct wire_hello) == 40, "no padding on the wire");
 static_assert(sizeof(struct wire_challenge) == 64, "no padding on the wire");
 static_assert(sizeof(struct wire_claim) == 48, "no padding on the wire");
-static_assert(sizeof(struct wire_verdict) == 80, "no padding on the wire");
-static_assert(sizeof(struct wire_say) == 528, "no padding on the wire");
+static_assert(sizeof(struct wire_verdict) == 96, "no padding on the wire");
+static_assert(sizeof(struct wire_say) == 536, "no padding on the wire");
 static_assert(sizeof(struct wire_say) <= BOOT_RECORD_MAX + AUTH_TAG_BYTES,
 	"a guest's buffer holds it");
 

@@ -17,6 +17,7 @@
 #include "base/param.h"
 #include "comm/comm.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
 enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, NO_COLOR = -1 };
@@ -53,7 +54,7 @@ static enum err birth_number(struct comm *parent, enum birth_kind kind,
 static void mail_post(
 	struct comm *parent, uint64_t number, const struct boot_id *id, enum err code)
 {
-	struct rank_status *status = board_status(parent->board, parent->rank);
+	struct rank_status *status = peer_status(parent->peers, parent->rank);
 
 	status->mail_code = (uint32_t)code;
 	if (code)
@@ -61,6 +62,7 @@ static void mail_post(
 	else
 		memcpy(status->mail, id, sizeof(*id));
 	atomic_store_explicit(&status->mail_number, number, memory_order_release);
+	touch_mail(parent);
 }
 
 /* Who makes a child, and with whom. */
@@ -75,7 +77,7 @@ struct birth_place {
 /* Who has given up and ended then is not the cause of anything. */
 static enum err dead_check(const struct comm *parent, uint32_t rank)
 {
-	const struct rank_status *status = board_status(parent->board, rank);
+	const struct rank_status *status = peer_status(parent->peers, rank);
 
 	if (rank == parent->rank || atomic_load(&status->gone_ns) ||
 		!health_is_dead(parent->health, rank))
@@ -94,14 +96,14 @@ static bool is_member(const struct birth_place *place, uint32_t rank)
 /* The member that was the first to give up. */
 static enum err gone_check(const struct birth_place *place)
 {
-	const struct board *board = place->parent->board;
+	const struct peers *peers = place->parent->peers;
 	uint64_t earliest = UINT64_MAX;
 	char why[BOARD_SENTENCE_BYTES];
 	uint32_t first = 0;
 
 	for (uint32_t i = 0; i < place->count; i++) {
 		uint32_t rank = place->members ? place->members[i] : i;
-		uint64_t gone = atomic_load(&board_status(board, rank)->gone_ns);
+		uint64_t gone = atomic_load(&peer_status(peers, rank)->gone_ns);
 
 		if (gone && gone < earliest) {
 			earliest = gone;
@@ -110,10 +112,10 @@ static enum err gone_check(const struct birth_place *place)
 	}
 	if (earliest == UINT64_MAX)
 		return OK;
-	if (atomic_load(&board_status(board, first)->state) == RANK_LEFT)
+	if (atomic_load(&peer_status(peers, first)->state) == RANK_LEFT)
 		return err_set(
 			ERR_REMOTE, "rank %u has destroyed its communicator", first);
-	snprintf(why, sizeof(why), "%s", board_status(board, first)->sentence);
+	snprintf(why, sizeof(why), "%s", peer_status(peers, first)->sentence);
 	if (!strncmp(why, "rank", 4)) /* it names whom it means */
 		return err_set(ERR_REMOTE, "%s", why);
 	return err_set(ERR_REMOTE, "rank %u failed: %s", first, why);
@@ -180,7 +182,7 @@ static enum err mail_wait(
 		enum err e;
 
 		for (uint32_t rank = first; rank < last; rank++) {
-			struct rank_status *status = board_status(parent->board, rank);
+			struct rank_status *status = peer_status(parent->peers, rank);
 
 			if (atomic_load_explicit(
 				    &status->mail_number, memory_order_acquire) == number)
@@ -293,13 +295,14 @@ static enum err colors_vote(struct comm *parent, const struct comm *child,
 {
 	struct birth_place place = {parent, child, NULL, parent->rank_count, clock_ns()};
 	uint64_t number = ++parent->vote_count;
-	struct vote *vote = &board_status(parent->board, parent->rank)->votes[number % 2];
+	struct vote *vote = &peer_status(parent->peers, parent->rank)->votes[number % 2];
 
 	vote->color = mine.color;
 	vote->key = mine.key;
 	atomic_store_explicit(&vote->number, number, memory_order_release);
+	touch_vote(parent, number);
 	for (uint32_t rank = 0; rank < parent->rank_count; rank++) {
-		vote = &board_status(parent->board, rank)->votes[number % 2];
+		vote = &peer_status(parent->peers, rank)->votes[number % 2];
 		while (atomic_load_explicit(&vote->number, memory_order_acquire) !=
 			number) {
 			enum err e = hope_check(&place, rank);

@@ -112,11 +112,11 @@ void comm_log_wiring(const struct comm *comm)
 /* Ranks of one process hand each other pointers; others share the board's memory. */
 static void ring_links_log(const struct comm *comm, const struct cluster *cluster)
 {
-	const struct rank_status *mine = board_status(comm->board, comm->rank);
+	const struct rank_status *mine = peer_status(comm->peers, comm->rank);
 
 	for (int c = 0; c < cluster->coll_channels; c++) {
 		uint32_t next = (uint32_t)cluster->channels[c].ring_next[comm->rank];
-		const struct rank_status *peer = board_status(comm->board, next);
+		const struct rank_status *peer = peer_status(comm->peers, next);
 		bool is_near = comm->zero_copy && peer->pid == mine->pid;
 
 		log_info(LOG_INIT | (is_near ? LOG_P2P : LOG_SHM),

@@ -9,7 +9,7 @@
 
 #include "comm/comm.h"
 #include "exec/host/run.h"
-#include "link/board.h"
+#include "link/peer.h"
 
 enum { REDOP_BUILTIN = 5 };
 
@@ -31,6 +31,7 @@ struct birth {
 struct comm {
 	struct comm_config config;
 	uint32_t rank, rank_count;
+	uint32_t local; /* its number on the board */
 	int device;
 	int log_device; /* the [n] of its lines in the log */
 	uint64_t id_hash;
@@ -46,11 +47,17 @@ struct comm {
 	atomic_bool is_told;	     /* a call has failed */
 	bool has_pulse;		     /* held on the board for this rank */
 	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
-	struct board *board;	     /* counted */
-	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
-	struct limits *limits;	     /* owned; NULL none; needs the wiring */
+	struct board *board;	     /* counted: of this host */
+	uint16_t *hosts;	     /* owned: of each rank; NULL where all are on one */
+	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
+	struct control *control;     /* owned: the same for what is told; NULL: none */
+	struct host_record *host_records; /* owned: see hosts.c; NULL on one host */
+	bool has_touch;	       /* the process listens for that on its account */
+	struct peers *peers;   /* owned: NULL until all are on their boards */
+	struct wiring *wiring; /* counted; NULL: nobody looks, or not known */
+	struct limits *limits; /* owned; NULL none; needs the wiring */
 	bool zero_copy;
-	struct health *health;	    /* owned: of the ranks on the board */
+	struct health *health;	    /* owned: of the peers */
 	struct host_engine *engine; /* owned */
 	atomic_bool has_cuda;	    /* the process uses CUDA: buffers are looked at */
 	atomic_bool has_looked;	    /* and that was found out */

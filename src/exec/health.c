@@ -5,30 +5,32 @@
 #include <string.h>
 
 #include "base/futex.h"
-#include "link/board.h"
+#include "link/peer.h"
 #include "link/watch.h"
 
 struct health {
-	const struct board *board; /* borrowed */
+	const struct peers *peers; /* borrowed */
 	uint32_t rank, rank_count;
 	const _Atomic uint64_t *completed; /* borrowed; NULL */
 	atomic_bool is_told;		   /* this rank's failure is on the board */
-	struct watch *watches[];	   /* owned: per rank; NULL in this process */
+	struct watch *watches[]; /* owned: per rank; NULL but for other processes of this
+				    host */
 };
 
-enum err health_create(const struct board *board, uint32_t rank, struct health **health)
+enum err health_create(const struct peers *peers, struct health **health)
 {
-	size_t n = board->rank_count;
+	size_t n = peers->rank_count;
 	struct health *h = calloc(1, sizeof(*h) + n * sizeof(h->watches[0]));
 	enum err e = OK;
 
 	if (!h)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
-	h->board = board;
-	h->rank = rank;
-	h->rank_count = board->rank_count;
-	for (uint32_t i = 0; i < n && !e; i++)
-		e = watch_get(board_status(board, i)->pid, &h->watches[i]);
+	h->peers = peers;
+	h->rank = peers->rank;
+	h->rank_count = peers->rank_count;
+	for (uint32_t i = 0; i < peers->local_count && !e; i++)
+		e = watch_get(peer_status(peers, peers->locals[i])->pid,
+			&h->watches[peers->locals[i]]);
 	if (e) {
 		health_destroy(h);
 		return e;
@@ -55,7 +57,7 @@ void health_count(struct health *health, const _Atomic uint64_t *completed)
 
 static const struct rank_status *status_of(const struct health *health, uint32_t rank)
 {
-	return board_status(health->board, rank);
+	return peer_status(health->peers, rank);
 }
 
 bool health_has_ended(const struct health *health, uint32_t rank)
@@ -121,6 +123,18 @@ enum err health_failed(const struct health *health, uint64_t number, uint32_t *c
 	return OK;
 }
 
+/* Of a rank on another host we hear how it was lost. */
+static enum err rank_dead(const struct health *health, uint32_t rank)
+{
+	const struct rank_status *status = status_of(health, rank);
+
+	if (peer_is_local(health->peers, rank) || !status->sentence[0])
+		return err_set(
+			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
+	return err_set(ERR_REMOTE, "rank %u (process %u on another host) is lost: %.*s",
+		rank, status->pid, BOARD_SENTENCE_BYTES - 1, status->sentence);
+}
+
 /* Who left or failed before its process ended is not dead but gone. */
 static enum err dead_find(const struct health *health,
 	bool (*needed)(const void *what, uint32_t rank), const void *what,
@@ -133,8 +147,7 @@ static enum err dead_find(const struct health *health,
 			!health_is_dead(health, rank) || !needed(what, rank))
 			continue;
 		*culprit = rank;
-		return err_set(
-			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
+		return rank_dead(health, rank);
 	}
 	return OK;
 }
@@ -185,21 +198,23 @@ enum err health_look(const struct health *health, uint32_t *culprit)
 static void sleepers_wake(const struct health *health)
 {
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
-		struct card *card = board_card(health->board, health->rank, i);
+		struct card *card = peer_card(health->peers, health->rank, i);
 
 		for (uint32_t lane = 0; lane < BOARD_LANES; lane++)
 			futex_wake(&card->position[lane]);
 	}
-	for (uint32_t i = 0; i < health->rank_count; i++) {
-		futex_wake(&board_box(health->board, health->rank, i)->posted);
-		futex_wake(&board_box(health->board, i, health->rank)->taken);
+	for (uint32_t i = 0; i < health->peers->local_count; i++) {
+		uint32_t rank = health->peers->locals[i];
+
+		futex_wake(&peer_box(health->peers, health->rank, rank)->posted);
+		futex_wake(&peer_box(health->peers, rank, health->rank)->taken);
 	}
 }
 
 void health_tell(
 	struct health *health, enum err code, uint32_t culprit, const char *sentence)
 {
-	struct rank_status *status = board_status(health->board, health->rank);
+	struct rank_status *status = peer_status(health->peers, health->rank);
 
 	if (!atomic_exchange(&health->is_told, true)) {
 		snprintf(status->sentence, sizeof(status->sentence), "%s", sentence);

@@ -1,10 +1,10 @@
 /*
  * health.h - who of the ranks died, failed or left; and this rank's own failure, told.
  *
- * All of it is read from and written to the board, so that whoever runs calls, on host
- * memory or on GPUs, asks and tells here and needs nobody above. Any thread may, at any
- * time; each answer that is no OK has one sentence and names the rank to blame, which is
- * the asker's own to remember.
+ * All of it is read from the peers' and written to this rank's status, so that whoever
+ * runs calls, on host memory or on GPUs, asks and tells here and needs nobody above. Any
+ * thread may, at any time; each answer that is no OK has one sentence and names the rank
+ * to blame, which is the asker's own to remember.
  */
 #ifndef EXEC_HEALTH_H
 #define EXEC_HEALTH_H
@@ -15,11 +15,11 @@
 
 #include "base/err.h"
 
-struct board;
+struct peers;
 struct health;
 
-/* For `rank` on this board, on which all ranks have shown their processes; borrowed. */
-enum err health_create(const struct board *board, uint32_t rank, struct health **health);
+/* Of the rank whose peers these are; borrowed. */
+enum err health_create(const struct peers *peers, struct health **health);
 void health_destroy(struct health *health); /* NULL is fine */
 
 /* Collectives on host memory are counted here (borrowed; NULL: none any more): those that

@@ -72,7 +72,7 @@ static enum err places_open(const struct places *places, struct door *door)
 
 	door->count = 0;
 	for (int i = 0; i < places->count && !e; i++) {
-		e = addr_listen(&places->addrs[i], &door->fds[door->count]);
+		e = addr_listen(&places->addrs[i], &door->fds[door->count], NULL);
 		door->count += !e;
 	}
 	door->addr = places->addrs[0];

@@ -17,7 +17,6 @@
 enum {
 	PAGE = 4096,
 	HEADER_BYTES = PAGE,
-	RANKS_MAX = 1 << 16,
 	SIGNALS_MAX = 1 << 10,
 	/* Parts that begin at the same offset in their pages have their cards in the same
 	 * set of every cache, which holds eight or twelve lines; and a load of a peer's
@@ -27,7 +26,7 @@ enum {
 };
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom3";
+static const char board_magic[9] = "weftcom4";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -74,6 +73,15 @@ static void board_layout(struct board *board, const struct board_size *size)
 	board->bytes = HEADER_BYTES + n * board->rank_bytes;
 }
 
+void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes)
+{
+	struct board board;
+
+	board_layout(&board, &(struct board_size){rank_count, 1, rank_count});
+	*eager_bytes = board.eager_bytes;
+	*bulk_bytes = board.bulk_bytes;
+}
+
 static void board_keep(struct shared_board *shared)
 {
 	shared->users = 1;
@@ -83,7 +91,8 @@ static void board_keep(struct shared_board *shared)
 	pthread_mutex_unlock(&lock);
 }
 
-static void header_write(const struct board *board, const char *name)
+static void header_write(
+	const struct board *board, const struct board_size *size, const char *name)
 {
 	struct board_header *header = (struct board_header *)(void *)board->base;
 
@@ -91,6 +100,7 @@ static void header_write(const struct board *board, const char *name)
 	memcpy(header->magic, board_magic, sizeof(header->magic));
 	header->rank_count = board->rank_count;
 	header->signal_count = board->signal_count;
+	header->job_ranks = size->job_ranks;
 	header->created_pid = (uint32_t)getpid();
 	header->bytes = board->bytes;
 	header->created_ns = clock_ns();
@@ -104,9 +114,10 @@ enum err board_view(void *base, size_t bytes, struct board *view)
 
 	*view = (struct board){.base = base, .fd = -1};
 	if (bytes >= HEADER_BYTES && !memcmp(header->magic, board_magic, 8) &&
-		header->rank_count && header->rank_count <= RANKS_MAX &&
+		header->rank_count && header->rank_count <= BOARD_RANKS_MAX &&
 		header->signal_count && header->signal_count <= SIGNALS_MAX) {
-		size = (struct board_size){header->rank_count, header->signal_count};
+		size = (struct board_size){
+			header->rank_count, header->signal_count, header->job_ranks};
 		board_layout(view, &size);
 	}
 	if (!view->bytes || view->bytes != bytes)
@@ -146,7 +157,7 @@ enum err board_create(
 		free(shared);
 		return e;
 	}
-	header_write(b, name);
+	header_write(b, size, name);
 	board_keep(shared);
 	*board = b;
 	return OK;

@@ -1,5 +1,6 @@
 /*
- * board.h - the shared memory through which the ranks of one host meet.
+ * board.h - the shared memory through which the ranks of one host meet; numbered here
+ * as they come on this host.
  *
  * One segment per communicator, a memfd, the same layout whether ranks are threads or
  * processes. A page of its own says what it is (`weft ps` reads it from outside); then
@@ -37,6 +38,7 @@ enum {
 	BOARD_REGIONS = 256, /* regions a rank can show at a time */
 	BOARD_CALL_SHIFT = 24,
 	BOARD_CPU_WORDS = 16, /* of 64 processors */
+	BOARD_RANKS_MAX = 1 << 16,
 	BOARD_SENTENCE_BYTES = 384,
 	BOARD_NAME_BYTES = 64,
 	BOARD_MAIL_BYTES = BOARD_SENTENCE_BYTES
@@ -47,7 +49,8 @@ struct board_header {
 	uint64_t token; /* tells segments apart */
 	char magic[8];	/* "weftcom" and the layout's version */
 	uint32_t rank_count, created_pid;
-	uint32_t signal_count, unused;
+	uint32_t signal_count;
+	uint32_t job_ranks; /* of the communicator, those on other hosts included */
 	uint64_t bytes, created_ns;  /* of the monotonic clock */
 	char name[BOARD_NAME_BYTES]; /* what the user called it, or nothing */
 };
@@ -106,6 +109,7 @@ enum touch_kind { TOUCH_NONE, TOUCH_CALL, TOUCH_WINDOW };
 struct rank_status {
 	alignas(64) _Atomic uint32_t state; /* enum rank_state */
 	uint32_t pid;
+	uint32_t rank;			/* in the communicator */
 	uint64_t cpus[BOARD_CPU_WORDS]; /* it may run on */
 	uint64_t probe; /* address in its process that holds the board's token */
 	_Atomic uint32_t foreign; /* enum foreign_answer */
@@ -183,9 +187,10 @@ struct board_address {
 	int32_t pid, fd;
 };
 
-/* Between how many ranks, and how many signals each has to each other. */
+/* Between how many ranks of this host, how many signals each has to each other, and how
+ * many ranks there are on all hosts. */
 struct board_size {
-	uint32_t rank_count, signal_count;
+	uint32_t rank_count, signal_count, job_ranks;
 };
 
 /* Make the segment (one rank does) or find it (the others; ranks of one process share
@@ -197,6 +202,9 @@ enum err board_attach(const struct board_address *address, const struct board_si
 struct board_address board_address(const struct board *board);
 /* Let go; the memory goes with the last rank. */
 void board_release(struct board *board);
+
+/* Where so many ranks share a board: bytes of the two stages. */
+void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes);
 
 /* A board for looking at a segment of `bytes` at `base` from outside: ERR_ARGUMENT when
  * it is none. Nothing is owned. */

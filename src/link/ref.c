@@ -9,7 +9,6 @@
 #include "link/ref.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "link/region.h"
 
@@ -23,41 +22,37 @@ struct peer_map {
 	size_t bytes;
 };
 
-struct peer {
-	bool same_process;
+struct peer_maps {
 	uint32_t directory;    /* version the maps were last checked against */
 	struct peer_map *maps; /* owned, BOARD_REGIONS; NULL until first used */
 };
 
 struct ref_table {
-	struct board *board; /* borrowed */
-	uint32_t rank, directory;
+	const struct peers *peers; /* borrowed */
+	uint32_t directory;
 	bool all_local, zero_copy;
 	uint64_t generation; /* region_generation() the directory was last swept at */
 	uint64_t last_id;    /* the slot found last */
 	uint32_t last_slot;
-	struct peer peers[];
+	struct peer_maps maps[];
 };
 
 enum err ref_table_create(
-	struct board *board, uint32_t rank, bool zero_copy, struct ref_table **table)
+	const struct peers *peers, bool zero_copy, struct ref_table **table)
 {
 	struct ref_table *t = calloc(
-		1, sizeof(*t) + board->rank_count * sizeof(struct peer));
+		1, sizeof(*t) + peers->rank_count * sizeof(struct peer_maps));
 
 	if (!t)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
-			board->rank_count);
-	t->board = board;
-	t->rank = rank;
+			peers->rank_count);
+	t->peers = peers;
 	t->zero_copy = zero_copy;
 	t->all_local = true;
 	t->directory = 1;
-	for (uint32_t i = 0; i < board->rank_count; i++) {
-		t->peers[i].same_process = board_status(board, i)->pid ==
-					   (uint32_t)getpid();
-		t->all_local = t->all_local && t->peers[i].same_process;
-	}
+	for (uint32_t i = 0; i < peers->local_count; i++)
+		t->all_local = t->all_local &&
+			       peers->peer[peers->locals[i]].kind == PEER_HERE;
 	*table = t;
 	return OK;
 }
@@ -66,8 +61,8 @@ void ref_table_destroy(struct ref_table *table)
 {
 	if (!table)
 		return;
-	for (uint32_t i = 0; i < table->board->rank_count; i++) {
-		struct peer *peer = &table->peers[i];
+	for (uint32_t i = 0; i < table->peers->rank_count; i++) {
+		struct peer_maps *peer = &table->maps[i];
 
 		for (uint32_t slot = 0; peer->maps && slot < BOARD_REGIONS; slot++)
 			if (peer->maps[slot].id)
@@ -88,8 +83,8 @@ static void directory_sweep(struct ref_table *table)
 	table->generation = now;
 	table->last_id = 0;
 	for (uint32_t slot = 0; slot < BOARD_REGIONS; slot++) {
-		struct region_entry *entry = board_region(
-			table->board, table->rank, slot);
+		struct region_entry *entry = peer_region(
+			table->peers, table->peers->rank, slot);
 		uint64_t id = atomic_load_explicit(&entry->id, memory_order_relaxed);
 
 		if (id && !region_is_live(id)) {
@@ -110,7 +105,7 @@ static bool directory_slot(
 	}
 	for (*slot = 0; *slot < BOARD_REGIONS; ++*slot) {
 		uint64_t id = atomic_load_explicit(
-			&board_region(table->board, table->rank, *slot)->id,
+			&peer_region(table->peers, table->peers->rank, *slot)->id,
 			memory_order_relaxed);
 
 		if (id == region->id)
@@ -119,8 +114,8 @@ static bool directory_slot(
 			free_slot = *slot;
 	}
 	if (*slot == BOARD_REGIONS) {
-		struct region_entry *entry = board_region(
-			table->board, table->rank, free_slot);
+		struct region_entry *entry = peer_region(
+			table->peers, table->peers->rank, free_slot);
 
 		if (free_slot == BOARD_REGIONS)
 			return false; /* more regions in use than the directory holds:
@@ -169,16 +164,16 @@ bool ref_needs_kernel(uint64_t ref)
 
 bool ref_is_foreign(const struct ref_table *table, uint32_t rank, uint64_t ref)
 {
-	return ref_needs_kernel(ref) && !table->peers[rank].same_process;
+	return ref_needs_kernel(ref) && table->peers->peer[rank].kind != PEER_HERE;
 }
 
 static void peer_refresh(struct ref_table *table, uint32_t rank, uint32_t directory)
 {
-	struct peer *peer = &table->peers[rank];
+	struct peer_maps *peer = &table->maps[rank];
 
 	peer->directory = directory;
 	for (uint32_t slot = 0; slot < BOARD_REGIONS; slot++) {
-		struct region_entry *entry = board_region(table->board, rank, slot);
+		struct region_entry *entry = peer_region(table->peers, rank, slot);
 
 		if (!peer->maps[slot].id ||
 			peer->maps[slot].id == atomic_load(&entry->id))
@@ -190,8 +185,8 @@ static void peer_refresh(struct ref_table *table, uint32_t rank, uint32_t direct
 
 static enum err peer_map(struct ref_table *table, uint32_t rank, uint32_t slot)
 {
-	struct region_entry *entry = board_region(table->board, rank, slot);
-	struct peer_map *map = &table->peers[rank].maps[slot];
+	struct region_entry *entry = peer_region(table->peers, rank, slot);
+	struct peer_map *map = &table->maps[rank].maps[slot];
 	uint64_t id = atomic_load_explicit(&entry->id, memory_order_acquire);
 	void *base;
 	enum err e;
@@ -201,7 +196,7 @@ static enum err peer_map(struct ref_table *table, uint32_t rank, uint32_t slot)
 			ERR_REMOTE, "rank %u refers to memory it does not show", rank);
 	map->bytes = entry->bytes;
 	e = region_map_peer(
-		(int)board_status(table->board, rank)->pid, entry->fd, map->bytes, &base);
+		(int)peer_status(table->peers, rank)->pid, entry->fd, map->bytes, &base);
 	if (e)
 		return e;
 	map->base = base;
@@ -212,13 +207,14 @@ static enum err peer_map(struct ref_table *table, uint32_t rank, uint32_t slot)
 enum err ref_follow(struct ref_table *table, uint32_t rank, uint64_t ref,
 	uint32_t directory, void **ptr)
 {
-	struct peer *peer = &table->peers[rank];
+	struct peer_maps *peer = &table->maps[rank];
 	uint32_t slot = (uint32_t)(ref >> SLOT_SHIFT & 0x3fff);
 	uint64_t offset = ref & offset_mask;
 	enum err e = OK;
 
 	if (ref >> KIND_SHIFT == kind_foreign ||
-		(ref >> KIND_SHIFT == kind_address && peer->same_process)) {
+		(ref >> KIND_SHIFT == kind_address &&
+			table->peers->peer[rank].kind == PEER_HERE)) {
 		*ptr = (void *)(uintptr_t)offset;
 		return OK;
 	}

@@ -10,7 +10,7 @@
 #ifndef LINK_REF_H
 #define LINK_REF_H
 
-#include "link/board.h"
+#include "link/peer.h"
 
 struct ref_table;
 
@@ -20,11 +20,12 @@ enum { REF_NONE = 0, REF_UNUSED = 1 };
 /* One table per communicator and rank. `zero_copy` false makes every reference REF_NONE
  * for peers in other processes. */
 enum err ref_table_create(
-	struct board *board, uint32_t rank, bool zero_copy, struct ref_table **table);
+	const struct peers *peers, bool zero_copy, struct ref_table **table);
 void ref_table_destroy(struct ref_table *table);
 
-/* A reference to [ptr, ptr + bytes): by address when every peer is in this process, by
- * region when it lies in one, else REF_NONE. Also says the directory version to show. */
+/* A reference to [ptr, ptr + bytes): by address when every peer of this host is in this
+ * process, by region when it lies in one, else REF_NONE. Also says the directory version
+ * to show. */
 uint64_t ref_make(
 	struct ref_table *table, const void *ptr, size_t bytes, uint32_t *directory);
 

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/param.h"
 #include "net/auth.h"
 
 enum { HOST_BYTES = 256 };
@@ -69,6 +70,20 @@ static socklen_t sockaddr_fill(const struct addr *addr, union sockaddrs *out)
 	out->local.sun_family = AF_UNIX;
 	memcpy(out->local.sun_path + 1, name, bytes);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
+}
+
+/* The same to listen at, which the user may want on all of the host's addresses. */
+static socklen_t sockaddr_listen(const struct addr *addr, union sockaddrs *out)
+{
+	socklen_t bytes = sockaddr_fill(addr, out);
+
+	if (!param_int(PARAM_LISTEN_ANY))
+		return bytes;
+	if (addr->family == ADDR_IPV4)
+		out->v4.sin_addr.s_addr = htonl(INADDR_ANY);
+	if (addr->family == ADDR_IPV6)
+		out->v6.sin6_addr = in6addr_any;
+	return bytes;
 }
 
 void addr_print(const struct addr *addr, char text[ADDR_TEXT_BYTES])
@@ -178,6 +193,66 @@ static enum err addr_refuse_odd(const char *text, const struct addr *addr)
 	return OK;
 }
 
+bool addr_is_loopback(const struct addr *addr)
+{
+	if (addr->family == ADDR_IPV4)
+		return addr->bytes[0] == 127;
+	return addr->family == ADDR_IPV6 &&
+	       IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)addr->bytes);
+}
+
+int addr_family_wanted(void)
+{
+	const char *text = param_text(PARAM_SOCKET_FAMILY);
+
+	if (text && !strcmp(text, "AF_INET"))
+		return ADDR_IPV4;
+	return text && !strcmp(text, "AF_INET6") ? ADDR_IPV6 : 0;
+}
+
+bool addr_from_system(const struct sockaddr *from, struct addr *addr)
+{
+	union sockaddrs any;
+
+	*addr = (struct addr){0};
+	if (from->sa_family == AF_INET) {
+		memcpy(&any.v4, from, sizeof(any.v4));
+		addr->family = ADDR_IPV4;
+		addr->port = any.v4.sin_port;
+		memcpy(addr->bytes, &any.v4.sin_addr, 4);
+		return true;
+	}
+	if (from->sa_family != AF_INET6)
+		return false;
+	memcpy(&any.v6, from, sizeof(any.v6));
+	addr->family = ADDR_IPV6;
+	addr->port = any.v6.sin6_port;
+	addr->scope = any.v6.sin6_scope_id;
+	memcpy(addr->bytes, &any.v6.sin6_addr, 16);
+	return true;
+}
+
+/* A host may have its own name at loopback, too, where nobody else finds it. */
+static bool found_choose(const struct addrinfo *found, struct addr *addr)
+{
+	int family = addr_family_wanted();
+	bool is_any = false;
+
+	for (; found; found = found->ai_next) {
+		struct addr each;
+
+		if (!addr_from_system(found->ai_addr, &each) ||
+			(family && each.family != family))
+			continue;
+		if (!is_any || !addr_is_loopback(&each))
+			*addr = each;
+		is_any = true;
+		if (!addr_is_loopback(&each))
+			return true;
+	}
+	return is_any;
+}
+
 enum err addr_parse(const char *text, struct addr *addr)
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -186,6 +261,7 @@ enum err addr_parse(const char *text, struct addr *addr)
 	char host[HOST_BYTES];
 	unsigned port = 0;
 	enum err e = text_split(text, host, &port);
+	bool is_found;
 	int rc;
 
 	if (e)
@@ -194,22 +270,14 @@ enum err addr_parse(const char *text, struct addr *addr)
 	if (rc)
 		return err_set(
 			ERR_ARGUMENT, "NCCL_COMM_ID %s: %s", text, gai_strerror(rc));
-	fresh.port = htons((uint16_t)port);
-	if (found->ai_family == AF_INET) {
-		struct sockaddr_in v4;
-
-		memcpy(&v4, found->ai_addr, sizeof(v4));
-		fresh.family = ADDR_IPV4;
-		memcpy(fresh.bytes, &v4.sin_addr, 4);
-	} else {
-		struct sockaddr_in6 v6;
-
-		memcpy(&v6, found->ai_addr, sizeof(v6));
-		fresh.family = ADDR_IPV6;
-		fresh.scope = v6.sin6_scope_id;
-		memcpy(fresh.bytes, &v6.sin6_addr, 16);
-	}
+	is_found = found_choose(found, &fresh);
 	freeaddrinfo(found);
+	if (!is_found)
+		return err_set(ERR_ARGUMENT,
+			"NCCL_COMM_ID %s: it has no address that NCCL_SOCKET_FAMILY "
+			"allows",
+			text);
+	fresh.port = htons((uint16_t)port);
 	e = addr_refuse_odd(text, &fresh);
 	if (!e)
 		*addr = fresh;
@@ -227,29 +295,132 @@ static int socket_make(const union sockaddrs *to)
 	return fd;
 }
 
-enum err addr_listen(const struct addr *addr, int *fd)
+/* A socket that listens at `at`: 0 or the errno. */
+static int listen_at(const union sockaddrs *at, socklen_t bytes, int *fd)
 {
-	char text[ADDR_TEXT_BYTES];
-	union sockaddrs at;
-	socklen_t bytes = sockaddr_fill(addr, &at);
-	int made = socket_make(&at), one = 1, saved;
+	int made = socket_make(at), one = 1, saved;
 
-	addr_print(addr, text);
 	if (made < 0)
-		return err_set(ERR_SYSTEM, "no socket to listen at %s: %m", text);
+		return errno;
 	/* The last meeting's connections may still be in TIME_WAIT. */
-	if (addr->family != ADDR_UNIX)
+	if (at->any.sa_family != AF_UNIX)
 		setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (!bind(made, &at.any, bytes) && !listen(made, SOMAXCONN)) {
+	if (!bind(made, &at->any, bytes) && !listen(made, SOMAXCONN)) {
 		*fd = made;
-		return OK;
+		return 0;
 	}
 	saved = errno;
 	close(made);
-	if (saved == EADDRINUSE)
-		return ERR_AGAIN;
-	errno = saved;
-	return err_set(ERR_SYSTEM, "listen at %s: %m", text);
+	return saved;
+}
+
+/* WEFT_PORT_RANGE. Without one, port 0 lets the system choose. */
+static enum err ports_read(uint32_t *first, uint32_t *count)
+{
+	const char *text = param_text(PARAM_PORT_RANGE);
+	unsigned low = 0, high = 0;
+	int used = 0;
+
+	*first = 0;
+	*count = 1;
+	if (!text)
+		return OK;
+	if (sscanf(text, "%5u-%5u%n", &low, &high, &used) != 2 || text[used] || !low ||
+		high < low || high > 65535)
+		return err_set(ERR_ARGUMENT,
+			"WEFT_PORT_RANGE %s is not first-last, two ports from 1 to 65535",
+			text);
+	*first = low;
+	*count = high - low + 1;
+	return OK;
+}
+
+/* Try the ports of the range, from any of them on, so that processes that start together
+ * seldom ask for the same. */
+static enum err listen_in_range(struct addr *addr, int *fd)
+{
+	uint32_t first, count, begin;
+	union sockaddrs at;
+	int status = EADDRINUSE;
+	char text[ADDR_TEXT_BYTES];
+	enum err e = ports_read(&first, &count);
+
+	if (e)
+		return e;
+	auth_random(&begin, sizeof(begin));
+	for (uint32_t i = 0; i < count && status == EADDRINUSE; i++) {
+		addr->port = htons((uint16_t)(first + (begin + i) % count));
+		status = listen_at(&at, sockaddr_listen(addr, &at), fd);
+	}
+	if (!status)
+		return OK;
+	addr->port = 0;
+	addr_print(addr, text);
+	errno = status;
+	return first ? err_set(ERR_SYSTEM,
+			       "listen at %s, ports %u to %u (WEFT_PORT_RANGE): %m", text,
+			       first, first + count - 1)
+		     : err_set(ERR_SYSTEM, "listen at %s: %m", text);
+}
+
+/* The port that the system has chosen. */
+static enum err port_ask(int fd, struct addr *addr)
+{
+	union sockaddrs at;
+	socklen_t bytes = sizeof(at);
+	struct addr found;
+
+	memset(&at, 0, sizeof(at));
+	if (getsockname(fd, &at.any, &bytes) || !addr_from_system(&at.any, &found))
+		return err_set(ERR_SYSTEM, "getsockname: %m");
+	addr->port = found.port;
+	return OK;
+}
+
+enum err addr_listen(const struct addr *addr, int *fd, struct addr *bound)
+{
+	struct addr here = *addr;
+	char text[ADDR_TEXT_BYTES];
+	union sockaddrs at;
+	int made = -1, status;
+	enum err e = OK;
+
+	if (addr->family != ADDR_UNIX && !addr->port) {
+		e = listen_in_range(&here, &made);
+		if (!e)
+			e = port_ask(made, &here);
+	} else {
+		status = listen_at(&at, sockaddr_listen(addr, &at), &made);
+		if (status == EADDRINUSE)
+			return ERR_AGAIN;
+		addr_print(addr, text);
+		errno = status;
+		if (status)
+			e = err_set(ERR_SYSTEM, "listen at %s: %m", text);
+	}
+	if (e) {
+		if (made >= 0)
+			close(made);
+		return e;
+	}
+	*fd = made;
+	if (bound)
+		*bound = here;
+	return OK;
+}
+
+int addr_accept(int listener, int *fd)
+{
+	int one = 1;
+
+	do
+		*fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	while (*fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	if (*fd < 0)
+		return errno;
+	/* does nothing to a Unix socket */
+	setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return 0;
 }
 
 int addr_connect(const struct addr *addr, int *fd)

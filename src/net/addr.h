@@ -1,11 +1,13 @@
 /*
- * addr.h - where a root listens: an abstract Unix name, or an address and port.
+ * addr.h - where somebody listens: an abstract Unix name, or an address and port.
  *
- * Sockets made here do not block, close on exec, and never listen on a wildcard address.
+ * Sockets made here do not block, close on exec, and listen on a wildcard address only
+ * where the user asks for it (WEFT_LISTEN_ANY).
  */
 #ifndef NET_ADDR_H
 #define NET_ADDR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -25,9 +27,21 @@ struct addr {
 /* A fresh Unix name nobody can guess. */
 void addr_random(struct addr *addr);
 
-/* Read `1.2.3.4:5`, `[::1]:5` or `host:5`. Fails with ERR_ARGUMENT on anything else, on a
- * wildcard or multicast address and on port 0. */
+/* Read `1.2.3.4:5`, `[::1]:5` or `host:5`. Of a host's addresses that NCCL_SOCKET_FAMILY
+ * allows, the first that is not loopback is taken. Fails with ERR_ARGUMENT on anything
+ * else, on a wildcard or multicast address and on port 0. */
 enum err addr_parse(const char *text, struct addr *addr);
+
+/* 127.0.0.0/8 or ::1. */
+bool addr_is_loopback(const struct addr *addr);
+
+/* NCCL_SOCKET_FAMILY: the family it allows, or 0: both. */
+int addr_family_wanted(void);
+
+struct sockaddr;
+
+/* Of an address as the system has it; false when it is no internet address. */
+bool addr_from_system(const struct sockaddr *from, struct addr *addr);
 
 /* The address as people write it, for messages. */
 void addr_print(const struct addr *addr, char text[ADDR_TEXT_BYTES]);
@@ -36,8 +50,14 @@ void addr_print(const struct addr *addr, char text[ADDR_TEXT_BYTES]);
 enum { ADDR_LOG_BYTES = 96 };
 void addr_print_log(const struct addr *addr, char text[ADDR_LOG_BYTES]);
 
-/* A listening socket at exactly this address. ERR_AGAIN: somebody listens there now. */
-enum err addr_listen(const struct addr *addr, int *fd);
+/* A listening socket at exactly this address. A port of 0 is any that is free, among
+ * those of WEFT_PORT_RANGE if set. `bound`, if not NULL, is the address with the port it
+ * has. ERR_AGAIN, without a sentence: somebody listens there now. */
+enum err addr_listen(const struct addr *addr, int *fd, struct addr *bound);
+
+/* Accept one connection, if there is one. 0, or the errno: EAGAIN means nobody is there,
+ * EMFILE and the like that somebody is. */
+int addr_accept(int listener, int *fd);
 
 /* Begin to connect. 0, or the errno: EINPROGRESS means wait until writable and ask
  * addr_connected(); EAGAIN (the queue is full) and ECONNREFUSED mean close and retry.

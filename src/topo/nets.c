@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ifname.h"
 #include "base/param.h"
 
 enum {
@@ -16,35 +17,6 @@ enum {
 	EFA_CONNECTIONS = 262144,
 	PORTS_MAX = 16
 };
-
-/* One entry of a list against one name. */
-static bool entry_matches(
-	const char *entry, size_t bytes, const char *name, int port, bool is_exact)
-{
-	const char *colon = memchr(entry, ':', bytes);
-	size_t head = colon ? (size_t)(colon - entry) : bytes;
-
-	if (!head || strncmp(entry, name, head) || (is_exact && name[head]))
-		return false;
-	return !colon || !port || strtol(colon + 1, NULL, 10) == port;
-}
-
-bool nets_chosen(const char *list, const char *name, int port)
-{
-	bool is_excluded = list[0] == '^', is_exact;
-	bool found = false;
-
-	list += is_excluded;
-	is_exact = list[0] == '=';
-	list += is_exact;
-	while (*list && !found) {
-		size_t bytes = strcspn(list, ",");
-
-		found = entry_matches(list, bytes, name, port, is_exact);
-		list += bytes + (list[bytes] == ',');
-	}
-	return found != is_excluded;
-}
 
 static struct net_seen *net_add(struct nets_seen *nets, const char *name)
 {
@@ -224,7 +196,7 @@ static void rdma_look(const struct seen *seen, struct seen_names *names,
 			if (!seen_text(seen, text, sizeof(text),
 				    "class/infiniband/%s/ports/%d/state", device, port))
 				break;
-			if (wanted && !nets_chosen(wanted, device, port))
+			if (wanted && !ifname_chosen(wanted, device, port))
 				continue;
 			port_look(seen, device, port, nets, report);
 		}
@@ -302,19 +274,16 @@ static void socket_add(const struct seen *seen, const char *name, struct nets_se
 static void sockets_look(
 	const struct seen *seen, struct seen_names *names, struct nets_seen *nets)
 {
-	static const char *const turns[] = {
-		"ib", "^docker,lo,virbr", "docker", "lo", "virbr"};
 	const char *wanted = param_text(PARAM_SOCKET_IFNAME);
-	size_t count = wanted ? 1 : sizeof(turns) / sizeof(*turns);
+	const char *list = wanted ? wanted : ifname_turn(0);
 
 	interfaces_look(seen, names);
-	for (size_t turn = 0; turn < count && !nets->count; turn++) {
-		const char *list = wanted ? wanted : turns[turn];
-
+	for (uint32_t turn = 1; list && !nets->count; turn++) {
 		for (uint32_t i = 0; i < names->count && nets->count < NETS_SOCKETS_MAX;
 			i++)
-			if (nets_chosen(list, names->names[i], 0))
+			if (ifname_chosen(list, names->names[i], 0))
 				socket_add(seen, names->names[i], nets);
+		list = wanted ? NULL : ifname_turn(turn);
 	}
 }
 

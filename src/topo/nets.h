@@ -35,8 +35,4 @@ struct nets_seen {
 void nets_look(
 	const struct seen *seen, struct nets_seen *nets, struct discover_report *report);
 
-/* Does a list such as "eth", "^docker,lo", "=ib0" or "mlx5_0:1,mlx5_2" (NCCL's rules for
- * NCCL_SOCKET_IFNAME and NCCL_IB_HCA) choose this name? Port 0: not asked for. */
-bool nets_chosen(const char *list, const char *name, int port);
-
 #endif

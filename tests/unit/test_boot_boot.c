@@ -29,9 +29,12 @@ struct seat {
 	struct boot_args args;
 	pthread_t thread;
 	uint32_t record[4];
-	uint32_t rounds; /* before the last one */
-	enum err fails;	 /* it says so in the last round */
-	bool dies;	 /* .. or is gone by then */
+	uint32_t rounds;     /* before the last one */
+	enum err fails;	     /* it says so in the last round */
+	bool dies;	     /* .. or is gone by then */
+	uint32_t gathers[4]; /* sizes of the records it brings, each in a round; 0 ends */
+	uint32_t gather_fails; /* .. but not the n-th, counted from 1: it says why */
+	uint32_t gather_dies;  /* .. or is gone by then */
 	enum err e;
 	char sentence[512];
 	uint32_t records[RANKS_MAX * 4];
@@ -50,6 +53,32 @@ static void set(const char *name, enum param param, const char *value)
 	param_forget(param);
 }
 
+/* What rank `rank` brings as byte `at` of the n-th record. */
+static unsigned char brought(uint32_t rank, uint32_t n, uint32_t at)
+{
+	return (unsigned char)(rank * 37 + n * 11 + at + (at >> 8));
+}
+
+static enum err gather_once(struct seat *seat, struct meeting *meeting, uint32_t n)
+{
+	uint32_t bytes = seat->gathers[n], count = seat->args.rank_count;
+	unsigned char *record = malloc(bytes), *records = malloc((size_t)count * bytes);
+	enum err mine = seat->gather_fails == n + 1 ? ERR_SYSTEM : OK, e;
+
+	TRUE(record && records);
+	for (uint32_t i = 0; i < bytes; i++)
+		record[i] = brought(seat->args.rank, n, i);
+	if (mine)
+		err_set(mine, "no ink for rank %u", seat->args.rank);
+	e = boot_gather(meeting, mine, record, bytes, records);
+	for (uint32_t rank = 0; rank < count && !e; rank++)
+		for (uint32_t i = 0; i < bytes; i++)
+			EQ(records[(size_t)rank * bytes + i], brought(rank, n, i));
+	free(record);
+	free(records);
+	return e;
+}
+
 static void *meet(void *argument)
 {
 	struct seat *seat = argument;
@@ -61,6 +90,11 @@ static void *meet(void *argument)
 	seat->e = boot_meet(&seat->args, seat->records, &meeting);
 	for (uint32_t i = 0; i < seat->rounds && !seat->e; i++)
 		seat->e = boot_agree(meeting, OK, false);
+	for (uint32_t n = 0; n < 4 && seat->gathers[n] && !seat->e && !seat->dies; n++)
+		if (seat->gather_dies == n + 1)
+			seat->dies = true;
+		else
+			seat->e = gather_once(seat, meeting, n);
 	if (!seat->e && seat->fails)
 		err_set(seat->fails, "no bread for rank %u", seat->args.rank);
 	if (!seat->e && !seat->dies)
@@ -157,6 +191,51 @@ static void rounds_are_made(void)
 	seats_run(4);
 	EQ(seats[3].e, OK);
 	all_failed(3, ERR_REMOTE, "rank 3 died while the communicator was made");
+}
+
+static void seats_gather(uint32_t count, const uint32_t sizes[4])
+{
+	EQ(boot_id_create(&id), OK);
+	seats_set(count, count);
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(seats[i].gathers, sizes, sizeof(seats[i].gathers));
+}
+
+/* Records of any size in later rounds, among plain rounds; who fails, dies or brings
+ * something else is known to all. */
+static void records_are_gathered(void)
+{
+	static const uint32_t sizes[4] = {24, BOOT_GATHER_MAX, 1, 5000};
+
+	for (uint32_t count = 1; count <= 33; count += 8) {
+		seats_gather(count, sizes);
+		for (uint32_t i = 0; i < count; i++)
+			seats[i].rounds = 2;
+		seats_run(count);
+		all_met(count);
+	}
+	seats_gather(4, sizes);
+	seats[1].gather_fails = 2;
+	seats_run(4);
+	EQ(seats[1].e, ERR_SYSTEM);
+	EQ_STR(seats[1].sentence, "no ink for rank 1");
+	seats[1] = seats[3];
+	all_failed(3, ERR_REMOTE, "rank 1: no ink for rank 1");
+	seats_gather(4, sizes);
+	seats[3].gather_dies = 3;
+	seats_run(4);
+	EQ(seats[3].e, OK);
+	all_failed(3, ERR_REMOTE, "rank 3 died while the communicator was made");
+	for (uint32_t odd = 0; odd < 48; odd += 24) { /* one brings less, or nothing */
+		seats_gather(3, sizes);
+		seats[2].gathers[0] = odd / 2;
+		seats_run(3);
+		all_failed(3, ERR_USAGE, "they run different versions");
+	}
+	seats_gather(2, sizes);
+	seats[0].gathers[1] = seats[1].gathers[1] = BOOT_GATHER_MAX + 1;
+	seats_run(2);
+	all_failed(2, ERR_ARGUMENT, "a record of 8193 bytes, at most 8192");
 }
 
 /* A rank that cannot take part comes to say so; misuse stays misuse. */
@@ -575,6 +654,7 @@ int main(void)
 		ranks_meet(count);
 	ranks_meet(2);
 	rounds_are_made();
+	records_are_gathered();
 	one_cannot_come();
 	hope_is_lost();
 	old_ids_are_refused();
@@ -593,6 +673,7 @@ int main(void)
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
 	rounds_are_made();
+	records_are_gathered();
 	one_cannot_come();
 	hope_is_lost();
 	wrong_secret();

@@ -6,31 +6,45 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "link/board.h"
+#include "link/peer.h"
 #include "test.h"
 
 enum { RANKS = 3, UNTOUCHED = 77 };
 
 struct world {
 	struct board *board;
+	struct peers *peers[RANKS];
 	struct health *ranks[RANKS];
 };
 
+static void rank_begin(struct world *world, uint32_t rank)
+{
+	peers_destroy(world->peers[rank]);
+	EQ(peers_create(&(struct peers_args){world->board, rank, RANKS, NULL},
+		   &world->peers[rank]),
+		OK);
+	EQ(health_create(world->peers[rank], &world->ranks[rank]), OK);
+}
+
 static void world_make(struct world *world)
 {
-	EQ(board_create(&(struct board_size){RANKS, 1}, "", &world->board), OK);
+	EQ(board_create(&(struct board_size){RANKS, 1, RANKS}, "", &world->board), OK);
 	for (uint32_t r = 0; r < RANKS; r++) {
 		board_status(world->board, r)->pid = (uint32_t)getpid();
 		atomic_store(&board_status(world->board, r)->state, RANK_LIVE);
 	}
-	for (uint32_t r = 0; r < RANKS; r++)
-		EQ(health_create(world->board, r, &world->ranks[r]), OK);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		world->peers[r] = NULL;
+		rank_begin(world, r);
+	}
 }
 
 static void world_end(struct world *world)
 {
-	for (uint32_t r = 0; r < RANKS; r++)
+	for (uint32_t r = 0; r < RANKS; r++) {
 		health_destroy(world->ranks[r]);
+		peers_destroy(world->peers[r]);
+	}
 	board_release(world->board);
 }
 
@@ -130,7 +144,7 @@ static void one_dies(void)
 	world_make(&world);
 	health_destroy(world.ranks[0]);
 	board_status(world.board, 2)->pid = (uint32_t)child;
-	EQ(health_create(world.board, 0, &world.ranks[0]), OK);
+	rank_begin(&world, 0);
 	health_tell(world.ranks[1], ERR_REMOTE, 1, "broken");
 	EQ(waitpid(child, NULL, 0), child);
 	if (health_has_ended(world.ranks[0], 2)) {

@@ -15,6 +15,25 @@ struct show {
 	char expected[20];
 };
 
+/* Freed at the end: a table only borrows them. */
+static struct peers *made[8];
+
+static struct peers *peers_of(struct board *board, uint32_t rank)
+{
+	uint32_t i = 0;
+
+	while (made[i])
+		i++;
+	EQ(peers_create(&(struct peers_args){board, rank, 2, NULL}, &made[i]), OK);
+	return made[i];
+}
+
+static void made_free(void)
+{
+	for (uint32_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+		peers_destroy(made[i]);
+}
+
 static void test_one_process(void)
 {
 	struct ref_table *tables[2];
@@ -24,11 +43,11 @@ static void test_one_process(void)
 	uint64_t ref;
 	void *ptr;
 
-	EQ(board_create(&(struct board_size){2, 1}, "", &board), OK);
+	EQ(board_create(&(struct board_size){2, 1, 2}, "", &board), OK);
 	for (uint32_t rank = 0; rank < 2; rank++)
 		board_status(board, rank)->pid = (uint32_t)getpid();
 	for (uint32_t rank = 0; rank < 2; rank++) /* zero copy or not: it is a load */
-		EQ(ref_table_create(board, rank, rank == 0, &tables[rank]), OK);
+		EQ(ref_table_create(peers_of(board, rank), rank == 0, &tables[rank]), OK);
 	for (uint32_t rank = 0; rank < 2; rank++) {
 		ref = ref_make(tables[rank], ordinary + 2, 3, &directory);
 		TRUE(ref != REF_NONE);
@@ -54,8 +73,8 @@ static struct ref_table *child_table(const struct child *parent, struct board **
 	struct ref_table *table;
 
 	child_hear(parent, &address, sizeof(address));
-	EQ(board_attach(&address, &(struct board_size){2, 1}, board), OK);
-	EQ(ref_table_create(*board, THEIRS, true, &table), OK);
+	EQ(board_attach(&address, &(struct board_size){2, 1, 2}, board), OK);
+	EQ(ref_table_create(peers_of(*board, THEIRS), true, &table), OK);
 	return table;
 }
 
@@ -65,12 +84,12 @@ static struct ref_table *parent_table(
 	struct board_address address;
 	struct ref_table *table;
 
-	EQ(board_create(&(struct board_size){2, 1}, "", board), OK);
+	EQ(board_create(&(struct board_size){2, 1, 2}, "", board), OK);
 	board_status(*board, MINE)->pid = (uint32_t)getpid();
 	board_status(*board, THEIRS)->pid = (uint32_t)child->pid;
 	address = board_address(*board);
 	child_say(child, &address, sizeof(address));
-	EQ(ref_table_create(*board, MINE, zero_copy, &table), OK);
+	EQ(ref_table_create(peers_of(*board, MINE), zero_copy, &table), OK);
 	return table;
 }
 
@@ -206,6 +225,7 @@ static bool test_foreign(void)
 
 int main(void)
 {
+	atexit(made_free);
 	test_one_process();
 	test_two_processes();
 	if (test_foreign())

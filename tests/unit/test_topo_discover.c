@@ -447,20 +447,6 @@ static void other_networks(void)
 	xml_free(tree);
 }
 
-static void lists_choose(void)
-{
-	TRUE(nets_chosen("eth", "eth0", 0));
-	TRUE(!nets_chosen("=eth", "eth0", 0));
-	TRUE(nets_chosen("=ib0,eth0", "eth0", 0));
-	TRUE(!nets_chosen("^docker,lo", "lo", 0));
-	TRUE(nets_chosen("^docker,lo", "eth0", 0));
-	TRUE(!nets_chosen("^=eth0", "eth0", 0));
-	TRUE(nets_chosen("^=eth0", "eth01", 0));
-	TRUE(nets_chosen("mlx5_0:1", "mlx5_0", 1));
-	TRUE(!nets_chosen("mlx5_0:1", "mlx5_0", 2));
-	TRUE(!nets_chosen("", "eth0", 0));
-}
-
 /* Whatever this machine is, it has a tree, and a look at it does not fail. */
 static void this_machine(void)
 {
@@ -478,7 +464,6 @@ int main(void)
 {
 	TRUE(mkdtemp(root));
 	machine_make();
-	lists_choose();
 	nvswitch_machine();
 	bridges_machine();
 	virtual_machine();

@@ -86,16 +86,16 @@ static void state_fill(const struct rank_status *status, struct rank_line *line)
 			state < RANK_FAILED ? names[state] : "?");
 }
 
-static void rank_look(const struct board *board, uint32_t rank, struct rank_line *line)
+static void rank_look(const struct peers *peers, uint32_t rank, struct rank_line *line)
 {
-	const struct rank_status *status = board_status(board, rank);
+	const struct rank_status *status = peer_status(peers, rank);
 	struct call_sign sign;
 	struct doing doing;
 	uint64_t last;
 
 	*line = (struct rank_line){.pid = status->pid, .waits_for = -1};
 	state_fill(status, line);
-	if (doing_read(board, rank, &doing) && doing_holds(board, rank, &doing)) {
+	if (doing_read(peers, rank, &doing) && doing_holds(peers, rank, &doing)) {
 		char text[DOING_TEXT_BYTES];
 
 		doing_print(&doing, text);
@@ -106,7 +106,7 @@ static void rank_look(const struct board *board, uint32_t rank, struct rank_line
 			snprintf(line->state, sizeof(line->state), "waits");
 		return;
 	}
-	last = doing_last(board, rank, &sign);
+	last = doing_last(peers, rank, &sign);
 	if (last) {
 		char text[SIGN_TEXT_BYTES];
 
@@ -125,7 +125,7 @@ static enum terminal_look look_of(const struct rank_line *line)
 		       : LOOK_BAD;
 }
 
-static void board_text(const struct board *board, const struct board_header *header)
+static void board_text(const struct peers *peers, const struct board_header *header)
 {
 	char program[TEXT_BYTES];
 
@@ -134,15 +134,16 @@ static void board_text(const struct board *board, const struct board_header *hea
 	       "(%s)\n",
 		(unsigned long)(header->token >> 32), header->name[0] ? " \"" : "",
 		BOARD_NAME_BYTES - 1, header->name, header->name[0] ? "\"" : "",
-		board->rank_count, (double)(clock_ns() - header->created_ns) * 1e-9,
+		peers->rank_count, (double)(clock_ns() - header->created_ns) * 1e-9,
 		header->created_pid, program);
 	printf("%6s %8s  %-20s %8s %10s  %s\n", "rank", "process", "state", "waited",
 		"for rank", "call");
-	for (uint32_t rank = 0; rank < board->rank_count; rank++) {
+	for (uint32_t i = 0; i < peers->local_count; i++) {
 		char waited[32] = "", whom[16] = "";
+		uint32_t rank = peers->locals[i];
 		struct rank_line line;
 
-		rank_look(board, rank, &line);
+		rank_look(peers, rank, &line);
 		if (line.waits_for >= 0) {
 			snprintf(waited, sizeof(waited), "%.1f s", line.waited_s);
 			snprintf(whom, sizeof(whom), "%d", line.waits_for);
@@ -154,16 +155,17 @@ static void board_text(const struct board *board, const struct board_header *hea
 	}
 }
 
-static json_t *board_json(const struct board *board, const struct board_header *header)
+static json_t *board_json(const struct peers *peers, const struct board_header *header)
 {
 	json_t *ranks = json_array();
 	char program[TEXT_BYTES], id[32];
 
-	for (uint32_t rank = 0; rank < board->rank_count; rank++) {
+	for (uint32_t i = 0; i < peers->local_count; i++) {
+		uint32_t rank = peers->locals[i];
 		struct rank_line line;
 		json_t *object;
 
-		rank_look(board, rank, &line);
+		rank_look(peers, rank, &line);
 		object = json_pack("{s:i, s:i, s:s, s:s}", "rank", (int)rank, "process",
 			(int)line.pid, "state", line.state, "call", line.call);
 		if (line.waits_for >= 0) {
@@ -186,6 +188,7 @@ static void board_show(struct ps *ps, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct board board;
+	struct peers *peers;
 	struct stat info;
 	void *base;
 
@@ -199,11 +202,13 @@ static void board_show(struct ps *ps, const char *path)
 	close(fd);
 	if (base == MAP_FAILED)
 		return;
-	if (!board_view(base, (size_t)info.st_size, &board)) {
+	if (!board_view(base, (size_t)info.st_size, &board) &&
+		!peers_view(&board, &peers)) {
 		if (ps->json)
-			json_array_append_new(ps->array, board_json(&board, base));
+			json_array_append_new(ps->array, board_json(peers, base));
 		else
-			board_text(&board, base);
+			board_text(peers, base);
+		peers_destroy(peers);
 		ps->found++;
 	}
 	munmap(base, (size_t)info.st_size);

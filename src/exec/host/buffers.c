@@ -24,7 +24,7 @@ static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *d
 	/* a system call for each piece pays from a certain size on */
 	if (ref == REF_NONE && call->engine->foreign &&
 		call->plan->shapes[MODE_DIRECT].chunk_bytes >=
-			FOREIGN_CHUNK_BYTES * (size_t)call->engine->rank_count)
+			FOREIGN_CHUNK_BYTES * (size_t)call->engine->peers->local_count)
 		ref = ref_make_foreign(buffer);
 	return ref;
 }
@@ -75,8 +75,9 @@ enum lower_mode buffers_mode(struct host_call *call)
 	struct host_engine *engine = call->engine;
 	bool reachable = true, kernel = false;
 
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		const struct card *card = board_card(engine->board, rank, call->number);
+	for (uint32_t i = 0; i < engine->peers->local_count; i++) {
+		uint32_t rank = engine->peers->locals[i];
+		const struct card *card = peer_card(engine->peers, rank, call->number);
 		bool has_all, has_foreign;
 
 		engine->buffers[rank].scalar.bits = card->refs.scalar;
@@ -93,9 +94,10 @@ enum lower_mode buffers_mode(struct host_call *call)
 		return MODE_STAGED;
 	if (!kernel)
 		return MODE_DIRECT;
-	if (!engine->rank)
+	if (!engine->peers->local)
 		call->trial_ns = clock_ns();
-	return board_card(engine->board, 0, call->number)->refs.mode == MODE_STAGED
+	return peer_card(engine->peers, engine->peers->locals[0], call->number)
+				       ->refs.mode == MODE_STAGED
 		       ? MODE_STAGED
 		       : MODE_PULL;
 }
@@ -123,7 +125,7 @@ static enum err place_follow(struct host_call *call, const struct place *place)
 	if (place->rank == engine->rank || (!in && place->space != PLACE_OUT) ||
 		(in ? buffers->in : buffers->out))
 		return OK;
-	card = board_card(engine->board, place->rank, call->number);
+	card = peer_card(engine->peers, place->rank, call->number);
 	ref = in ? card->refs.in : card->refs.out;
 	foreign = ref_is_foreign(engine->refs, place->rank, ref);
 	e = host_follow(engine, place->rank, ref, card->directory, &found);

@@ -30,7 +30,7 @@ static void note_write(struct doing *note, const struct doing *doing)
 
 void doing_tell(struct host_engine *engine, const struct doing *doing)
 {
-	struct doing *note = &board_status(engine->board, engine->rank)->doing;
+	struct doing *note = &peer_status(engine->peers, engine->rank)->doing;
 
 	if (engine->has_told && is_same(note, doing))
 		return;
@@ -45,18 +45,18 @@ void doing_end(struct host_engine *engine)
 	if (!engine->has_told)
 		return;
 	engine->has_told = false;
-	note_write(&board_status(engine->board, engine->rank)->doing, &nothing);
+	note_write(&peer_status(engine->peers, engine->rank)->doing, &nothing);
 }
 
-bool doing_read(const struct board *board, uint32_t rank, struct doing *doing)
+bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing)
 {
-	const struct doing *note = &board_status(board, rank)->doing;
+	const struct doing *note = &peer_status(peers, rank)->doing;
 	uint32_t serial = atomic_load_explicit(&note->serial, memory_order_acquire);
 
 	memcpy(doing, note, sizeof(*doing));
 	atomic_thread_fence(memory_order_acquire);
 	return !(serial & 1) && doing->kind != DOING_NOTHING &&
-	       doing->kind <= DOING_SIGNAL && doing->rank < board->rank_count &&
+	       doing->kind <= DOING_SIGNAL && doing->rank < peers->rank_count &&
 	       atomic_load_explicit(&note->serial, memory_order_relaxed) == serial;
 }
 
@@ -92,26 +92,26 @@ static bool is_p2p(const struct doing *doing)
 	return doing->kind != DOING_COLL;
 }
 
-bool doing_holds(const struct board *board, uint32_t rank, const struct doing *doing)
+bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *doing)
 {
 	const struct signal *signal;
 	const struct box *box;
 
 	switch (doing->kind) {
 	case DOING_COLL:
-		return !position_reached(atomic_load(&board_card(board, doing->rank,
+		return !position_reached(atomic_load(&peer_card(peers, doing->rank,
 						 doing->want >> BOARD_CALL_SHIFT)
 							      ->position[doing->lane]),
 			doing->want);
 	case DOING_SEND:
-		box = board_box(board, rank, doing->rank);
+		box = peer_box(peers, rank, doing->rank);
 		return atomic_load(&box->taken) == doing->number &&
 		       !atomic_load(&box->refused);
 	case DOING_RECV:
-		box = board_box(board, doing->rank, rank);
+		box = peer_box(peers, doing->rank, rank);
 		return atomic_load(&box->posted) == doing->number;
 	default:
-		signal = board_signal(board, doing->rank, rank, doing->lane);
+		signal = peer_signal(peers, doing->rank, rank, doing->lane);
 		return !position_reached(atomic_load(&signal->given), doing->want);
 	}
 }
@@ -142,7 +142,7 @@ struct circle {
 };
 
 /* From this rank on, who waits for whom until it comes back here. */
-static bool circle_find(const struct board *board, uint32_t start, struct circle *circle)
+static bool circle_find(const struct peers *peers, uint32_t start, struct circle *circle)
 {
 	uint32_t rank = start;
 
@@ -151,7 +151,7 @@ static bool circle_find(const struct board *board, uint32_t start, struct circle
 
 		if (circle->count && rank == start)
 			return true;
-		if (!doing_read(board, rank, doing))
+		if (!doing_read(peers, rank, doing))
 			return false;
 		if (circle->count &&
 			!is_held_up(circle->ranks[circle->count - 1], doing - 1, doing))
@@ -164,17 +164,17 @@ static bool circle_find(const struct board *board, uint32_t start, struct circle
 
 /* All of it at one moment: each note is the one that was read, and what it waits for is
  * missing. Then nobody in the circle can have moved in between. */
-static bool circle_holds(const struct board *board, const struct circle *circle)
+static bool circle_holds(const struct peers *peers, const struct circle *circle)
 {
 	bool has_p2p = false;
 
 	for (uint32_t i = 0; i < circle->count; i++) {
-		if (!doing_holds(board, circle->ranks[i], &circle->doings[i]))
+		if (!doing_holds(peers, circle->ranks[i], &circle->doings[i]))
 			return false;
 		has_p2p = has_p2p || is_p2p(&circle->doings[i]);
 	}
 	for (uint32_t i = 0; i < circle->count; i++)
-		if (atomic_load(&board_status(board, circle->ranks[i])->doing.serial) !=
+		if (atomic_load(&peer_status(peers, circle->ranks[i])->doing.serial) !=
 			circle->doings[i].serial)
 			return false;
 	return has_p2p && is_held_up(circle->ranks[circle->count - 1],
@@ -187,8 +187,8 @@ enum err doing_circle_check(struct host_engine *engine)
 	char text[DOING_TEXT_BYTES], sentence[ERR_TEXT_BYTES] = "";
 	size_t used = 0;
 
-	if (!engine->has_told || !circle_find(engine->board, engine->rank, &circle) ||
-		!circle_holds(engine->board, &circle))
+	if (!engine->has_told || !circle_find(engine->peers, engine->rank, &circle) ||
+		!circle_holds(engine->peers, &circle))
 		return OK;
 	for (uint32_t i = 0; i < circle.count && used < sizeof(sentence); i++) {
 		doing_print(&circle.doings[i], text);
@@ -202,33 +202,33 @@ enum err doing_circle_check(struct host_engine *engine)
 
 /* ---- who is missing ---- */
 
-uint32_t doing_cause(const struct board *board, const struct doing *doing)
+uint32_t doing_cause(const struct peers *peers, const struct doing *doing)
 {
 	const struct rank_status *status;
 	struct doing next = *doing;
 	uint32_t rank = doing->rank;
 
 	/* as long as they wait themselves; a circle ends it, too */
-	for (uint32_t i = 0; i < board->rank_count; i++) {
-		if (!doing_read(board, rank, &next) || !doing_holds(board, rank, &next) ||
+	for (uint32_t i = 0; i < peers->rank_count; i++) {
+		if (!doing_read(peers, rank, &next) || !doing_holds(peers, rank, &next) ||
 			next.rank == rank)
 			break;
 		rank = next.rank;
 	}
 	/* one that has given up already says whom it had waited for */
-	status = board_status(board, rank);
+	status = peer_status(peers, rank);
 	if (atomic_load(&status->state) == RANK_FAILED &&
-		atomic_load(&status->culprit) < board->rank_count)
+		atomic_load(&status->culprit) < peers->rank_count)
 		rank = atomic_load(&status->culprit);
 	return rank;
 }
 
-uint64_t doing_last(const struct board *board, uint32_t rank, struct call_sign *sign)
+uint64_t doing_last(const struct peers *peers, uint32_t rank, struct call_sign *sign)
 {
 	uint64_t last = 0;
 
 	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
-		const struct card *card = board_card(board, rank, i);
+		const struct card *card = peer_card(peers, rank, i);
 
 		for (uint32_t lane = 0; lane < BOARD_LANES; lane++) {
 			uint64_t number = atomic_load(&card->position[lane]) >>
@@ -273,7 +273,7 @@ const char *doing_process(uint32_t pid)
 
 void doing_warn(const struct host_engine *engine, const struct doing *doing)
 {
-	const struct rank_status *status = board_status(engine->board, doing->rank);
+	const struct rank_status *status = peer_status(engine->peers, doing->rank);
 	const char *process = doing_process(status->pid);
 	char mine[DOING_TEXT_BYTES], what[DOING_TEXT_BYTES] = "", call[32] = "";
 	const char *theirs = "it has made no call yet";
@@ -282,10 +282,10 @@ void doing_warn(const struct host_engine *engine, const struct doing *doing)
 	uint64_t last;
 
 	doing_print(doing, mine);
-	if (doing_read(engine->board, doing->rank, &note)) {
+	if (doing_read(engine->peers, doing->rank, &note)) {
 		theirs = "it waits itself in ";
 		doing_print(&note, what);
-	} else if ((last = doing_last(engine->board, doing->rank, &sign))) {
+	} else if ((last = doing_last(engine->peers, doing->rank, &sign))) {
 		theirs = "it was last in ";
 		sign_print(&sign, what);
 		snprintf(call, sizeof(call), " (call %lu)", (unsigned long)last);

@@ -10,7 +10,7 @@
 #define EXEC_HOST_DOING_H
 
 #include "exec/host/engine.h"
-#include "link/board.h"
+#include "link/peer.h"
 
 /* Write down what this rank waits for, and since when. The same again costs nothing. */
 void doing_tell(struct host_engine *engine, const struct doing *doing);
@@ -19,11 +19,11 @@ void doing_tell(struct host_engine *engine, const struct doing *doing);
 void doing_end(struct host_engine *engine);
 
 /* A whole copy of a rank's note; false when there is none, or it changes right now. */
-bool doing_read(const struct board *board, uint32_t rank, struct doing *doing);
+bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing);
 
 /* Is what the note says `rank` waits for still missing? A note is not taken back at once.
  */
-bool doing_holds(const struct board *board, uint32_t rank, const struct doing *doing);
+bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *doing);
 
 /* ERR_USAGE, with a sentence that names the calls, when this rank waits in a circle that
  * cannot end. Circles of collectives alone are none: those are compared by their sign. */
@@ -31,7 +31,7 @@ enum err doing_circle_check(struct host_engine *engine);
 
 /* Whom all wait for in the end: the rank `doing` waits for, or whom that one waits for.
  */
-uint32_t doing_cause(const struct board *board, const struct doing *doing);
+uint32_t doing_cause(const struct peers *peers, const struct doing *doing);
 
 /* Warn once about the wait that `doing` describes: who is missing, in which call, since
  * when, and what it did last. */
@@ -42,7 +42,7 @@ enum { DOING_TEXT_BYTES = 128 };
 void doing_print(const struct doing *doing, char text[DOING_TEXT_BYTES]);
 
 /* The call a rank was last seen in: its number, 0 for none, and its sign. */
-uint64_t doing_last(const struct board *board, uint32_t rank, struct call_sign *sign);
+uint64_t doing_last(const struct peers *peers, uint32_t rank, struct call_sign *sign);
 
 /* "stopped", "in the kernel (D)", "ended", .. or "" when it runs or sleeps as usual. */
 const char *doing_process(uint32_t pid);

@@ -8,6 +8,7 @@
 #include "exec/host/buffers.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
+#include "exec/host/remote.h"
 #include "exec/host/sign.h"
 #include "exec/host/state.h"
 
@@ -16,29 +17,31 @@
 static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 
 enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
+enum { INBOX_BYTES = 1 << 20 };
 
-/* Processors the ranks may use between them: a launcher may have given each its own. */
-static uint32_t cpus_of_all(const struct board *board)
+/* Processors the ranks of this host may use between them: a launcher may have given each
+ * its own. */
+static uint32_t cpus_of_all(const struct peers *peers)
 {
 	uint32_t count = 0;
 
 	for (uint32_t word = 0; word < BOARD_CPU_WORDS; word++) {
 		uint64_t any = 0;
 
-		for (uint32_t rank = 0; rank < board->rank_count; rank++)
-			any |= board_status(board, rank)->cpus[word];
+		for (uint32_t i = 0; i < peers->local_count; i++)
+			any |= peer_status(peers, peers->locals[i])->cpus[word];
 		count += (uint32_t)__builtin_popcountll(any);
 	}
 	return count;
 }
 
-static uint32_t spin_turns(const struct board *board)
+static uint32_t spin_turns(const struct peers *peers)
 {
 	int64_t asked = param_int(PARAM_SPIN);
 
 	if (asked >= 0)
 		return (uint32_t)asked;
-	return board->rank_count > cpus_of_all(board) ? SPIN_TURNS_SHORT : SPIN_TURNS;
+	return peers->local_count > cpus_of_all(peers) ? SPIN_TURNS_SHORT : SPIN_TURNS;
 }
 
 static enum err engine_arrays(struct host_engine *engine)
@@ -50,43 +53,62 @@ static enum err engine_arrays(struct host_engine *engine)
 	engine->posted = calloc(n, sizeof(*engine->posted));
 	engine->taken = calloc(n, sizeof(*engine->taken));
 	engine->signals = calloc(
-		n * engine->board->signal_count, sizeof(*engine->signals));
+		n * engine->peers->board->signal_count, sizeof(*engine->signals));
 	engine->awaited = calloc(
-		n * engine->board->signal_count, sizeof(*engine->awaited));
+		n * engine->peers->board->signal_count, sizeof(*engine->awaited));
 	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
 		!engine->signals || !engine->awaited)
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
 
+/* Ranks on the host that has most: all plan as if they were there, so that all cut tiles
+ * alike. */
+static uint32_t crowd_of(const struct peers *peers)
+{
+	uint32_t most = 0;
+
+	for (uint32_t host = 0; host < peers->host_count; host++) {
+		uint32_t count = 0;
+
+		for (uint32_t rank = 0; rank < peers->rank_count; rank++)
+			count += peers->hosts[rank] == host;
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
 enum err host_engine_create(
 	const struct host_engine_args *args, struct host_engine **engine)
 {
 	struct host_engine *en = calloc(1, sizeof(*en));
-	struct plan_room room = {.rank_count = args->board->rank_count,
-		.rank = args->rank,
+	struct plan_room room = {.rank_count = args->peers->rank_count,
+		.rank = args->peers->rank,
 		.inline_bytes = BOARD_INLINE,
-		.eager_bytes = args->board->eager_bytes,
-		.bulk_bytes = args->board->bulk_bytes,
+		.inbox_bytes = INBOX_BYTES,
+		.hosts = args->wires ? args->peers->hosts : NULL,
 		.limits = args->limits};
 	enum err e;
 
 	if (!en)
 		return err_set(ERR_SYSTEM, "no memory for an engine");
-	en->board = args->board;
+	board_room(crowd_of(args->peers), &room.eager_bytes, &room.bulk_bytes);
+	en->peers = args->peers;
 	en->health = args->health;
 	en->abort = args->abort;
-	en->rank = args->rank;
-	en->culprit = args->rank;
-	en->rank_count = args->board->rank_count;
+	en->rank = args->peers->rank;
+	en->culprit = en->rank;
+	en->rank_count = args->peers->rank_count;
 	en->cache_bytes = kernel_copy_threshold();
-	en->spin_turns = spin_turns(args->board);
+	en->spin_turns = spin_turns(args->peers);
 	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 	e = engine_arrays(en);
 	if (!e)
-		e = ref_table_create(en->board, en->rank, args->zero_copy, &en->refs);
+		e = ref_table_create(en->peers, args->zero_copy, &en->refs);
 	if (!e)
 		e = planner_create(&room, &en->planner);
+	if (!e && args->wires)
+		e = host_remote_create(args->wires, en->rank_count, &en->remote);
 	if (e) {
 		host_engine_destroy(en);
 		return e;
@@ -103,6 +125,7 @@ void host_engine_destroy(struct host_engine *engine)
 	health_count(engine->health, NULL);
 	ref_table_destroy(engine->refs);
 	planner_destroy(engine->planner);
+	host_remote_destroy(engine->remote);
 	free(engine->seen);
 	free(engine->buffers);
 	free(engine->posted);
@@ -147,18 +170,10 @@ uint64_t host_engine_show(
 
 /* ---- positions ---- */
 
-static void call_block(
-	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
-{
-	call->blocked_rank = rank;
-	call->blocked_lane = lane;
-	call->blocked_want = want;
-}
-
 static void position_publish(struct host_call *call, uint32_t lane, uint64_t value)
 {
-	struct card *card = board_card(
-		call->engine->board, call->engine->rank, call->number);
+	struct card *card = peer_card(
+		call->engine->peers, call->engine->rank, call->number);
 
 	word_publish(&card->position[lane], &card->sleepers, value);
 }
@@ -190,7 +205,7 @@ static bool position_check(
 		return true;
 	if (call->has_untold)
 		untold_publish(call);
-	card = board_card(engine->board, rank, call->number);
+	card = peer_card(engine->peers, rank, call->number);
 	/* pairs with the release in word_publish() */
 	now = atomic_load_explicit(&card->position[lane], memory_order_acquire);
 	for (uint32_t i = call->patience; i && !position_reached(now, want); i--)
@@ -202,7 +217,7 @@ static bool position_check(
 	}
 	if (!call->error && position_reached(*seen, want))
 		return true;
-	call_block(call, rank, lane, want);
+	host_call_block(call, rank, lane, want);
 	return false;
 }
 
@@ -215,6 +230,10 @@ static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 	uint32_t length = program->lengths[wait->rank * SCHED_LANES_MAX + wait->lane];
 	uint64_t retired = (uint64_t)tile * length + wait->position;
 
+	if (wait->kind == WAIT_SENT)
+		return remote_has_left(call, wait, tile);
+	if (!peer_is_local(call->engine->peers, wait->rank))
+		return remote_has_come(call, wait, tile);
 	if (wait->kind == WAIT_LOCAL) {
 		const struct lane *lane = &call->lanes[wait->lane];
 
@@ -226,21 +245,28 @@ static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 static void call_move(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
 {
 	struct host_call *call = engine;
-	enum err e = host_move(call, move, tile);
+	enum err e = OK;
 
-	(void)lane;
+	if (call->has_landed[lane])
+		call->has_landed[lane] = false;
+	else if (move->output_count)
+		e = host_move(call, move, tile);
 	if (e && !call->error)
 		call->error = host_blame(call->engine, e);
+	if (move->sent_count && !call->error)
+		remote_send(call, move, lane, tile);
 }
 
 /* In an eager call nobody waits for what we have received: the card is free again when we
  * are seen in a later call. Storing it anyway would make the next call's first store wait
  * for this line to come back from the peers. Saying nothing at all would leave a root
- * that only sends without a sign of life. */
+ * that only sends without a sign of life. A schedule for several hosts may use a slot
+ * twice in a call, and then somebody does wait. */
 static bool is_unheard(const struct host_call *call, const struct move *move)
 {
-	return call->plan->eager && call->announced && move->op & IN_RECV &&
-	       !move->send_count && call->shape->tile_count == 1;
+	return call->plan->eager && !call->engine->remote && call->announced &&
+	       move->op & IN_RECV && !move->send_count &&
+	       call->shape->tile_count == 1;
 }
 
 static void call_publish(
@@ -265,13 +291,14 @@ static const struct lane_ops host_ops = {
 
 /* ---- phases ---- */
 
-/* Where the peer that was seen last is, as far as we know. */
+/* Where the peer of this host that was seen last is, as far as we know. */
 static uint64_t oldest_seen(const struct host_call *call)
 {
 	const struct host_engine *engine = call->engine;
 	uint64_t oldest = call->base;
 
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+	for (uint32_t i = 0; i < engine->peers->local_count; i++) {
+		uint32_t rank = engine->peers->locals[i];
 		uint64_t seen = engine->seen[rank * BOARD_LANES];
 
 		if (rank != engine->rank && position_reached(oldest, seen))
@@ -280,7 +307,8 @@ static uint64_t oldest_seen(const struct host_call *call)
 	return oldest;
 }
 
-/* My card of four calls ago is free once everyone has entered the call after it. */
+/* My card of four calls ago is free once everyone who can see it has entered the call
+ * after it. */
 static bool card_is_free(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
@@ -289,32 +317,36 @@ static bool card_is_free(struct host_call *call)
 
 	if (call->number <= BOARD_CARDS || position_reached(engine->entered, want))
 		return true;
-	for (; call->peer < engine->rank_count; call->peer++) {
-		uint64_t *seen = &engine->seen[call->peer * BOARD_LANES];
+	for (; call->peer < engine->peers->local_count; call->peer++) {
+		uint32_t rank = engine->peers->locals[call->peer];
+		uint64_t *seen = &engine->seen[rank * BOARD_LANES];
 		uint64_t now;
 
-		if (call->peer == engine->rank || position_reached(*seen, want))
+		if (rank == engine->rank || position_reached(*seen, want))
 			continue;
 		now = atomic_load_explicit(
-			&board_card(engine->board, call->peer, entered)->position[0],
+			&peer_card(engine->peers, rank, entered)->position[0],
 			memory_order_acquire);
 		if (!position_reached(now, want)) {
-			call_block(call, call->peer, 0, want);
+			host_call_block(call, rank, 0, want);
 			return false;
 		}
-		sign_check_old(call, call->peer, entered);
+		sign_check_old(call, rank, entered);
 		*seen = position_reached(now, *seen) ? now : *seen;
 	}
 	engine->entered = oldest_seen(call);
 	return !call->error;
 }
 
-/* The rank `steps` after ours: nobody begins with the same peer as anybody else. */
+/* The rank `steps` after ours on this host: nobody begins with the same peer as anybody
+ * else. */
 static uint32_t rank_after(const struct host_engine *engine, uint32_t steps)
 {
-	uint32_t rank = engine->rank + steps;
+	const struct peers *peers = engine->peers;
+	uint32_t local = peers->local + steps;
 
-	return rank < engine->rank_count ? rank : rank - engine->rank_count;
+	return peers
+		->locals[local < peers->local_count ? local : local - peers->local_count];
 }
 
 /* Everybody's card is looked at next, one after the other: have all the lines come at
@@ -322,11 +354,10 @@ static uint32_t rank_after(const struct host_engine *engine, uint32_t steps)
 static void cards_fetch(const struct host_call *call)
 {
 	const struct host_engine *engine = call->engine;
-	const struct board *board = engine->board;
-	const char *first = (const char *)board_card(board, 0, call->number);
 
-	for (uint32_t i = 1; call->plan->terse && i < engine->rank_count; i++)
-		__builtin_prefetch(first + rank_after(engine, i) * board->rank_bytes);
+	for (uint32_t i = 1; call->plan->terse && i < engine->peers->local_count; i++)
+		__builtin_prefetch(
+			peer_card(engine->peers, rank_after(engine, i), call->number));
 }
 
 /* Show the buffers and say that we are here. Where all of ours can be reached, what we
@@ -360,8 +391,8 @@ static void call_settle(struct host_call *call, enum lower_mode mode)
 
 static void card_write(struct host_call *call)
 {
-	struct card *card = board_card(
-		call->engine->board, call->engine->rank, call->number);
+	struct card *card = peer_card(
+		call->engine->peers, call->engine->rank, call->number);
 
 	sign_show(call, card);
 	call->peer = 0;
@@ -396,7 +427,7 @@ static enum err scratch_reserve(struct host_engine *engine, const struct shape *
 static bool call_needs(const void *what, uint32_t rank)
 {
 	const struct host_call *call = what;
-	struct card *card = board_card(call->engine->board, rank, call->number);
+	struct card *card = peer_card(call->engine->peers, rank, call->number);
 	const struct program *program;
 
 	/* not settled yet: it is to arrive; whoever has may even have left again */
@@ -409,7 +440,8 @@ static bool call_needs(const void *what, uint32_t rank)
 		uint64_t want = call->origin + wait->position +
 				(call->shape->tile_count - 1) * length;
 
-		if (wait->rank == rank && wait->back < call->shape->tile_count &&
+		if (wait->kind != WAIT_SENT && wait->rank == rank &&
+			wait->back < call->shape->tile_count &&
 			!position_reached(atomic_load(&card->position[wait->lane]),
 				want - wait->back * length))
 			return true;
@@ -443,7 +475,7 @@ static bool everyone_arrived(struct host_call *call)
 {
 	const struct host_engine *engine = call->engine;
 
-	for (; call->peer + 1 < engine->rank_count; call->peer++)
+	for (; call->peer + 1 < engine->peers->local_count; call->peer++)
 		if (!position_check(
 			    call, rank_after(engine, call->peer + 1), 0, call->base))
 			return false;
@@ -529,8 +561,10 @@ enum err host_call_start(
 	call->peer = 0;
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
-	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
+	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++) {
 		call->untold[i] = 0;
+		call->has_landed[i] = false;
+	}
 	call->has_untold = false;
 	call->has_fetched = false;
 	sign_begin(call);
@@ -538,7 +572,7 @@ enum err host_call_start(
 	call->announced = false;
 	call->trial_ns = 0;
 	call->foreign = false;
-	call_block(call, engine->rank, 0, 0);
+	host_call_block(call, engine->rank, 0, 0);
 	call->streaming = is_streaming(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);
 	mine = &engine->buffers[engine->rank];
@@ -552,6 +586,8 @@ enum err host_call_step(struct host_call *call)
 {
 	enum err e;
 
+	if (call->engine->remote)
+		remote_flush(call);
 	if (call->phase == PHASE_CARD) {
 		if (!card_is_free(call))
 			return call->error ? call->error : ERR_AGAIN;
@@ -591,7 +627,7 @@ enum err host_call_step(struct host_call *call)
 			plan_note(call->engine->planner, call->plan,
 				call->shape->program->mode, clock_ns() - call->trial_ns);
 		/* the next card's line: have it ready to be written */
-		__builtin_prefetch(board_card(call->engine->board, call->engine->rank,
+		__builtin_prefetch(peer_card(call->engine->peers, call->engine->rank,
 					   call->number + 1),
 			1);
 	}
@@ -619,7 +655,7 @@ uint64_t host_call_stamp(const struct host_call *call)
 enum err host_call_check(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
-	struct card *card = board_card(engine->board, engine->rank, call->number);
+	struct card *card = peer_card(engine->peers, engine->rank, call->number);
 
 	if (engine->abort && atomic_load(engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
@@ -629,8 +665,9 @@ enum err host_call_check(struct host_call *call)
 	 * calls can find out */
 	if (!position_reached(atomic_load(&card->position[0]), call->base))
 		position_publish(call, 0, call->base);
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
-		struct card *theirs = board_card(engine->board, rank, call->number);
+	for (uint32_t i = 0; i < engine->peers->local_count; i++) {
+		uint32_t rank = engine->peers->locals[i];
+		struct card *theirs = peer_card(engine->peers, rank, call->number);
 
 		if (rank != engine->rank &&
 			position_reached(atomic_load(&theirs->position[0]), call->base))

@@ -12,15 +12,16 @@
 #include "exec/fold.h"
 #include "exec/health.h"
 
-struct board;
+struct peers;
+struct wires;
 struct host_engine;
 struct limits;
 
 struct host_engine_args {
-	struct board *board;   /* borrowed */
-	struct health *health; /* borrowed, of the same rank */
-	uint32_t rank;
-	const atomic_int *abort; /* borrowed: non-zero stops every wait */
+	const struct peers *peers; /* borrowed */
+	struct health *health;	   /* borrowed, of the same rank */
+	const atomic_int *abort;   /* borrowed: non-zero stops every wait */
+	struct wires *wires;	   /* borrowed; NULL where all ranks are on this host */
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 };
@@ -38,7 +39,7 @@ uint32_t host_engine_culprit(const struct host_engine *engine);
 /* From any thread: whoever of this engine is asleep looks up, and sees the abort word. */
 void host_engine_wake(struct host_engine *engine);
 
-/* The planner of this engine: plans fit its board. */
+/* The planner of this engine: plans fit its host's board. */
 struct planner *host_engine_planner(const struct host_engine *engine);
 
 /* A reference to memory of this rank, for peers to follow (link/ref.h), and the version

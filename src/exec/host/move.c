@@ -6,15 +6,16 @@
 #include "exec/host/move.h"
 
 #include "exec/host/foreign_move.h"
+#include "exec/host/remote.h"
 
 static inline char *stage_base(const struct host_call *call, uint32_t rank)
 {
-	const struct board *board = call->engine->board;
+	const struct peers *peers = call->engine->peers;
 
 	if (call->shape->is_inline)
-		return (char *)board_card(board, rank, call->number)->payload;
-	return call->plan->eager ? board_eager(board, rank, call->number)
-				 : board_bulk(board, rank);
+		return (char *)peer_card(peers, rank, call->number)->payload;
+	return call->plan->eager ? peer_eager(peers, rank, call->number)
+				 : peer_bulk(peers, rank);
 }
 
 /* Address of chunk `j` of a place, tile applied. */
@@ -34,11 +35,20 @@ static inline __attribute__((always_inline)) char *place_pointer(
 		       place_offset(shape, place, tile, j);
 	case PLACE_TMP:
 		return engine->scratch + place_offset(shape, place, tile, j);
+	case PLACE_INBOX:
+	case PLACE_INBOX_IN:
+		return remote_inbox(engine, place) + j * shape->staged_bytes;
 	default:
 		return stage_base(call, place->rank) +
 		       place_slot(shape, place, tile) * shape->slot_bytes +
 		       j * shape->staged_bytes;
 	}
+}
+
+char *host_place(const struct host_call *call, const struct place *place, uint32_t tile,
+	uint32_t j)
+{
+	return place_pointer(call, place, tile, j);
 }
 
 /* Which operands are scaled, and by what: each rank's input by its own number. */
@@ -48,7 +58,8 @@ static void fold_scale(
 	for (uint32_t i = 0; i < fold->in_count; i++) {
 		struct operand *in = &fold->in[i];
 
-		in->scaled = places[i].space == PLACE_IN;
+		in->scaled = places[i].space == PLACE_IN ||
+			     places[i].space == PLACE_INBOX_IN;
 		in->scalar = call->engine->buffers[places[i].rank].scalar;
 		fold->any_scaled = fold->any_scaled || in->scaled;
 	}
@@ -76,7 +87,7 @@ static uint32_t place_pid(const struct host_call *call, const struct place *plac
 	bool foreign = (place->space == PLACE_IN && buffers->in_foreign) ||
 		       (place->space == PLACE_OUT && buffers->out_foreign);
 
-	return foreign ? board_status(call->engine->board, place->rank)->pid : 0;
+	return foreign ? peer_status(call->engine->peers, place->rank)->pid : 0;
 }
 
 static enum err move_foreign(struct host_call *call, const struct move *move,
@@ -90,9 +101,7 @@ static enum err move_foreign(struct host_call *call, const struct move *move,
 	return foreign_fold(fold, &foreign, bytes, call->engine->bounce);
 }
 
-/* One value to one place as it is: most moves of the collectives that fold nothing, and
- * too short to be worth preparing for arithmetic. */
-static bool move_is_copy(const struct host_call *call, const struct move *move)
+bool host_move_is_copy(const struct host_call *call, const struct move *move)
 {
 	return move->input_count == 1 && move->output_count == 1 && !call->rule.scaled &&
 	       !call->foreign && !(move->op & OP_POST && call->rule.divisor);
@@ -140,7 +149,7 @@ static __attribute__((noinline)) enum err move_fold(
 
 enum err host_move(struct host_call *call, const struct move *move, uint32_t tile)
 {
-	if (!move_is_copy(call, move))
+	if (!host_move_is_copy(call, move))
 		return move_fold(call, move, tile);
 	move_copy(call, move, tile);
 	return OK;
@@ -148,20 +157,21 @@ enum err host_move(struct host_call *call, const struct move *move, uint32_t til
 
 /* Lines that are missed one after the other cost more than all the rest of a small call.
  * Between two ranks there is only one, and it is needed at once. All ranks' parts of the
- * board are laid out alike, so what lies where is counted from rank 0's card. */
+ * board are laid out alike, so what lies where is counted from our own card. */
 void host_fetch(const struct host_call *call)
 {
 	const struct program *program = call->shape->program;
-	const struct board *board = call->engine->board;
-	const char *first = (const char *)board_card(board, 0, call->number);
-	ptrdiff_t stage = stage_base(call, 0) - first;
+	const struct peers *peers = call->engine->peers;
+	ptrdiff_t stage = stage_base(call, program->rank) -
+			  (const char *)peer_card(peers, program->rank, call->number);
 
 	if (program->mode != MODE_STAGED || program->rank_count <= 2 ||
 		program->wait_count + 1 < program->rank_count)
 		return;
 	for (uint32_t i = 0; i < program->place_count; i++) {
 		const struct place *place = &program->places[i];
-		const char *card = first + place->rank * board->rank_bytes;
+		const char *card = (const char *)peer_card(
+			peers, place->rank, call->number);
 
 		if (place->space != PLACE_STAGE || place->rank == program->rank)
 			continue;

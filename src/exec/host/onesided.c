@@ -9,13 +9,13 @@ static struct signal *signal_of(const struct onesided *onesided)
 	uint32_t from = onesided->awaited ? onesided->peer : engine->rank;
 	uint32_t to = onesided->awaited ? engine->rank : onesided->peer;
 
-	return board_signal(engine->board, from, to, onesided->signal);
+	return peer_signal(engine->peers, from, to, onesided->signal);
 }
 
 /* Where this rank counts it, in one of its two arrays. */
 static size_t count_of(const struct onesided *onesided)
 {
-	return (size_t)onesided->peer * onesided->engine->board->signal_count +
+	return (size_t)onesided->peer * onesided->engine->peers->board->signal_count +
 	       onesided->signal;
 }
 

@@ -9,7 +9,7 @@
 #define EXEC_HOST_ONESIDED_H
 
 #include "exec/host/engine.h"
-#include "link/board.h"
+#include "link/peer.h"
 
 struct onesided {
 	struct host_engine *engine;

@@ -37,20 +37,20 @@ static bool has_not_left(const void *what, uint32_t rank)
 
 void host_touch(const struct host_engine *engine, enum touch_kind kind)
 {
-	atomic_store_explicit(&board_status(engine->board, engine->rank)->touching, kind,
+	atomic_store_explicit(&peer_status(engine->peers, engine->rank)->touching, kind,
 		memory_order_release);
 }
 
 static bool is_here(const struct host_engine *engine, uint32_t rank)
 {
-	return board_status(engine->board, rank)->pid == (uint32_t)getpid();
+	return engine->peers->peer[rank].kind == PEER_HERE;
 }
 
 /* Nothing of that process runs any more: then no store of it is on the way. The pulse
  * alone stops with the first thread of a dying process. */
 static bool is_quiet(const struct host_engine *engine, uint32_t rank)
 {
-	return atomic_load(&board_status(engine->board, rank)->touching) == TOUCH_NONE ||
+	return atomic_load(&peer_status(engine->peers, rank)->touching) == TOUCH_NONE ||
 	       health_has_ended(engine->health, rank);
 }
 
@@ -104,7 +104,8 @@ bool host_peers_leave(struct host_engine *engine)
 
 	usleep(SETTLE_US);
 	start = clock_ns();
-	for (uint32_t rank = 0; rank < engine->rank_count; rank++) {
+	for (uint32_t i = 0; i < engine->peers->local_count; i++) {
+		uint32_t rank = engine->peers->locals[i];
 		uint64_t limit = is_here(engine, rank) ? LEAVE_HERE_NS : LEAVE_NS;
 
 		while (rank != engine->rank && !is_quiet(engine, rank) &&
@@ -115,7 +116,7 @@ bool host_peers_leave(struct host_engine *engine)
 			continue;
 		is_stuck = true;
 		in_window = in_window ||
-			    atomic_load(&board_status(engine->board, rank)->touching) ==
+			    atomic_load(&peer_status(engine->peers, rank)->touching) ==
 				    TOUCH_WINDOW;
 	}
 	if (is_stuck && engine->shown.out)

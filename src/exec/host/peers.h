@@ -10,7 +10,7 @@
 #define EXEC_HOST_PEERS_H
 
 #include "exec/host/engine.h"
-#include "link/board.h"
+#include "link/peer.h"
 
 /* health_failed() and health_check(). */
 enum err host_failed_check(struct host_engine *engine, uint64_t number);

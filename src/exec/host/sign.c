@@ -75,14 +75,14 @@ static uint64_t card_number(const struct card *card)
 /* The sign of call `number` on a rank's card, as long as it is there: the card is written
  * anew for call number + 4, which comes after the rank has shown itself in number + 3. */
 static bool card_sign(
-	const struct board *board, uint32_t rank, uint64_t number, uint64_t *hash)
+	const struct peers *peers, uint32_t rank, uint64_t number, uint64_t *hash)
 {
-	const struct card *card = board_card(board, rank, number);
+	const struct card *card = peer_card(peers, rank, number);
 
 	if (card_number(card) != number)
 		return false;
 	*hash = atomic_load_explicit(&card->sign_hash, memory_order_acquire);
-	return card_number(board_card(board, rank, number + BOARD_CARDS - 1)) <
+	return card_number(peer_card(peers, rank, number + BOARD_CARDS - 1)) <
 	       number + BOARD_CARDS - 1;
 }
 
@@ -90,15 +90,15 @@ static bool card_sign(
 static uint64_t own_sign(const struct host_engine *engine, uint64_t number)
 {
 	return atomic_load_explicit(
-		&board_card(engine->board, engine->rank, number)->sign_hash,
+		&peer_card(engine->peers, engine->rank, number)->sign_hash,
 		memory_order_relaxed);
 }
 
 static enum err mismatch_at(struct host_engine *engine, uint32_t rank, uint64_t number)
 {
-	const struct call_sign *theirs = &board_card(engine->board, rank, number)->sign;
+	const struct call_sign *theirs = &peer_card(engine->peers, rank, number)->sign;
 	const struct call_sign *ours =
-		&board_card(engine->board, engine->rank, number)->sign;
+		&peer_card(engine->peers, engine->rank, number)->sign;
 	char their_text[SIGN_TEXT_BYTES], our_text[SIGN_TEXT_BYTES];
 
 	sign_print(theirs, their_text);
@@ -123,7 +123,7 @@ static enum err mismatch(struct host_engine *engine, uint32_t rank, uint64_t num
 	for (; first < number; first++) {
 		uint64_t theirs;
 
-		if (card_sign(engine->board, rank, first, &theirs) &&
+		if (card_sign(engine->peers, rank, first, &theirs) &&
 			theirs != own_sign(engine, first))
 			break;
 	}
@@ -141,7 +141,7 @@ void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)
 	struct host_engine *engine = call->engine;
 	uint64_t theirs;
 
-	if (!call->error && card_sign(engine->board, rank, number, &theirs) &&
+	if (!call->error && card_sign(engine->peers, rank, number, &theirs) &&
 		theirs != own_sign(engine, number))
 		call->error = mismatch(engine, rank, number);
 }
@@ -152,7 +152,7 @@ static enum err last_check(struct host_engine *engine, uint32_t rank)
 	uint64_t theirs;
 
 	if (!engine->number || rank == engine->rank ||
-		!card_sign(engine->board, rank, engine->number, &theirs) ||
+		!card_sign(engine->peers, rank, engine->number, &theirs) ||
 		theirs == own_sign(engine, engine->number))
 		return OK;
 	return mismatch(engine, rank, engine->number);
@@ -162,8 +162,9 @@ enum err host_signs_check(struct host_engine *engine)
 {
 	enum err e = OK;
 
-	for (uint32_t rank = 0; rank < engine->rank_count && !e; rank++) {
-		const struct box *box = board_box(engine->board, rank, engine->rank);
+	for (uint32_t i = 0; i < engine->peers->local_count && !e; i++) {
+		uint32_t rank = engine->peers->locals[i];
+		const struct box *box = peer_box(engine->peers, rank, engine->rank);
 		uint64_t posted = atomic_load(&box->posted);
 
 		e = last_check(engine, rank);

@@ -1,0 +1,667 @@
+#include "boot/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "boot/edges.h"
+#include "boot/hub.h"
+
+enum {
+	RETRY_MS = 5, /* before the first call is made again; then twice as long .. */
+	RETRY_MAX_MS = 100, /* .. up to this */
+	LEAVE_MS = 500,	    /* for the others to take our last words */
+	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
+	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
+	KEPT_BYTES = 1 << 20,
+	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */
+};
+
+uint64_t session_silence_ns(void)
+{
+	uint64_t seconds = (uint64_t)param_int(PARAM_SILENCE);
+
+	return seconds ? seconds * CLOCK_SEC : UINT64_MAX;
+}
+
+/* Several beats fit into the silence that is one too many. */
+static uint64_t beat_ns(void)
+{
+	uint64_t silence = session_silence_ns();
+
+	return silence / 5 < CLOCK_SEC ? silence / 5 : CLOCK_SEC;
+}
+
+/* A beat may have been due when the other end fell silent, and the clock is looked at now
+ * and then: what is left of the time the user gives. */
+static uint64_t limit_ns(void)
+{
+	uint64_t silence = session_silence_ns();
+
+	return silence == UINT64_MAX ? silence : silence - beat_ns() / 2;
+}
+
+static bool is_remote(const struct session *session, uint32_t node)
+{
+	return session->hosts[node] != session->hosts[session->self];
+}
+
+/* ---- what the ranks of this process hear ---- */
+
+static void control_hear(
+	struct control *control, const struct delivery *what, const void *bytes)
+{
+	struct delivery *made = malloc(sizeof(*made) + what->size + 1);
+
+	if (!made) { /* nothing better can be done in this thread */
+		log_warn("boot: no memory for a message of rank %u", what->rank);
+		return;
+	}
+	*made = *what;
+	made->next = NULL;
+	if (what->size)
+		memcpy(made->bytes, bytes, what->size);
+	made->bytes[what->size] = '\0';
+	*control->last = made;
+	control->last = &made->next;
+}
+
+static void all_hear(struct session *session, const struct bulletin *bulletin)
+{
+	struct delivery what = {.rank = bulletin->head.origin,
+		.kind = bulletin->head.kind,
+		.size = bulletin->head.bytes};
+
+	for (struct control *at = session->controls; at; at = at->next)
+		if (at->rank != bulletin->head.origin)
+			control_hear(at, &what, bulletin->bytes);
+}
+
+static void loss_hear(const struct session *session, struct control *control,
+	uint32_t node, const char *why)
+{
+	for (uint32_t rank = 0; rank < session->rank_count; rank++)
+		if (session->node_of[rank] == node)
+			control_hear(control,
+				&(struct delivery){.is_loss = true,
+					.rank = rank,
+					.size = (uint32_t)strlen(why)},
+				why);
+}
+
+static struct control *control_find(const struct session *session, uint32_t rank)
+{
+	struct control *at = session->controls;
+
+	while (at && at->rank != rank)
+		at = at->next;
+	return at;
+}
+
+/* Give it to its rank if it is its turn; false: not yet. */
+static bool direct_hear(
+	struct session *session, const struct strand_head *head, const void *bytes)
+{
+	struct control *control = control_find(session, head->to);
+
+	if (!control || head->after > session->heard[head->origin])
+		return false;
+	if (head->number > control->direct_heard[head->origin]) {
+		control->direct_heard[head->origin] = head->number;
+		control_hear(control,
+			&(struct delivery){.rank = head->origin,
+				.kind = head->kind,
+				.size = head->bytes},
+			bytes);
+	}
+	return true;
+}
+
+/* What was kept back may have its turn now. */
+static void held_hear(struct session *session)
+{
+	for (uint64_t left = session->held.end - session->held.first; left; left--) {
+		const struct bulletin *bulletin = bulletins_at(
+			&session->held, session->held.first);
+
+		if (!direct_hear(session, &bulletin->head, bulletin->bytes) &&
+			!bulletins_append(&session->held, &bulletin->head,
+				bulletin->bytes, bulletin->from))
+			return;
+		bulletins_drop(&session->held);
+	}
+}
+
+/* ---- strands ---- */
+
+static bool node_has_strand(const struct session *session, uint32_t node)
+{
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->node == node && strand->phase != STRAND_GONE)
+			return true;
+	return false;
+}
+
+static bool strand_carries(const struct session *session, const struct strand *strand,
+	const struct bulletin *bulletin)
+{
+	if (bulletin->head.type == BULLETIN_DIRECT)
+		return session->node_of[bulletin->head.to] == strand->node;
+	return strand->is_edge && bulletin->from != strand->node;
+}
+
+static void leave_write(struct strand *strand, uint64_t now_ns)
+{
+	struct strand_head head = {.type = BULLETIN_LEAVE};
+
+	strand->is_leaving = true;
+	strand_write(strand, &head, NULL, now_ns);
+}
+
+/* Carry on with the log. */
+static void strand_pump(struct strand *strand, uint64_t now_ns)
+{
+	struct session *session = strand->owner;
+	const struct bulletins *log = &session->log;
+
+	if (strand->cursor < log->first)
+		strand->cursor = log->first;
+	while (strand_is_idle(strand) && strand->cursor < log->end) {
+		const struct bulletin *bulletin = bulletins_at(log, strand->cursor++);
+
+		if (strand_carries(session, strand, bulletin))
+			strand_write(strand, &bulletin->head, bulletin->bytes, now_ns);
+	}
+	if (session->is_closing && strand_is_idle(strand) && !strand->is_leaving)
+		leave_write(strand, now_ns);
+	if (strand->is_leaving && strand_is_idle(strand))
+		strand->phase = STRAND_GONE;
+	hub_watch(strand);
+}
+
+/* Forget what every strand has carried, but for what a broken one might need again. */
+static void log_trim(struct session *session)
+{
+	struct bulletins *log = &session->log;
+	uint64_t needed = log->end;
+
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->phase != STRAND_GONE && strand->cursor < needed)
+			needed = strand->cursor;
+	while (log->first < log->end &&
+		((log->first < needed && (log->end - log->first > KEPT_COUNT ||
+						 log->bytes > KEPT_BYTES)) ||
+			log->bytes > LOG_BYTES_MAX))
+		bulletins_drop(log);
+}
+
+static void strands_pump(struct session *session, uint64_t now_ns)
+{
+	for (struct strand *strand = session->strands; strand; strand = strand->next)
+		strand_pump(strand, now_ns);
+	log_trim(session);
+}
+
+static void strand_add(struct session *session, struct strand *strand, uint32_t node)
+{
+	strand->owner = session;
+	strand->node = node;
+	strand->cursor = session->log.first;
+	strand->next = session->strands;
+	session->strands = strand;
+}
+
+static void retry_later(struct station *node, int trouble, uint64_t now_ns)
+{
+	uint64_t ms = node->tries < 5 ? (uint64_t)RETRY_MS << node->tries : RETRY_MAX_MS;
+
+	node->tries++;
+	node->trouble = trouble;
+	node->retry_ns = now_ns + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_MS;
+}
+
+static void node_call(struct session *session, uint32_t index, uint64_t now_ns)
+{
+	struct station *node = &session->nodes[index];
+	struct strand_call call = {.to = node->addr,
+		.from_process = session->self,
+		.to_process = index,
+		.is_edge = node->is_edge};
+	struct strand *strand;
+
+	if (!node->trouble_ns)
+		node->trouble_ns = now_ns; /* until there is a strand */
+	memcpy(call.session, session->id, sizeof(call.session));
+	memcpy(call.key, session->key, sizeof(call.key));
+	strand = strand_call(&call, now_ns);
+	auth_wipe(&call, sizeof(call));
+	if (!strand) {
+		retry_later(node, errno, now_ns);
+		return;
+	}
+	strand->is_edge = node->is_edge;
+	strand_add(session, strand, index);
+	hub_watch(strand);
+}
+
+/* The next process on the circle that lives is always next to us. */
+static void successor_want(struct session *session)
+{
+	for (uint32_t i = 1; i < session->node_count; i++) {
+		uint32_t next = (session->self + i) % session->node_count;
+		struct station *node = &session->nodes[next];
+
+		if (node->state != NODE_THERE)
+			continue;
+		if (!node_has_strand(session, next))
+			node->is_wanted = node->is_edge = true;
+		return;
+	}
+}
+
+/* ---- who is lost ---- */
+
+static void loss_take(struct session *session, uint32_t index, const char *why)
+{
+	struct station *node = &session->nodes[index];
+
+	if (node->state == NODE_DEAD)
+		return;
+	node->state = NODE_DEAD;
+	node->is_wanted = false;
+	log_info(LOG_BOOTSTRAP, "boot: the process of rank %u is lost: %s",
+		node->first_rank, why);
+	for (struct strand *strand = session->strands; strand; strand = strand->next)
+		if (strand->node == index)
+			strand->phase = STRAND_GONE;
+	for (struct control *at = session->controls; at; at = at->next)
+		loss_hear(session, at, index, why);
+	successor_want(session);
+	hub_changed();
+	hub_wake();
+}
+
+void session_lose(
+	struct session *session, uint32_t node, const char *why, uint64_t now_ns)
+{
+	struct control *from = session->controls;
+	struct strand_head head = {.type = BULLETIN_LOST,
+		.to = CONTROL_ALL,
+		.kind = session->nodes[node].first_rank,
+		.bytes = (uint32_t)strlen(why)};
+
+	if (session->nodes[node].state == NODE_DEAD)
+		return;
+	/* before its strands are closed: if it lives, it is to know */
+	if (from && session_say(from, &head, why, now_ns))
+		log_warn("boot: the others were not told that rank %u is lost: %s",
+			head.kind, err_last());
+	loss_take(session, node, why);
+}
+
+/* No strand to a process comes about, or the last one broke. Refused: it has ended, and
+ * if we knew it, without a word. */
+static void node_trouble(
+	struct session *session, uint32_t index, int status, uint64_t now_ns)
+{
+	struct station *node = &session->nodes[index];
+	bool is_known = node->was_open || node->is_first;
+	uint64_t limit = limit_ns();
+	char why[96];
+
+	if (node->state != NODE_THERE || !node->is_wanted)
+		return;
+	if (status == ECONNREFUSED && is_known) {
+		session_lose(session, index, "its process has ended", now_ns);
+		return;
+	}
+	retry_later(node, status, now_ns);
+	if (status == ECONNREFUSED || (!is_known && node->tries > TRIES_MAX)) {
+		node->state = NODE_ABSENT;
+		node->is_wanted = false;
+		if (node->is_edge)
+			successor_want(session);
+		return;
+	}
+	/* it takes calls and hangs up: it may not have come so far yet */
+	if (now_ns - node->trouble_ns < limit || (!status && !node->was_open))
+		return;
+	if (status)
+		snprintf(why, sizeof(why), "it cannot be reached: %s", strerror(status));
+	else
+		snprintf(why, sizeof(why), "it does not answer any more");
+	session_lose(session, index, why, now_ns);
+}
+
+/* The others have: no use in calling them. */
+static bool is_given_up(const struct session *session)
+{
+	return session->nodes[session->self].state == NODE_DEAD;
+}
+
+/* A strand is no more. */
+static void strand_lost(struct strand *strand, uint64_t now_ns)
+{
+	struct session *session = strand->owner;
+	struct station *node = &session->nodes[strand->node];
+
+	if (session->is_closing || strand->has_left || node->state != NODE_THERE ||
+		is_given_up(session) || node_has_strand(session, strand->node))
+		return;
+	if (!strand->was_open) {
+		node_trouble(session, strand->node, strand->status, now_ns);
+		return;
+	}
+	/* has it ended, or only the connection? Who ended answers no call. */
+	node->is_wanted = true;
+	node->is_edge = node->is_edge || strand->is_edge;
+	node->trouble_ns = 0;
+	node->tries = 0;
+	node_call(session, strand->node, now_ns);
+}
+
+/* ---- what comes in ---- */
+
+static void flood_take(struct session *session, const struct strand *strand,
+	const struct strand_head *head, const void *bytes, uint64_t now_ns)
+{
+	const struct bulletin *bulletin;
+	char why[256];
+
+	if (head->origin >= session->rank_count ||
+		session->node_of[head->origin] == session->self ||
+		head->number <= session->heard[head->origin])
+		return;
+	session->heard[head->origin] = head->number;
+	if (!bulletins_append(&session->log, head, bytes, strand->node)) {
+		log_warn("boot: no memory for a message of rank %u", head->origin);
+		return;
+	}
+	bulletin = bulletins_at(&session->log, session->log.end - 1);
+	if (head->type == BULLETIN_FLOOD)
+		all_hear(session, bulletin);
+	else
+		snprintf(why, sizeof(why), "%.*s", (int)head->bytes,
+			(const char *)bulletin->bytes);
+	held_hear(session);
+	strands_pump(session, now_ns);
+	if (head->type == BULLETIN_LOST && head->kind < session->rank_count)
+		loss_take(session, session->node_of[head->kind], why);
+}
+
+static void direct_take(
+	struct session *session, const struct strand_head *head, const void *bytes)
+{
+	if (head->origin >= session->rank_count || head->to >= session->rank_count ||
+		session->node_of[head->to] != session->self)
+		return;
+	if (!direct_hear(session, head, bytes) &&
+		!bulletins_append(&session->held, head, bytes, 0))
+		log_warn("boot: no memory for a message of rank %u", head->origin);
+}
+
+static void frame_take(struct strand *strand, uint64_t now_ns)
+{
+	struct session *session = strand->owner;
+	struct strand_head head;
+
+	strand_head_get(strand, &head);
+	switch (head.type) {
+	case BULLETIN_LEAVE:
+		strand->has_left = true;
+		strand->phase = STRAND_GONE;
+		if (session->nodes[strand->node].state == NODE_THERE)
+			session->nodes[strand->node].state = NODE_LEFT;
+		session->nodes[strand->node].is_wanted = false;
+		break;
+	case BULLETIN_FLOOD:
+	case BULLETIN_LOST:
+		flood_take(session, strand, &head, strand_bytes(strand), now_ns);
+		break;
+	case BULLETIN_DIRECT:
+		direct_take(session, &head, strand_bytes(strand));
+		break;
+	default: /* a beat */
+		break;
+	}
+}
+
+static void strand_opened(struct strand *strand)
+{
+	struct station *node = &strand->owner->nodes[strand->node];
+
+	strand->was_open = node->was_open = true;
+	node->trouble_ns = 0;
+	node->tries = 0;
+	hub_changed();
+}
+
+void session_serve(struct strand *strand, uint64_t now_ns)
+{
+	enum strand_news news;
+
+	strand_flush(strand);
+	while ((news = strand_read(strand, now_ns)) != STRAND_NOTHING) {
+		if (news == STRAND_FRAME)
+			frame_take(strand, now_ns);
+		else if (strand->phase == STRAND_OPEN)
+			strand_opened(strand);
+	}
+	strand_pump(strand, now_ns);
+}
+
+bool session_adopt(struct session *session, struct strand *strand)
+{
+	const struct strand_claim *claim = &strand->claim;
+
+	if (claim->to != session->self || claim->from >= session->node_count ||
+		claim->from == session->self || session->is_closing ||
+		session->nodes[claim->from].state == NODE_DEAD)
+		return false;
+	strand->is_edge = claim->is_edge;
+	strand_add(session, strand, claim->from);
+	strand_opened(strand);
+	return true;
+}
+
+void session_replay(struct session *session, struct control *control)
+{
+	for (uint64_t i = session->log.first; i < session->log.end; i++) {
+		const struct bulletin *bulletin = bulletins_at(&session->log, i);
+		const struct strand_head *head = &bulletin->head;
+		char why[256];
+
+		if (head->type == BULLETIN_FLOOD && head->origin != control->rank)
+			control_hear(control,
+				&(struct delivery){.rank = head->origin,
+					.kind = head->kind,
+					.size = head->bytes},
+				bulletin->bytes);
+		if (head->type != BULLETIN_LOST || head->kind >= session->rank_count)
+			continue;
+		snprintf(why, sizeof(why), "%.*s", (int)head->bytes,
+			(const char *)bulletin->bytes);
+		loss_hear(session, control, session->node_of[head->kind], why);
+	}
+	held_hear(session);
+}
+
+void session_pump(struct session *session, uint64_t now_ns)
+{
+	strands_pump(session, now_ns);
+}
+
+/* ---- what goes out ---- */
+
+enum err session_say(struct control *from, const struct strand_head *head,
+	const void *bytes, uint64_t now_ns)
+{
+	struct session *session = from->session;
+	struct strand_head sent = *head;
+	uint32_t node = head->type == BULLETIN_DIRECT ? session->node_of[head->to]
+						      : session->self;
+
+	sent.origin = from->rank;
+	sent.number = head->type == BULLETIN_DIRECT ? from->direct_sent[head->to] + 1
+						    : from->flooded + 1;
+	sent.after = head->type == BULLETIN_DIRECT ? from->flooded : 0;
+	if (head->type != BULLETIN_DIRECT || node != session->self) {
+		if (!bulletins_append(&session->log, &sent, bytes, session->self))
+			return err_set(ERR_SYSTEM, "no memory for a message");
+	}
+	if (head->type == BULLETIN_DIRECT) {
+		from->direct_sent[head->to]++;
+	} else {
+		from->flooded++;
+		session->heard[from->rank] = sent.number;
+	}
+	if (head->type == BULLETIN_FLOOD)
+		all_hear(session, bulletins_at(&session->log, session->log.end - 1));
+	else if (node == session->self && head->type == BULLETIN_DIRECT)
+		direct_take(session, &sent, bytes);
+	if (head->type == BULLETIN_DIRECT && node != session->self &&
+		session->nodes[node].state == NODE_THERE &&
+		!node_has_strand(session, node) && !session->nodes[node].is_wanted) {
+		session->nodes[node].is_wanted = true;
+		node_call(session, node, now_ns);
+	}
+	strands_pump(session, now_ns);
+	hub_wake();
+	return OK;
+}
+
+/* ---- the clock ---- */
+
+void session_forgive(struct session *session, uint64_t late_ns)
+{
+	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+		strand->heard_ns += late_ns;
+		strand->since_ns += late_ns;
+	}
+	for (uint32_t i = 0; i < session->node_count; i++)
+		if (session->nodes[i].trouble_ns)
+			session->nodes[i].trouble_ns += late_ns;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t add_ns(uint64_t at_ns, uint64_t more_ns)
+{
+	return more_ns > UINT64_MAX - at_ns ? UINT64_MAX : at_ns + more_ns;
+}
+
+/* Say that we are here, and listen whether the other end does. */
+static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
+{
+	struct session *session = strand->owner;
+	uint64_t beat = add_ns(strand->told_ns, beat_ns());
+	uint64_t limit = limit_ns(), end;
+	char why[64];
+
+	if (strand->phase != STRAND_OPEN) {
+		end = add_ns(strand->since_ns, limit);
+		if (strand->phase == STRAND_CONNECTING && now_ns >= end) {
+			strand->status = ETIMEDOUT;
+			strand->phase = STRAND_GONE;
+		}
+		return end > now_ns ? end : UINT64_MAX;
+	}
+	if (!is_remote(session, strand->node))
+		return UINT64_MAX;
+	end = add_ns(strand->heard_ns, limit);
+	if (now_ns >= end) { /* but for what has come and was not read yet */
+		session_serve(strand, now_ns);
+		end = add_ns(strand->heard_ns, limit);
+	}
+	if (now_ns >= end && strand->phase == STRAND_OPEN) {
+		snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
+			(unsigned long long)(session_silence_ns() / CLOCK_SEC));
+		session_lose(session, strand->node, why, now_ns);
+		return now_ns;
+	}
+	if (now_ns >= beat && strand_is_idle(strand)) {
+		strand_write(strand, &(struct strand_head){.type = BULLETIN_BEAT}, NULL,
+			now_ns);
+		hub_watch(strand);
+	}
+	beat = add_ns(strand->told_ns, beat_ns());
+	/* what cannot be written now is written when it can */
+	return sooner(end, beat > now_ns ? beat : end);
+}
+
+/* Take the strands off that are gone, and see what that means. */
+static void strands_sweep(struct session *session, uint64_t now_ns)
+{
+	struct strand *gone = NULL;
+
+	for (struct strand **at = &session->strands; *at;) {
+		struct strand *strand = *at;
+
+		if (strand->phase != STRAND_GONE) {
+			at = &strand->next;
+			continue;
+		}
+		*at = strand->next;
+		strand->next = gone;
+		gone = strand;
+	}
+	while (gone) {
+		struct strand *strand = gone;
+
+		gone = strand->next;
+		strand_lost(strand, now_ns);
+		hub_drop(strand);
+	}
+}
+
+static uint64_t calls_tick(struct session *session, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (session->is_closing || is_given_up(session))
+		return next;
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		struct station *node = &session->nodes[i];
+
+		if (!node->is_wanted || node->state != NODE_THERE ||
+			node_has_strand(session, i))
+			continue;
+		if (now_ns >= node->retry_ns)
+			node_call(session, i, now_ns);
+		next = sooner(next, node->retry_ns > now_ns ? node->retry_ns : now_ns);
+	}
+	return next;
+}
+
+uint64_t session_tick(struct session *session, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (struct strand *strand = session->strands; strand; strand = strand->next)
+		next = sooner(next, strand_tick(strand, now_ns));
+	if (session->is_closing) {
+		uint64_t end = session->closing_ns + LEAVE_MS * CLOCK_MS;
+
+		for (struct strand *strand = session->strands; strand;
+			strand = strand->next)
+			if (now_ns >= end || strand->phase != STRAND_OPEN)
+				strand->phase = STRAND_GONE;
+		next = sooner(next, end);
+	}
+	strands_sweep(session, now_ns);
+	next = sooner(next, calls_tick(session, now_ns));
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->phase == STRAND_GONE)
+			next = now_ns;
+	return next;
+}

@@ -1,0 +1,195 @@
+/*
+ * session_life.c - the sessions of this process: made with the first rank of a
+ * communicator, ended after the last.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "boot/edges.h"
+#include "boot/hub.h"
+#include "boot/roster.h"
+#include "boot/session.h"
+
+static struct session *sessions; /* guarded by the hub's lock */
+
+struct session *session_list(void)
+{
+	return sessions;
+}
+
+struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES])
+{
+	struct session *at = sessions;
+
+	while (at && (at->is_closing || memcmp(at->id, id, STRAND_SESSION_BYTES)))
+		at = at->next;
+	return at;
+}
+
+/* Strangers see the name; it says nothing of the key. */
+static void id_make(const unsigned char key[AUTH_KEY_BYTES], unsigned char *id)
+{
+	unsigned char tag[AUTH_TAG_BYTES];
+
+	auth_tag(key, "control session", "", 0, tag);
+	memcpy(id, tag, STRAND_SESSION_BYTES);
+}
+
+static void edges_want(struct session *session)
+{
+	uint32_t nodes[EDGES_MAX];
+	uint32_t count = edges_to_call(
+		session->self, session->node_count, session->hosts, nodes);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct station *node = &session->nodes[nodes[i]];
+
+		node->is_wanted = node->is_edge = node->is_first = true;
+	}
+}
+
+/* Takes over what the roster has. */
+static enum err nodes_make(
+	struct session *session, const struct control_peer *peers, struct roster *roster)
+{
+	uint32_t count = roster->node_count;
+
+	session->nodes = calloc(count, sizeof(*session->nodes));
+	session->hosts = calloc(count, sizeof(*session->hosts));
+	session->heard = calloc(roster->rank_count, sizeof(*session->heard));
+	if (!session->nodes || !session->hosts || !session->heard)
+		return err_set(ERR_SYSTEM, "no memory to keep in touch with %u ranks",
+			roster->rank_count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct control_peer *peer = &peers[roster->first_rank[i]];
+
+		session->nodes[i].addr = peer->addr;
+		session->nodes[i].host = session->hosts[i] = peer->host;
+		session->nodes[i].first_rank = roster->first_rank[i];
+	}
+	session->rank_count = roster->rank_count;
+	session->node_count = count;
+	session->node_of = roster->node_of;
+	roster->node_of = NULL;
+	return OK;
+}
+
+static enum err session_make(const struct control_args *args, struct session *session)
+{
+	struct roster roster = {0};
+	enum err e = roster_make(args->peers, args->rank_count, &roster);
+
+	if (!e)
+		e = nodes_make(session, args->peers, &roster);
+	roster_fini(&roster);
+	if (e)
+		return e;
+	session->self = session->node_of[args->rank];
+	edges_want(session);
+	return OK;
+}
+
+enum err session_get(const struct control_args *args, struct session **session)
+{
+	unsigned char id[STRAND_SESSION_BYTES];
+	struct session *made;
+	enum err e;
+
+	id_make(args->key, id);
+	*session = session_find(id);
+	if (*session)
+		return OK;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return err_set(ERR_SYSTEM, "no memory to keep in touch with other ranks");
+	memcpy(made->id, id, sizeof(made->id));
+	memcpy(made->key, args->key, sizeof(made->key));
+	e = session_make(args, made);
+	if (e) {
+		session_destroy(made);
+		return e;
+	}
+	made->next = sessions;
+	sessions = made;
+	hub_greet();
+	*session = made;
+	return OK;
+}
+
+void session_attach(struct session *session, struct control *control)
+{
+	control->session = session;
+	control->next = session->controls;
+	session->controls = control;
+	session_replay(session, control);
+	hub_wake();
+}
+
+void session_detach(struct session *session, struct control *control, uint64_t now_ns)
+{
+	struct control **at = &session->controls;
+
+	while (*at != control)
+		at = &(*at)->next;
+	*at = control->next;
+	if (session->controls)
+		return;
+	session->is_closing = true;
+	session->closing_ns = now_ns;
+	session_pump(session, now_ns);
+	hub_wake();
+}
+
+void session_forget(void)
+{
+	for (struct session *at = sessions; at; at = at->next) {
+		for (struct strand *strand = at->strands; strand; strand = strand->next) {
+			close(strand->fd);
+			strand->fd = -1;
+			strand->phase = STRAND_GONE;
+		}
+		for (struct control *control = at->controls; control;
+			control = control->next)
+			control->is_called = false;
+	}
+	sessions = NULL;
+}
+
+uint32_t session_unsettled(const struct session *session)
+{
+	for (uint32_t i = 0; i < session->node_count; i++)
+		if (session->nodes[i].is_first && !session->nodes[i].was_open)
+			return i;
+	return session->node_count;
+}
+
+bool session_is_over(const struct session *session)
+{
+	return session->is_closing && !session->strands;
+}
+
+void session_destroy(struct session *session)
+{
+	struct session **at = &sessions;
+
+	while (*at && *at != session)
+		at = &(*at)->next;
+	if (*at)
+		*at = session->next;
+	while (session->strands) {
+		struct strand *strand = session->strands;
+
+		session->strands = strand->next;
+		hub_drop(strand);
+	}
+	bulletins_fini(&session->log);
+	bulletins_fini(&session->held);
+	free(session->node_of);
+	free(session->nodes);
+	free(session->hosts);
+	free(session->heard);
+	auth_wipe(session->key, sizeof(session->key));
+	free(session);
+}

@@ -1,0 +1,132 @@
+#include "link/peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A shadow is no more than cards and a status. */
+enum { SHADOW_BYTES = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) };
+
+/* In one piece with the peers: the ranks of this host, then each rank's host. */
+struct peers_memory {
+	uint32_t *locals;
+	uint16_t *hosts;
+	char *shadows; /* of the ranks on other hosts */
+};
+
+static bool is_on_board(const struct peers_args *args, uint32_t rank)
+{
+	return !args->hosts || args->hosts[rank] == args->hosts[args->rank];
+}
+
+static struct peers *peers_alloc(
+	const struct peers_args *args, struct peers_memory *memory)
+{
+	size_t n = args->rank_count, remote = 0;
+	struct peers *peers = calloc(1, sizeof(*peers) + n * sizeof(peers->peer[0]));
+
+	for (uint32_t rank = 0; rank < n; rank++)
+		remote += !is_on_board(args, rank);
+	memory->locals = calloc(n - remote, sizeof(*memory->locals));
+	memory->hosts = calloc(n, sizeof(*memory->hosts));
+	memory->shadows = NULL;
+	if (remote && posix_memalign((void **)&memory->shadows, 128,
+			      remote * (size_t)SHADOW_BYTES))
+		memory->shadows = NULL;
+	if (memory->shadows)
+		memset(memory->shadows, 0, remote * (size_t)SHADOW_BYTES);
+	if (peers && memory->locals && memory->hosts && (memory->shadows || !remote))
+		return peers;
+	free(peers);
+	free(memory->locals);
+	free(memory->hosts);
+	free(memory->shadows);
+	return NULL;
+}
+
+static enum peer_kind kind_of(const struct board *board, uint32_t local)
+{
+	return board_status(board, local)->pid == (uint32_t)getpid() ? PEER_HERE
+								     : PEER_HOST;
+}
+
+enum err peers_create(const struct peers_args *args, struct peers **peers)
+{
+	struct peers_memory memory;
+	struct peers *p = peers_alloc(args, &memory);
+	char *shadow = memory.shadows;
+
+	if (!p)
+		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
+			args->rank_count);
+	p->board = args->board;
+	p->rank = args->rank;
+	p->rank_count = args->rank_count;
+	p->locals = memory.locals;
+	p->hosts = memory.hosts;
+	for (uint32_t rank = 0; rank < p->rank_count; rank++) {
+		struct peer *peer = &p->peer[rank];
+
+		memory.hosts[rank] = args->hosts ? args->hosts[rank] : 0;
+		if (memory.hosts[rank] >= p->host_count)
+			p->host_count = memory.hosts[rank] + 1u;
+		if (!is_on_board(args, rank)) {
+			*peer = (struct peer){.part = shadow, .kind = PEER_NET};
+			shadow += SHADOW_BYTES;
+			continue;
+		}
+		peer->local = p->local_count;
+		peer->kind = kind_of(p->board, peer->local);
+		peer->part = (char *)board_card(p->board, peer->local, 0);
+		memory.locals[p->local_count++] = rank;
+	}
+	p->local = p->peer[p->rank].local;
+	*peers = p;
+	return OK;
+}
+
+void peers_destroy(struct peers *peers)
+{
+	if (!peers)
+		return;
+	for (uint32_t rank = 0; rank < peers->rank_count; rank++)
+		if (!peer_is_local(peers, rank)) { /* the first shadow holds all */
+			free(peers->peer[rank].part);
+			break;
+		}
+	free((void *)(uintptr_t)peers->locals);
+	free((void *)(uintptr_t)peers->hosts);
+	free(peers);
+}
+
+enum err peers_view(struct board *board, struct peers **peers)
+{
+	const struct board_header *header = (const void *)board->base;
+	uint32_t rank_count = header->job_ranks;
+	struct peers_args args = {
+		.board = board, .rank = rank_count, .rank_count = rank_count};
+	uint16_t *hosts;
+	enum err e;
+
+	if (rank_count < board->rank_count || rank_count > BOARD_RANKS_MAX)
+		return err_set(ERR_ARGUMENT, "a board of %u ranks in a job of %u",
+			board->rank_count, rank_count);
+	hosts = malloc(rank_count * sizeof(*hosts));
+	if (!hosts)
+		return err_set(
+			ERR_SYSTEM, "no memory for a communicator of %u", rank_count);
+	/* all but those on the board are somewhere else: one other host will do */
+	for (uint32_t rank = 0; rank < rank_count; rank++)
+		hosts[rank] = 1;
+	for (uint32_t i = 0; i < board->rank_count; i++)
+		if (board_status(board, i)->rank < rank_count) {
+			args.rank = board_status(board, i)->rank;
+			hosts[args.rank] = 0;
+		}
+	args.hosts = hosts;
+	e = args.rank < rank_count
+		    ? peers_create(&args, peers)
+		    : err_set(ERR_ARGUMENT, "no rank of this board has a number");
+	free(hosts);
+	return e;
+}

@@ -1,0 +1,102 @@
+/*
+ * peer.h - how this rank sees the others of its communicator.
+ *
+ * A peer is in this process, in another one of this host, or on another host. The first
+ * two have a part of the host's board, which is read and slept on directly. A peer on
+ * another host has a shadow here: cards and a status with the board's layout, in memory
+ * of this rank alone, filled from what arrives over the network. So a look at a position
+ * is one load, whoever's it is, and only who waits for long needs to know the kind.
+ *
+ * Ranks are numbered as in the communicator; `local` ones as on the board, which are the
+ * ranks of this host in order.
+ */
+#ifndef LINK_PEER_H
+#define LINK_PEER_H
+
+#include "link/board.h"
+
+enum peer_kind { PEER_HERE, PEER_HOST, PEER_NET };
+
+struct peer {
+	char *part; /* on the board; of a PEER_NET its shadow */
+	uint32_t local;
+	enum peer_kind kind;
+};
+
+struct peers {
+	struct board *board; /* borrowed: of this host */
+	uint32_t rank, rank_count;
+	uint32_t local, local_count; /* of this rank; how many there are on this host */
+	const uint32_t *locals;	     /* their ranks, in order */
+	uint32_t host_count;
+	const uint16_t *hosts; /* per rank; NULL where all are on one */
+	struct peer peer[];
+};
+
+struct peers_args {
+	struct board *board; /* all its ranks have shown their processes */
+	uint32_t rank, rank_count;
+	const uint16_t *hosts; /* per rank, copied; NULL: all on one */
+};
+
+enum err peers_create(const struct peers_args *args, struct peers **peers);
+void peers_destroy(struct peers *peers); /* NULL is fine */
+
+/* Of a board that is looked at from outside; none of its ranks is this one's. */
+enum err peers_view(struct board *board, struct peers **peers);
+
+static inline bool peer_is_local(const struct peers *peers, uint32_t rank)
+{
+	return peers->peer[rank].kind != PEER_NET;
+}
+
+static inline struct card *peer_card(
+	const struct peers *peers, uint32_t rank, uint64_t call)
+{
+	return (struct card *)(void *)peers->peer[rank].part + call % BOARD_CARDS;
+}
+
+static inline struct rank_status *peer_status(const struct peers *peers, uint32_t rank)
+{
+	return (struct rank_status *)(void
+			*)((struct card *)(void *)peers->peer[rank].part + BOARD_CARDS);
+}
+
+/* The others are of local ranks only: they are shared memory. */
+static inline struct region_entry *peer_region(
+	const struct peers *peers, uint32_t rank, uint32_t slot)
+{
+	return board_region(peers->board, peers->peer[rank].local, slot);
+}
+
+static inline struct box *peer_box(const struct peers *peers, uint32_t from, uint32_t to)
+{
+	return board_box(peers->board, peers->peer[from].local, peers->peer[to].local);
+}
+
+static inline char *peer_pair_slot(
+	const struct peers *peers, uint32_t from, uint32_t to, uint64_t letter)
+{
+	return board_pair_slot(
+		peers->board, peers->peer[from].local, peers->peer[to].local, letter);
+}
+
+static inline struct signal *peer_signal(
+	const struct peers *peers, uint32_t from, uint32_t to, uint32_t index)
+{
+	return board_signal(
+		peers->board, peers->peer[from].local, peers->peer[to].local, index);
+}
+
+static inline char *peer_eager(const struct peers *peers, uint32_t rank, uint64_t call)
+{
+	return peers->peer[rank].part + peers->board->eager_offset +
+	       call % BOARD_CARDS * peers->board->eager_bytes;
+}
+
+static inline char *peer_bulk(const struct peers *peers, uint32_t rank)
+{
+	return peers->peer[rank].part + peers->board->bulk_offset;
+}
+
+#endif

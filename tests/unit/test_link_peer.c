@@ -1,0 +1,106 @@
+/* Peers: who is where, on one host and on several, and what a stranger sees of a board.
+ */
+#include "link/peer.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static struct board *board_of(uint32_t local_count, uint32_t rank_count)
+{
+	struct board *board;
+
+	EQ(board_create(&(struct board_size){local_count, 1, rank_count}, "", &board),
+		OK);
+	return board;
+}
+
+/* Numbers of the communicator and of the board are the same. */
+static void test_one_host(void)
+{
+	struct board *board = board_of(3, 3);
+	struct peers *peers;
+
+	board_status(board, 1)->pid = (uint32_t)getpid();
+	EQ(peers_create(&(struct peers_args){board, 1, 3, NULL}, &peers), OK);
+	EQ(peers->local, 1);
+	EQ(peers->local_count, 3);
+	EQ(peers->host_count, 1);
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		EQ(peers->locals[rank], rank);
+		EQ(peers->peer[rank].kind, rank == 1 ? PEER_HERE : PEER_HOST);
+		TRUE(peer_card(peers, rank, 7) == board_card(board, rank, 7));
+		TRUE(peer_status(peers, rank) == board_status(board, rank));
+		TRUE(peer_eager(peers, rank, 6) == board_eager(board, rank, 6));
+		TRUE(peer_bulk(peers, rank) == board_bulk(board, rank));
+		TRUE(peer_box(peers, rank, 2) == board_box(board, rank, 2));
+	}
+	peers_destroy(peers);
+	board_release(board);
+}
+
+/* Ranks 1 and 4 of 5 are here; the others have shadows of their own, empty at first. */
+static void test_hosts(void)
+{
+	static const uint16_t hosts[] = {0, 2, 0, 1, 2};
+	struct board *board = board_of(2, 5);
+	struct peers *peers;
+
+	EQ(peers_create(&(struct peers_args){board, 4, 5, hosts}, &peers), OK);
+	EQ(peers->host_count, 3);
+	EQ(peers->local, 1);
+	EQ(peers->local_count, 2);
+	EQ(peers->locals[0], 1);
+	EQ(peers->locals[1], 4);
+	TRUE(peer_card(peers, 4, 1) == board_card(board, 1, 1));
+	TRUE(peer_box(peers, 1, 4) == board_box(board, 0, 1));
+	for (uint32_t rank = 0; rank < 5; rank++) {
+		EQ(peer_is_local(peers, rank), hosts[rank] == 2);
+		EQ(atomic_load(&peer_status(peers, rank)->state), RANK_ABSENT);
+		EQ((uintptr_t)peer_card(peers, rank, 0) % 64, 0);
+		memset(peer_card(peers, rank, BOARD_CARDS - 1), (int)rank + 1,
+			sizeof(struct card));
+		memset(peer_status(peers, rank), (int)rank + 1,
+			sizeof(struct rank_status));
+	}
+	for (uint32_t rank = 0; rank < 5; rank++)
+		EQ(peer_status(peers, rank)->rank, (rank + 1) * 0x01010101u);
+	peers_destroy(peers);
+	peers_destroy(NULL);
+	board_release(board);
+}
+
+/* From outside: also of a board whose ranks have not said who they are, or lie. */
+static void test_view(void)
+{
+	struct board *board = board_of(2, 4), view;
+	struct peers *peers;
+
+	for (uint32_t said = 0; said < 3; said++) {
+		static const uint32_t ranks[3][2] = {{0, 0}, {1, 3}, {9, 1}};
+
+		board_status(board, 0)->rank = ranks[said][0];
+		board_status(board, 1)->rank = ranks[said][1];
+		EQ(board_view(board->base, board->bytes, &view), OK);
+		EQ(peers_view(&view, &peers), OK);
+		EQ(peers->rank_count, 4);
+		if (said == 1) {
+			EQ(peers->local_count, 2);
+			EQ(peers->locals[1], 3);
+		}
+		TRUE(peers->local_count <= 2);
+		peers_destroy(peers);
+	}
+	((struct board_header *)(void *)board->base)->job_ranks = 1;
+	EQ(peers_view(&view, &peers), ERR_ARGUMENT);
+	board_release(board);
+}
+
+int main(void)
+{
+	test_one_host();
+	test_hosts();
+	test_view();
+	return 0;
+}
