@@ -26,7 +26,7 @@ static enum err launch_get(struct launch *launch)
 		if (!e)
 			e = launch_complete(&known);
 		is_known = !e;
-		if (!e)
+		if (!e && known.kind != LAUNCH_ALONE)
 			log_info(LOG_INIT, "launch: rank %d of %d, by %s", known.rank,
 				known.rank_count, launch_name(known.kind));
 	}

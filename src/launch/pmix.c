@@ -18,7 +18,8 @@ enum {
 	TYPE_STRING = 3,
 	TYPE_INT = 6,
 	TYPE_UINT32 = 14,
-	SCOPE_GLOBAL = 3
+	SCOPE_GLOBAL = 3,
+	STATUS_TIMEOUT = -24
 };
 #define RANK_WILDCARD (UINT32_MAX - 1)
 
@@ -178,6 +179,12 @@ static enum err wait_all(int timeout_s)
 		{.key = "pmix.timeout", .value = {TYPE_INT, {.number = timeout_s}}}};
 	int status = pmix.fence(NULL, 0, info, timeout_s > 0 ? 2 : 1);
 
+	if (status == STATUS_TIMEOUT)
+		return err_set(ERR_TIMEOUT,
+			"rank %u has waited %d s for the others in PMIx_Fence: a rank "
+			"has "
+			"not come, or is not a Weft program",
+			pmix.me.rank, timeout_s);
 	return status ? refused("PMIx_Fence", status) : OK;
 }
 
