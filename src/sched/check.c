@@ -208,6 +208,8 @@ static const char *learn(const struct step *step, const struct wait *wait)
 		wait->rank * run->lane_max + wait->lane, position);
 	if (!mail_is_data(&run->mail, step->program, wait))
 		return NULL;
+	if (!step->move)
+		return "waits for a message that no move takes";
 	for (uint32_t i = 0; i < step->move->input_count; i++) {
 		const struct place *place =
 			&step->program->places[step->move->input_first + i];
@@ -305,7 +307,9 @@ static enum err leave(struct run *run, uint32_t rank)
 
 		if (!wait_is_over(run, program, wait, run->tile_count - 1))
 			return wrong(run->report, "rank %u never returns", rank);
-		learn(&step, wait);
+		what = learn(&step, wait);
+		if (what)
+			return wrong(run->report, "rank %u %s", rank, what);
 	}
 	what = mail_leave(&run->mail, program);
 	if (!what)

@@ -9,6 +9,7 @@
  */
 #include "sched/flight.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { WAITS_MIN = 64, NOBODY = 0xffffffff };
@@ -206,8 +207,10 @@ static bool has_left(const struct tracing *tr, const struct message *message,
 	uint32_t lane, uint32_t position)
 {
 	for (uint32_t i = 0; i < tr->sched->lane_count; i++) {
-		const struct moment *waited =
-			&tr->waited[i][message->peer * SCHED_LANES_MAX + lane];
+		const struct moment *waited;
+
+		assert(tr->waited[i]);
+		waited = &tr->waited[i][message->peer * SCHED_LANES_MAX + lane];
 
 		if (!waited->back && waited->position >= position)
 			return true;
