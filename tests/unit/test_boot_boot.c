@@ -729,6 +729,7 @@ int main(void)
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	secret_is_missed(NULL, 1);
 	secret_is_missed("hush", 0);
+	porch_dies(); /* forks: before there are threads */
 	spare_ids_go_home(); /* counts threads: before the others leave some */
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
@@ -749,7 +750,6 @@ int main(void)
 	missing_ranks_are_named();
 	spied(true);
 	porch_makes_no_difference();
-	porch_dies();
 	/* the same with a key: all of it goes on as before, and nobody can listen */
 	EQ(psk_set("a key that is as long as it has to be"), OK);
 	for (uint32_t count = 1; count <= 64; count *= 8)
