@@ -78,6 +78,10 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_EAGER_BYTES] = {"WEFT_EAGER_BYTES", PARAM_INT, -1, -1, 1 << 20, NULL,
 		"largest message (bytes) sent without waiting for the receivers to arrive; "
 		"-1 chooses by collective and ranks", false},
+	[PARAM_NET_LATENCY] = {"WEFT_NET_LATENCY_US", PARAM_INT, 5, 0, 1000000, .meaning =
+		"microseconds that a small message takes to another host; schedules are chosen by it"},
+	[PARAM_NET_MB_PER_SEC] = {"WEFT_NET_MB_PER_SEC", PARAM_INT, 4000, 1, 1000000, .meaning =
+		"megabytes a second between two hosts, one way; schedules are chosen by it"},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
@@ -201,6 +205,23 @@ static const struct param_info table[PARAM_COUNT] = {
 		"file of graphs to use instead of searching; one that does not fit is an error"},
 	[PARAM_GRAPH_DUMP_FILE] = {"NCCL_GRAPH_DUMP_FILE", PARAM_TEXT, .meaning =
 		"file that rank 0 writes a communicator's graphs to"},
+	[PARAM_LAUNCHER] = {"WEFT_LAUNCHER", PARAM_TEXT, .meaning =
+		"whose variables say which rank this is: torchrun, openmpi, pmi, pmix, slurm, "
+		"weft, pet, env, kubernetes, or none; unset: the innermost that is there"},
+	[PARAM_LAUNCH_RANK] = {"WEFT_RANK", PARAM_TEXT, .meaning =
+		"this process's rank, from 0; weft run sets it"},
+	[PARAM_LAUNCH_RANKS] = {"WEFT_RANKS", PARAM_TEXT, .meaning =
+		"how many ranks there are; weft run sets it"},
+	[PARAM_LAUNCH_LOCAL_RANK] = {"WEFT_LOCAL_RANK", PARAM_TEXT, .meaning =
+		"this process's rank among those of its host; weft run sets it"},
+	[PARAM_LAUNCH_LOCAL_RANKS] = {"WEFT_LOCAL_RANKS", PARAM_TEXT, .meaning =
+		"how many ranks this host has; weft run sets it"},
+	[PARAM_ID_FILE] = {"WEFT_ID_FILE", PARAM_TEXT, .meaning =
+		"file, seen by all ranks, by which rank 0 tells the others where to meet"},
+	[PARAM_MASTER] = {"WEFT_MASTER", PARAM_TEXT, .meaning =
+		"host, or host:port, at which rank 0 tells the others where to meet"},
+	[PARAM_PMIX_LIBRARY] = {"WEFT_PMIX_LIBRARY", PARAM_TEXT, .meaning =
+		"file to load instead of libpmix.so.2"},
 };
 /* clang-format on */
 
@@ -511,6 +532,11 @@ const char *param_text(enum param id)
 {
 	assert(table[id].kind == PARAM_TEXT);
 	return atomic_load_explicit(&slot_get(id)->text, memory_order_relaxed);
+}
+
+const char *param_environment(const char *name)
+{
+	return getenv(name);
 }
 
 enum param_origin param_origin(enum param id)

@@ -38,11 +38,13 @@ enum param {
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
 	PARAM_EAGER_BYTES,  /* WEFT_EAGER_BYTES: -1 auto */
-	PARAM_ISA,	    /* WEFT_ISA: highest vector unit to use */
-	PARAM_SECRET,	    /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
-	PARAM_P2P_DISABLE,  /* NCCL_P2P_DISABLE */
-	PARAM_P2P_LEVEL,    /* NCCL_P2P_LEVEL */
-	PARAM_P2P_READ,	    /* NCCL_P2P_READ_ENABLE */
+	PARAM_NET_LATENCY,  /* WEFT_NET_LATENCY_US: of a message between hosts */
+	PARAM_NET_MB_PER_SEC, /* WEFT_NET_MB_PER_SEC: between two hosts, one way */
+	PARAM_ISA,	      /* WEFT_ISA: highest vector unit to use */
+	PARAM_SECRET,	      /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
+	PARAM_P2P_DISABLE,    /* NCCL_P2P_DISABLE */
+	PARAM_P2P_LEVEL,      /* NCCL_P2P_LEVEL */
+	PARAM_P2P_READ,	      /* NCCL_P2P_READ_ENABLE */
 	PARAM_IGNORE_DISABLED_P2P,    /* NCCL_IGNORE_DISABLED_P2P */
 	PARAM_NVB_DISABLE,	      /* NCCL_NVB_DISABLE */
 	PARAM_NET_GDR_LEVEL,	      /* NCCL_NET_GDR_LEVEL */
@@ -98,6 +100,14 @@ enum param {
 	PARAM_CUDA_CONNECTIONS,	      /* CUDA_DEVICE_MAX_CONNECTIONS */
 	PARAM_GRAPH_FILE,	      /* NCCL_GRAPH_FILE */
 	PARAM_GRAPH_DUMP_FILE,	      /* NCCL_GRAPH_DUMP_FILE */
+	PARAM_LAUNCHER,		      /* WEFT_LAUNCHER */
+	PARAM_LAUNCH_RANK,	      /* WEFT_RANK */
+	PARAM_LAUNCH_RANKS,	      /* WEFT_RANKS */
+	PARAM_LAUNCH_LOCAL_RANK,      /* WEFT_LOCAL_RANK */
+	PARAM_LAUNCH_LOCAL_RANKS,     /* WEFT_LOCAL_RANKS */
+	PARAM_ID_FILE,		      /* WEFT_ID_FILE */
+	PARAM_MASTER,		      /* WEFT_MASTER */
+	PARAM_PMIX_LIBRARY,	      /* WEFT_PMIX_LIBRARY */
 	PARAM_COUNT
 };
 
@@ -129,6 +139,10 @@ int64_t param_int(enum param id);
 /* As above for text; NULL when unset and there is no default. The text lives as long as
  * the process. */
 const char *param_text(enum param id);
+
+/* A variable that others define, such as a launcher's; NULL when it is not set. Not
+ * cached: copy it before anybody changes the environment. */
+const char *param_environment(const char *name);
 
 /* Where the value in force came from. */
 enum param_origin param_origin(enum param id);

@@ -26,6 +26,9 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 /* Is CUDA in the process now? */
 bool gpu_look(struct comm *comm);
 
+/* It will be on no GPU, for this reason unless there is one already. */
+void gpu_give_up(struct comm *comm, const char *reason);
+
 /* ERR_USAGE, with the reason why this communicator is on no GPU. */
 enum err gpu_refused(const struct comm *comm);
 

@@ -43,7 +43,7 @@ static void reason_set(struct comm *comm, const char *reason)
 		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", reason);
 }
 
-static void give_up(struct comm *comm, const char *reason)
+void gpu_give_up(struct comm *comm, const char *reason)
 {
 	reason_set(comm, reason);
 	cuda_engine_destroy(comm->gpu_made);
@@ -89,7 +89,7 @@ static bool are_all_there(struct comm *comm, const struct cuda_hello *const *hel
 
 	if (failed < comm->rank_count) {
 		snprintf(reason, sizeof(reason), "rank %u cannot use its GPU", failed);
-		give_up(comm, reason);
+		gpu_give_up(comm, reason);
 		return false;
 	}
 	if (without == comm->rank_count)
@@ -120,7 +120,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	if (e)
 		return e;
 	if (!works) {
-		give_up(comm, "another rank cannot");
+		gpu_give_up(comm, "another rank cannot");
 		return OK;
 	}
 	passes = cuda_engine_passes_fds(comm->gpu_made);

@@ -12,6 +12,7 @@
 #include "base/param.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
+#include "comm/hosts.h"
 #include "comm/state.h"
 #include "comm/wiring.h"
 #include "link/foreign.h"
@@ -106,47 +107,15 @@ static enum err wishes_check(
 	return OK;
 }
 
-/* Signals from each rank to each other; there is room for one even where none is to be
- * used. */
-static struct board_size size_of(const struct comm *comm)
-{
-	uint32_t signals = (uint32_t)comm->config.rma_contexts *
-			   (uint32_t)comm->config.rma_signals;
-
-	return (struct board_size){
-		comm->rank_count, signals ? signals : 1, comm->rank_count};
-}
-
-/* Two machines, or two containers of one, may have the same name. */
-static enum err hosts_differ(const struct peer_record *one, uint32_t i,
-	const struct peer_record *other, uint32_t j)
-{
-	if (strncmp(one->host, other->host, sizeof(one->host)))
-		return err_set(ERR_USAGE,
-			"rank %u is on host %.63s and rank %u on host %.63s: this "
-			"version "
-			"connects the ranks of one host",
-			i, one->host, j, other->host);
-	return err_set(ERR_USAGE,
-		"ranks %u and %u are on two hosts that are both called %.63s (host id "
-		"%016lx and %016lx, from the name and the boot, or NCCL_HOSTID): this "
-		"version connects the ranks of one host",
-		i, j, one->host, (unsigned long)one->host_hash,
-		(unsigned long)other->host_hash);
-}
-
 static enum err records_check(
 	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
 {
 	enum err e;
 
-	for (uint32_t i = 0; i < rank_count; i++) {
+	for (uint32_t i = 0; i < rank_count; i++)
 		if (records[i].version != RECORD_VERSION)
 			return err_set(ERR_USAGE,
 				"rank %u runs another version of the library", i);
-		if (records[i].host_hash != records[rank].host_hash)
-			return hosts_differ(&records[i], i, &records[rank], rank);
-	}
 	e = settings_check(records, rank_count, rank);
 	return e ? e : wishes_check(records, rank_count, rank);
 }
@@ -186,7 +155,7 @@ static enum err comm_wire(struct comm *comm, struct init_times *times)
 	uint64_t start = clock_ns();
 	enum err e = limits_read(&comm->limits);
 
-	if (!e && wiring_is_wanted())
+	if (!e && wiring_is_wanted() && !comm->hosts)
 		e = wiring_get(&args, &comm->wiring);
 	if (e)
 		return e;
@@ -202,34 +171,53 @@ static enum err comm_wire(struct comm *comm, struct init_times *times)
 	return OK;
 }
 
-static bool is_alone(const struct peer_record *records, uint32_t rank_count)
+/* On its host: nobody else sees its pulse. */
+static bool is_alone(const struct comm *comm, const struct peer_record *records)
 {
-	for (uint32_t i = 0; i < rank_count; i++)
-		if (records[i].pid != (uint32_t)getpid())
+	for (uint32_t i = 0; i < comm->rank_count; i++)
+		if (comm_is_near(comm, i) && records[i].pid != (uint32_t)getpid())
 			return false;
 	return true;
+}
+
+/* Who is where, when all are fit to be together. */
+static enum err hosts_find(struct comm *comm, const struct peer_record *records)
+{
+	uint64_t *identities = malloc(comm->rank_count * sizeof(*identities));
+	enum err e = records_check(records, comm->rank_count, comm->rank);
+
+	if (!identities)
+		return err_set(
+			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
+	for (uint32_t i = 0; i < comm->rank_count; i++)
+		identities[i] = records[i].host_hash;
+	if (!e)
+		e = comm_hosts_number(comm, identities);
+	free(identities);
+	return e;
 }
 
 /* The board, and on it what the others need to know of this rank. Ranks of one process
  * need no pulse: they end together. */
 static enum err comm_attach(struct comm *comm, const struct peer_record *records)
 {
-	const struct board_size size = size_of(comm);
+	const struct board_size size = comm_board_size(comm);
 	struct rank_status *status;
-	enum err e = records_check(records, comm->rank_count, comm->rank);
+	enum err e = OK;
 
-	if (!e && !comm->board)
+	if (!comm->board)
 		e = board_attach(&records[0].board, &size, &comm->board);
 	if (e)
 		return e;
 	comm->probe = comm->board->token;
-	comm->local = comm->rank;
+	if (!comm->hosts)
+		comm->local = comm->rank;
 	status = board_status(comm->board, comm->local);
 	status->pid = (uint32_t)getpid();
 	status->rank = comm->rank;
 	status->probe = (uint64_t)(uintptr_t)&comm->probe;
 	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
-	if (!is_alone(records, comm->rank_count)) {
+	if (!is_alone(comm, records)) {
 		e = pulse_hold(&status->pulse);
 		comm->has_pulse = !e;
 	}
@@ -238,12 +226,16 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 }
 
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
-static enum err comm_equip(struct comm *comm, struct init_times *times)
+static enum err comm_equip(
+	struct comm *comm, const struct meeting *meeting, struct init_times *times)
 {
-	const struct peers_args peers = {
-		.board = comm->board, .rank = comm->rank, .rank_count = comm->rank_count};
-	struct host_engine_args args = {
-		.abort = &comm->abort, .zero_copy = comm->zero_copy};
+	const struct peers_args peers = {.board = comm->board,
+		.rank = comm->rank,
+		.rank_count = comm->rank_count,
+		.hosts = comm->hosts};
+	struct host_engine_args args = {.wires = comm->wires,
+		.abort = &comm->abort,
+		.zero_copy = comm->zero_copy};
 	uint64_t start = clock_ns();
 	enum err e;
 
@@ -251,6 +243,8 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
 	times->connections += clock_ns() - start;
 	e = peers_create(&peers, &comm->peers);
+	if (!e)
+		e = comm_hosts_touch(comm, meeting);
 	if (!e)
 		e = comm_wire(comm, times);
 	start = clock_ns();
@@ -299,11 +293,21 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 {
 	bool on_gpu = is_on_gpu(records, comm->rank_count);
 	uint64_t start = clock_ns();
-	enum err e = boot_agree(meeting, comm_attach(comm, records), false);
+	enum err e = hosts_find(comm, records);
+
+	if (!e && comm->hosts)
+		gpu_give_up(comm, "this version connects the GPUs of one host, and these "
+				  "ranks are on several");
+	on_gpu = on_gpu && !comm->hosts;
+	if (!e && comm->hosts)
+		e = comm_hosts_connect(comm, meeting);
+	if (!e)
+		e = comm_attach(comm, records);
+	e = boot_agree(meeting, e, false);
 
 	times->connections = clock_ns() - start;
 	if (!e)
-		e = boot_agree(meeting, comm_equip(comm, times), !on_gpu);
+		e = boot_agree(meeting, comm_equip(comm, meeting, times), !on_gpu);
 	if (!e)
 		host_engine_reach(comm->engine, foreign_works_for_all(comm));
 	if (!e && on_gpu)
@@ -356,7 +360,7 @@ enum err comm_meet(
 		.hope_arg = args->hope_arg,
 		.root = args->root,
 		.is_root_lost = &is_root_lost};
-	const struct board_size size = size_of(comm);
+	const struct board_size size = comm_board_size(comm);
 	struct meeting *meeting = NULL;
 	uint64_t start = clock_ns();
 	enum err e;

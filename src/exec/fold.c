@@ -45,9 +45,9 @@ size_t move_piece_of_many(
 	for (uint32_t i = first; i < last; i++) {
 		size_t piece;
 
-		if (places[i].space != PLACE_IN && places[i].space != PLACE_OUT)
+		if (places[i].space == PLACE_TMP || places[i].space == PLACE_STAGE)
 			continue;
-		piece = shape_piece(shape, places[i].chunk + j, tile);
+		piece = message_piece(shape, places[i].chunk, tile, j);
 		bytes = piece < bytes ? piece : bytes;
 	}
 	return bytes;

@@ -54,6 +54,14 @@ static inline size_t move_piece(
 	return move_piece_of_many(shape, move, tile, j);
 }
 
+/* Bytes of part `j` of a message between hosts, whose first part is of `chunk` of the
+ * vector, or CHUNK_ANY (struct sent, or an INBOX place): the same at both ends. */
+static inline size_t message_piece(
+	const struct shape *shape, uint32_t chunk, uint32_t tile, uint32_t j)
+{
+	return shape_piece(shape, chunk == CHUNK_ANY ? 0 : chunk + j, tile);
+}
+
 /* Slot of a STAGE place in its rank's stage. */
 static inline uint64_t place_slot(
 	const struct shape *shape, const struct place *place, uint32_t tile)

@@ -31,7 +31,7 @@ enum lane_result lane_step(const struct shape *shape, uint32_t index, struct lan
 				return LANE_BLOCKED;
 			}
 			lane->wait = 0;
-			if (move->output_count)
+			if (move->output_count || move->sent_count)
 				ops->run(engine, move, index, lane->tile);
 			if (move->publish)
 				ops->publish(engine, move, index,

@@ -73,6 +73,15 @@ static void board_layout(struct board *board, const struct board_size *size)
 	board->bytes = HEADER_BYTES + n * board->rank_bytes;
 }
 
+void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes)
+{
+	struct board board;
+
+	board_layout(&board, &(struct board_size){rank_count, 1, rank_count});
+	*eager_bytes = board.eager_bytes;
+	*bulk_bytes = board.bulk_bytes;
+}
+
 static void board_keep(struct shared_board *shared)
 {
 	shared->users = 1;

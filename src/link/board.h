@@ -203,6 +203,9 @@ struct board_address board_address(const struct board *board);
 /* Let go; the memory goes with the last rank. */
 void board_release(struct board *board);
 
+/* Where so many ranks share a board: bytes of the two stages. */
+void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes);
+
 /* A board for looking at a segment of `bytes` at `base` from outside: ERR_ARGUMENT when
  * it is none. Nothing is owned. */
 enum err board_view(void *base, size_t bytes, struct board *view);

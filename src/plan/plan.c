@@ -25,6 +25,7 @@ struct kept_program {
 
 struct planner {
 	struct plan_room room;
+	struct sched_hosts *hosts;	/* owned: room.hosts by host; NULL: one */
 	struct kept_program *programs;	/* owned */
 	struct plan plans[CACHE_PLANS]; /* key.coll is COLL_COUNT where empty */
 };
@@ -36,6 +37,12 @@ enum err planner_create(const struct plan_room *room, struct planner **planner)
 	if (!p)
 		return err_set(ERR_SYSTEM, "no memory for a planner");
 	p->room = *room;
+	if (room->hosts && sched_hosts_create(room->hosts, room->rank_count, &p->hosts)) {
+		free(p);
+		return ERR_SYSTEM;
+	}
+	if (!sched_hosts_several(p->hosts))
+		p->room.hosts = NULL;
 	for (uint32_t i = 0; i < CACHE_PLANS; i++)
 		p->plans[i].key.coll = COLL_COUNT;
 	*planner = p;
@@ -53,6 +60,7 @@ void planner_destroy(struct planner *planner)
 		program_destroy(kept->program);
 		free(kept);
 	}
+	sched_hosts_destroy(planner->hosts);
 	free(planner);
 }
 
@@ -91,29 +99,24 @@ static size_t round_up(size_t value, size_t to)
 	return (value + to - 1) / to * to;
 }
 
-/* The largest tile whose slots fit in the stage; never more than asked, never 0. */
-static size_t tile_that_fits(
-	const struct program *program, size_t wanted, size_t stage_bytes)
+/* The largest tile of which `pieces` fit in a room; never more than asked. */
+static size_t tile_that_fits(size_t pieces, size_t wanted, size_t bytes)
 {
-	size_t slots = (size_t)program->slot_count_max * program->slot_chunks;
-	size_t fits = slots ? stage_bytes / slots / CACHE_LINE * CACHE_LINE : wanted;
+	size_t fits = pieces ? bytes / pieces / CACHE_LINE * CACHE_LINE : wanted;
 
 	return wanted < fits ? wanted : fits;
 }
 
-static uint32_t program_length(const struct program *program)
+static size_t staged_pieces(const struct program *program)
 {
-	uint32_t longest = 1;
-
-	for (uint32_t i = 0; i < program->rank_count * SCHED_LANES_MAX; i++)
-		longest = program->lengths[i] > longest ? program->lengths[i] : longest;
-	return longest;
+	return (size_t)program->slot_count_max * program->slot_chunks;
 }
 
 enum err shape_make(const struct program *program, const struct plan_key *key,
-	size_t tile, size_t stage, struct shape *shape)
+	const struct shape_room *room, struct shape *shape)
 {
 	size_t bytes = key->count * dtype_size(key->type), chunks = program->chunk_count;
+	size_t tile = room->tile;
 	struct shape made = {
 		.program = program, .chunk_bytes = bytes, .total_bytes = bytes};
 
@@ -121,16 +124,22 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 		made.chunk_bytes = round_up((bytes + chunks - 1) / chunks, CACHE_LINE);
 	if (!tile || tile > made.chunk_bytes)
 		tile = bytes ? made.chunk_bytes : 1; /* no tiles, but they have a size */
-	made.tile_bytes = tile_that_fits(program, round_up(tile, CACHE_LINE), stage);
+	made.tile_bytes = tile_that_fits(
+		staged_pieces(program), round_up(tile, CACHE_LINE), room->stage);
+	made.tile_bytes = tile_that_fits(
+		program->inbox_chunks, made.tile_bytes, room->inbox);
 	if (!made.tile_bytes)
 		return err_set(ERR_INTERNAL,
-			"a stage of %zu bytes is too small for %s of %u ranks", stage,
-			coll_name(key->coll), program->rank_count);
+			"a stage of %zu bytes and inboxes of %zu are too small for %s of "
+			"%u ranks",
+			room->stage, room->inbox, coll_name(key->coll),
+			program->rank_count);
 	made.uneven = coll_is_vector(key->coll) && made.chunk_bytes * chunks != bytes;
 	made.tile_count =
 		(uint32_t)((made.chunk_bytes + made.tile_bytes - 1) / made.tile_bytes);
 	made.staged_bytes = made.tile_bytes;
 	made.slot_bytes = made.staged_bytes * program->slot_chunks;
+	made.inbox_bytes = made.staged_bytes * program->inbox_chunks;
 	*shape = made;
 	return OK;
 }
@@ -147,13 +156,13 @@ uint32_t plan_stage_depth(void)
 
 /* A shape whose positions fit in the words of the board. */
 static enum err shape_for_board(const struct program *program, const struct plan_key *key,
-	size_t tile, size_t stage, struct shape *shape)
+	const struct shape_room *room, struct shape *shape)
 {
-	enum err e = shape_make(program, key, tile, stage, shape);
+	enum err e = shape_make(program, key, room, shape);
 
 	if (e)
 		return e;
-	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program_length(program) >
+	if ((shape->chunk_bytes / shape->tile_bytes + 1) * program->length_max >
 		POSITION_MAX)
 		return err_set(ERR_ARGUMENT,
 			"%s of %zu elements needs too many tiles of %zu bytes",
@@ -174,6 +183,7 @@ static void shape_pack(struct shape *shape, size_t room)
 	if (unit < shape->staged_bytes)
 		shape->staged_bytes = unit;
 	shape->slot_bytes = shape->staged_bytes * shape->program->slot_chunks;
+	shape->inbox_bytes = shape->staged_bytes * shape->program->inbox_chunks;
 	shape->is_inline = shape->slot_bytes * shape->program->slot_count_max <= room;
 }
 
@@ -213,6 +223,7 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 	const struct plan_room *room = &planner->room;
 	struct choose_args ask = {.coll = key->coll,
 		.rank_count = room->rank_count,
+		.hosts = planner->hosts,
 		.bytes = key->count * dtype_size(key->type),
 		.type = key->type,
 		.eager_bytes = room->eager_bytes,
@@ -229,7 +240,8 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 		lower->depth = choice->depth;
 		e = program_get(planner, lower, program);
 		if (e || !choice->eager ||
-			tile_that_fits(*program, CACHE_LINE, room->eager_bytes))
+			tile_that_fits(
+				staged_pieces(*program), CACHE_LINE, room->eager_bytes))
 			return e;
 		ask.eager_bytes = 0;
 	}
@@ -249,7 +261,9 @@ static enum err plan_build(
 	const struct plan_room *room = &planner->room;
 	struct lower_args lower = {.rank_count = room->rank_count,
 		.rank = room->rank,
-		.root = coll_has_root(key->coll) ? key->root : 0};
+		.root = coll_has_root(key->coll) ? key->root : 0,
+		.hosts = room->hosts};
+	struct shape_room limits = {.inbox = room->inbox_bytes};
 	const struct program *program;
 	struct choice choice;
 	enum err e = plan_choose(planner, key, &lower, &choice, &program);
@@ -261,22 +275,24 @@ static enum err plan_build(
 	plan_buffers(plan, room);
 	plan->terse = choice.eager || plan->in_bytes + plan->out_bytes <= TERSE_BYTES;
 	plan->sign = plan_sign(key, &choice);
-	e = shape_for_board(program, key, choice.staged_tile,
-		choice.eager ? room->eager_bytes : room->bulk_bytes,
-		&plan->shapes[MODE_STAGED]);
+	limits.tile = choice.staged_tile;
+	limits.stage = choice.eager ? room->eager_bytes : room->bulk_bytes;
+	e = shape_for_board(program, key, &limits, &plan->shapes[MODE_STAGED]);
 	plan->shapes[MODE_STAGED].schedule = choice.staged->name;
 	if (!e && choice.eager)
 		shape_pack(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
 		return e;
 	lower.kind = choice.direct;
+	/* no mode needs more slots than this one, so no other cuts its tiles again */
+	limits.tile = room->hosts ? plan->shapes[MODE_STAGED].tile_bytes
+				  : choice.direct_tile;
 	for (lower.mode = MODE_DIRECT; lower.mode <= MODE_PULL && !e; lower.mode++) {
 		struct shape *shape = &plan->shapes[lower.mode];
 
 		e = program_get(planner, &lower, &program);
 		if (!e)
-			e = shape_for_board(program, key, choice.direct_tile,
-				room->bulk_bytes, shape);
+			e = shape_for_board(program, key, &limits, shape);
 		shape->schedule = choice.direct->name;
 	}
 	plan->lead = e ? 0 : plan_lead(plan);

@@ -31,7 +31,8 @@ struct shape {
 	size_t tile_bytes;
 	size_t slot_bytes;   /* distance between slots of the stage */
 	size_t staged_bytes; /* distance between the chunks in a slot */
-	bool is_inline;	     /* all slots of any rank fit beside its position */
+	size_t inbox_bytes; /* of each inbox, its chunks as far apart; 0: there is none */
+	bool is_inline;	    /* all slots of any rank fit beside its position */
 	uint32_t tile_count;
 };
 
@@ -60,13 +61,23 @@ struct plan {
 struct plan_room {
 	uint32_t rank_count, rank;
 	size_t inline_bytes, eager_bytes, bulk_bytes;
+	size_t inbox_bytes;    /* of one inbox: of a rank of another host, and a lane */
 	struct limits *limits; /* borrowed: see tune/limits.h; NULL none */
+	/* borrowed for the planner's life: which host each rank is on; NULL: all are on
+	 * one. With it, a plan has the same schedule and tiles in all modes, so that each
+	 * host may choose its own. */
+	const uint16_t *hosts;
 };
 
-/* Settle chunk and tile sizes for a program. `tile` is rounded to cache lines, cut to
- * the chunk and to what a stage of `stage` bytes has room for; 0 asks for one tile. */
+/* What tiles are cut to: `tile` as it is asked for, 0 for one tile, and what a stage and
+ * an inbox have room for. */
+struct shape_room {
+	size_t tile, stage, inbox;
+};
+
+/* Settle chunk and tile sizes for a program. Tiles are of whole cache lines. */
 enum err shape_make(const struct program *program, const struct plan_key *key,
-	size_t tile, size_t stage, struct shape *shape);
+	const struct shape_room *room, struct shape *shape);
 
 /* How the host stages a large call where nothing else is asked for. */
 size_t plan_stage_tile(void);

@@ -4,7 +4,8 @@
  * Lanes are stepped one after the other, each as far as it gets. A wait lets a lane pass
  * when the position is announced, and teaches it what the awaited lane knew at exactly
  * that position: late news, least knowledge, so whatever an engine does in between is
- * covered. check_mem.c judges each access, check_clock.c keeps who knows what.
+ * covered. check_mem.c judges each access, check_clock.c keeps who knows what, and
+ * check_mail.c carries what is sent between hosts.
  *
  * One call is enough. Engines let a rank into the next call only when every rank has
  * entered it, that is, has left this one; so nothing of this call can meet the next, but
@@ -17,13 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sched/check_mem.h"
+#include "sched/check_mail.h"
 
 enum { TILES_MIN = 3 };
 
 /* One lane of one rank, on its way. */
 struct runner {
 	uint32_t tile, move;
+	uint32_t wait;		      /* waits of the move that are over */
 	uint32_t position, announced; /* moves retired; of which peers know */
 };
 
@@ -36,6 +38,7 @@ struct run {
 	uint32_t lane_max, tile_count;
 	struct clocks clocks;
 	struct mem mem;
+	struct mail mail;
 };
 
 __attribute__((format(printf, 2, 3))) static enum err wrong(
@@ -65,19 +68,31 @@ static uint32_t lane_length(const struct run *run, uint32_t rank, uint32_t lane)
 }
 
 /* The position of that lane a wait asks for in a tile; 0 when it asks for nothing yet. */
-static uint32_t wait_position(
-	const struct run *run, const struct wait *wait, uint32_t tile)
+static uint32_t wait_position(const struct run *run, const struct program *program,
+	const struct wait *wait, uint32_t tile)
 {
+	uint32_t rank = wait->kind == WAIT_SENT ? program->rank : wait->rank;
+
 	if (wait->back > tile)
 		return 0;
-	return (tile - wait->back) * lane_length(run, wait->rank, wait->lane) +
-	       wait->position;
+	return (tile - wait->back) * lane_length(run, rank, wait->lane) + wait->position;
 }
 
-static bool wait_is_over(const struct run *run, const struct wait *wait, uint32_t tile)
+static bool wait_is_over(const struct run *run, const struct program *program,
+	const struct wait *wait, uint32_t tile)
 {
-	return run->runners[wait->rank * run->lane_max + wait->lane].announced >=
-	       wait_position(run, wait, tile);
+	uint32_t position = wait_position(run, program, wait, tile);
+	const struct runner *runners = run->runners;
+
+	if (!position)
+		return true;
+	if (wait->kind == WAIT_SENT)
+		return runners[program->rank * run->lane_max + wait->lane].position >=
+			       position &&
+		       mail_has_left(&run->mail, program, wait, position);
+	if (mail_is_data(&run->mail, program, wait))
+		return mail_has(&run->mail, program, wait, position);
+	return runners[wait->rank * run->lane_max + wait->lane].announced >= position;
 }
 
 /* A move under way. */
@@ -100,11 +115,12 @@ static bool is_stale(const struct step *step, uint32_t cell_index, uint32_t rece
 			&step->program->waits[step->move->wait_first + i];
 		uint32_t lane = wait->rank * run->lane_max + wait->lane;
 
-		if (wait->kind != WAIT_DATA || received--)
+		if (wait->kind != WAIT_DATA ||
+			mail_is_data(&run->mail, step->program, wait) || received--)
 			continue;
 		return cell->write_pos &&
 		       !clocks_knew(&run->clocks, lane,
-			       wait_position(run, wait, step->access.tile),
+			       wait_position(run, step->program, wait, step->access.tile),
 			       cell->write_lane, cell->write_pos);
 	}
 	return false;
@@ -121,12 +137,16 @@ static const char *fold_inputs(
 
 	for (uint32_t i = 0; i < move->input_count && !what; i++) {
 		const struct place *place = &step->program->places[move->input_first + i];
-		uint32_t cell = mem_cell(mem, place, step->access.tile, chunk);
+		uint32_t cell = mem_cell(
+			mem, place, step->program->rank, step->access.tile, chunk);
 
+		if (cell == MEM_NOWHERE)
+			return "reads an inbox it does not have";
 		what = mem_read(mem, cell, place->space, &step->access, value);
-		/* what is read at another rank was received; the rest is our own */
+		/* what is read at another rank was received; the rest is our own, and a
+		 * message of another host was judged when it was taken */
 		if (!what && place->rank != step->program->rank &&
-			is_stale(step, cell, received++))
+			place->space < PLACE_INBOX && is_stale(step, cell, received++))
 			what = "receives what was written after it was sent";
 	}
 	return what;
@@ -147,41 +167,76 @@ static const char *run_chunk(const struct step *step, uint32_t chunk)
 
 		if (place->space == PLACE_IN)
 			return "writes the input";
-		what = mem_write(mem, mem_cell(mem, place, step->access.tile, chunk),
+		what = mem_write(mem,
+			mem_cell(mem, place, step->program->rank, step->access.tile,
+				chunk),
 			&step->access, &value);
 	}
 	return what;
 }
 
-static enum err run_move(struct run *run, uint32_t rank, uint32_t lane)
+/* The move that lane `lane` of a rank is at. */
+static struct step step_at(struct run *run, uint32_t rank, uint32_t lane)
 {
 	const struct program *program = run->programs[rank];
 	uint32_t me = rank * run->lane_max + lane;
-	struct runner *runner = &run->runners[me];
-	const struct move *move = &program->lanes[lane].moves[runner->move];
-	struct step step = {.run = run,
+	const struct runner *runner = &run->runners[me];
+
+	return (struct step){.run = run,
 		.program = program,
-		.move = move,
+		.move = &program->lanes[lane].moves[runner->move],
 		.access = {.clocks = &run->clocks,
 			.lane = me,
 			.pos = runner->position + 1,
 			.tile = runner->tile}};
-	const char *what = NULL;
+}
+
+/* A wait is over: learn what that teaches, and take the message if there is one. */
+static const char *learn(const struct step *step, const struct wait *wait)
+{
+	struct run *run = step->run;
+	uint32_t position = wait_position(run, step->program, wait, step->access.tile);
+	struct posting like = {.position = position, .move = step->move};
+
+	if (!position)
+		return NULL;
+	if (wait->kind == WAIT_SENT) {
+		mail_cover(&run->mail, step->program, wait, position, &step->access);
+		return NULL;
+	}
+	clocks_join(&run->clocks, step->access.lane,
+		wait->rank * run->lane_max + wait->lane, position);
+	if (!mail_is_data(&run->mail, step->program, wait))
+		return NULL;
+	for (uint32_t i = 0; i < step->move->input_count; i++) {
+		const struct place *place =
+			&step->program->places[step->move->input_first + i];
+
+		if (place->space >= PLACE_INBOX && place->rank == wait->rank)
+			like.chunk = place->chunk;
+	}
+	return mail_take(&run->mail, step->program, wait, &like, &step->access);
+}
+
+static enum err run_move(struct run *run, uint32_t rank, uint32_t lane)
+{
+	const struct program *program = run->programs[rank];
+	struct step step = step_at(run, rank, lane);
+	struct runner *runner = &run->runners[step.access.lane];
+	const struct move *move = step.move;
+	const char *what = mail_judge(&run->mail, program, move);
 	enum err e;
 
-	for (uint32_t i = 0; i < move->wait_count; i++) {
-		const struct wait *wait = &program->waits[move->wait_first + i];
-
-		clocks_join(&run->clocks, me, wait->rank * run->lane_max + wait->lane,
-			wait_position(run, wait, runner->tile));
-	}
 	if (move->output_count)
 		for (uint32_t c = 0; c < move->count && !what; c++)
 			what = run_chunk(&step, c);
+	if (!what)
+		what = mail_send(&run->mail, program, move, &step.access);
 	if (what)
 		return wrong_move(run, rank, lane, what);
-	e = clocks_retire(&run->clocks, me);
+	e = clocks_retire(&run->clocks, step.access.lane);
 	runner->position++;
+	runner->wait = 0;
 	if (move->publish)
 		runner->announced = runner->position;
 	if (++runner->move == program->lanes[lane].count) {
@@ -203,12 +258,20 @@ static enum err run_lane(struct run *run, uint32_t rank, uint32_t lane, bool *pr
 	if (lane >= program->lane_count || !program->lanes[lane].count)
 		return OK;
 	while (!e && runner->tile < run->tile_count) {
-		const struct move *move = &program->lanes[lane].moves[runner->move];
+		struct step step = step_at(run, rank, lane);
 
-		for (uint32_t i = 0; i < move->wait_count; i++)
-			if (!wait_is_over(run, &program->waits[move->wait_first + i],
-				    runner->tile))
+		for (; runner->wait < step.move->wait_count; runner->wait++) {
+			const struct wait *wait =
+				&program->waits[step.move->wait_first + runner->wait];
+			const char *what;
+
+			if (!wait_is_over(run, program, wait, runner->tile))
 				return OK;
+			*progress = true; /* a message taken is one that has left */
+			what = learn(&step, wait);
+			if (what)
+				return wrong_move(run, rank, lane, what);
+		}
 		e = run_move(run, rank, lane);
 		*progress = true;
 	}
@@ -226,6 +289,12 @@ static enum err leave(struct run *run, uint32_t rank)
 {
 	const struct program *program = run->programs[rank];
 	uint32_t me = rank * run->lane_max;
+	const struct step step = {.run = run,
+		.program = program,
+		.access = {.clocks = &run->clocks,
+			.lane = me,
+			.pos = run->runners[me].position,
+			.tile = run->tile_count - 1}};
 	const char *what;
 
 	for (uint32_t lane = 1; lane < run->lane_max; lane++)
@@ -234,12 +303,13 @@ static enum err leave(struct run *run, uint32_t rank)
 	for (uint32_t i = 0; i < program->drain_count; i++) {
 		const struct wait *wait = &program->waits[program->drain_first + i];
 
-		if (!wait_is_over(run, wait, run->tile_count - 1))
+		if (!wait_is_over(run, program, wait, run->tile_count - 1))
 			return wrong(run->report, "rank %u never returns", rank);
-		clocks_join(&run->clocks, me, wait->rank * run->lane_max + wait->lane,
-			wait_position(run, wait, run->tile_count - 1));
+		learn(&step, wait);
 	}
-	what = mem_leave(&run->mem, &run->scheds[rank], &run->clocks, me);
+	what = mail_leave(&run->mail, program);
+	if (!what)
+		what = mem_leave(&run->mem, &run->scheds[rank], &run->clocks, me);
 	return what ? wrong(run->report, "rank %u %s", rank, what) : OK;
 }
 
@@ -282,14 +352,18 @@ static enum err run_init(struct run *run)
 	free(lengths);
 	if (e)
 		return e;
-	return mem_init(
-		&run->mem, run->scheds, run->programs, run->args, run->tile_count);
+	run->mem.programs = run->programs;
+	run->mem.tile_count = run->tile_count;
+	run->mem.lane_max = run->lane_max;
+	e = mem_init(&run->mem, run->scheds, run->args);
+	return e ? e : mail_init(&run->mail, run->programs, run->args, &run->mem);
 }
 
 static void run_fini(struct run *run)
 {
 	free(run->runners);
 	clocks_fini(&run->clocks);
+	mail_fini(&run->mail);
 	mem_fini(&run->mem);
 }
 
@@ -338,7 +412,8 @@ enum err check_scheds(const struct sched *scheds, const struct check_args *args,
 		.rank_count = args->rank_count,
 		.root = args->root,
 		.mode = args->mode,
-		.depth = args->depth};
+		.depth = args->depth,
+		.hosts = args->hosts};
 	struct program **programs;
 	enum err e;
 
@@ -367,6 +442,7 @@ enum err check_schedule(const struct check_args *args, struct check_report *repo
 {
 	uint32_t n = args->rank_count, written = 0;
 	struct sched *scheds = calloc(n ? n : 1, sizeof(*scheds));
+	struct sched_hosts *hosts = NULL;
 	enum err e = OK;
 
 	*report = (struct check_report){""};
@@ -374,8 +450,13 @@ enum err check_schedule(const struct check_args *args, struct check_report *repo
 		return err_set(ERR_SYSTEM, "no memory for %u schedules", n);
 	if (!n)
 		e = err_set(ERR_ARGUMENT, "cannot check a schedule of no ranks");
+	else if (args->hosts)
+		e = sched_hosts_create(args->hosts, n, &hosts);
 	while (!e && written < n) {
-		e = catalog_write(args->kind, n, written, args->root, &scheds[written]);
+		e = hosts ? catalog_write_hosts(args->kind, hosts, written, args->root,
+				    &scheds[written])
+			  : catalog_write(
+				    args->kind, n, written, args->root, &scheds[written]);
 		written += !e;
 	}
 	if (!e)
@@ -383,6 +464,7 @@ enum err check_schedule(const struct check_args *args, struct check_report *repo
 	for (uint32_t r = 0; r < written; r++)
 		sched_fini(&scheds[r]);
 	free(scheds);
+	sched_hosts_destroy(hosts);
 	return e;
 }
 

@@ -12,6 +12,9 @@
  * data, no race on any place (user buffers, scratch, stage slots, local or of a peer), no
  * deadlock, message lengths agree, every send received, no dead write, IN left untouched
  * when not in place, and no peer at a rank's buffers after the call returned there.
+ * Between hosts also: nothing is written where a message may still be leaving from, every
+ * message fits its inbox and has left when the call returns, and no rank reaches into
+ * another host.
  */
 #ifndef SCHED_CHECK_H
 #define SCHED_CHECK_H
@@ -24,6 +27,7 @@ struct check_args {
 	enum lower_mode mode;
 	uint32_t depth;
 	bool in_place;
+	const uint16_t *hosts; /* borrowed: which host each rank is on; NULL: one */
 };
 
 struct check_report {

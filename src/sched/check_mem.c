@@ -3,27 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where chunk 0 of IN and OUT lie among a rank's cells of one tile; in place they share
- * cells as sched.h's table says. */
-static void lay_out_rank(
-	struct rank_cells *cells, const struct sched *sched, bool in_place)
-{
-	uint32_t in = sched_chunks(sched, SPACE_IN), out = sched_chunks(sched, SPACE_OUT);
-
-	cells->in_count = in;
-	cells->out_count = out;
-	cells->out_offset = in;
-	cells->user_count = in + out;
-	if (!in_place || !in || !out)
-		return;
-	cells->user_count = in > out ? in : out;
-	cells->out_offset = 0;
-	if (in < out)
-		cells->in_offset = sched->rank;
-	else if (out < in)
-		cells->out_offset = sched->rank;
-}
-
 static enum err mem_lay_out(
 	struct mem *mem, const struct sched *scheds, const struct check_args *args)
 {
@@ -32,13 +11,17 @@ static enum err mem_lay_out(
 	for (uint32_t r = 0; r < mem->rank_count; r++) {
 		struct rank_cells *cells = &mem->ranks[r];
 
-		lay_out_rank(cells, &scheds[r], args->in_place);
+		cells->chunks = sched_layout(&scheds[r], args->in_place);
 		cells->user = (uint32_t)total;
-		total += (size_t)cells->user_count * mem->tile_count;
+		total += (size_t)cells->chunks.count * mem->tile_count;
 		cells->tmp = (uint32_t)total;
 		total += scheds[r].tmp_count;
 		cells->stage = (uint32_t)total;
-		total += (size_t)mem->programs[r]->slot_count * mem->slot_chunks;
+		total += (size_t)mem->programs[r]->slot_count *
+			 mem->programs[r]->slot_chunks;
+		cells->inbox = (uint32_t)total;
+		total += (size_t)mem->programs[r]->net_rx_count *
+			 mem->programs[r]->inbox_chunks;
 	}
 	if (total > UINT32_MAX / 2)
 		return err_set(ERR_USAGE, "a schedule of %zu cells is too large to check",
@@ -49,7 +32,11 @@ static enum err mem_lay_out(
 	mem->reader_room = 1024;
 	mem->reader_count = 1;
 	mem->readers = calloc(mem->reader_room, sizeof(*mem->readers));
-	if (!mem->cells || !mem->sets || !mem->readers)
+	mem->letter_room = mem->listed_room = 64;
+	mem->listed_count = 1;
+	mem->letters = calloc(mem->letter_room, sizeof(*mem->letters));
+	mem->listed = calloc(mem->listed_room, sizeof(*mem->listed));
+	if (!mem->cells || !mem->sets || !mem->readers || !mem->letters || !mem->listed)
 		return err_set(ERR_SYSTEM, "no memory for %zu cells", total);
 	return OK;
 }
@@ -65,9 +52,9 @@ static void mem_fill(struct mem *mem, const struct sched *sched)
 	const struct rank_cells *cells = &mem->ranks[sched->rank];
 
 	for (uint32_t tile = 0; tile < mem->tile_count; tile++)
-		for (uint32_t c = 0; c < cells->in_count; c++) {
-			uint32_t at = cells->user + tile * cells->user_count +
-				      cells->in_offset + c;
+		for (uint32_t c = 0; c < cells->chunks.in_count; c++) {
+			uint32_t at = cells->user + tile * cells->chunks.count +
+				      cells->chunks.in_offset + c;
 			struct mem_cell *cell = &mem->cells[at];
 
 			cell->symbol = symbol_of(sched->coll, sched->rank, c);
@@ -78,15 +65,14 @@ static void mem_fill(struct mem *mem, const struct sched *sched)
 		}
 }
 
-enum err mem_init(struct mem *mem, const struct sched *scheds,
-	struct program *const *programs, const struct check_args *args,
-	uint32_t tile_count)
+enum err mem_init(
+	struct mem *mem, const struct sched *scheds, const struct check_args *args)
 {
-	struct mem m = {.programs = programs,
+	struct mem m = {.programs = mem->programs,
 		.rank_count = args->rank_count,
 		.word_count = (args->rank_count + 63) / 64,
-		.tile_count = tile_count,
-		.slot_chunks = programs[0]->slot_chunks,
+		.tile_count = mem->tile_count,
+		.lane_max = mem->lane_max,
 		.depth = args->depth};
 	enum err e;
 
@@ -109,41 +95,62 @@ void mem_fini(struct mem *mem)
 	free(mem->cells);
 	free(mem->sets);
 	free(mem->readers);
+	free(mem->letters);
+	free(mem->listed);
 	*mem = (struct mem){0};
 }
 
-uint32_t mem_cell(
-	const struct mem *mem, const struct place *place, uint32_t tile, uint32_t chunk)
+static uint32_t inbox_cell(
+	const struct mem *mem, const struct place *place, uint32_t rank, uint32_t chunk)
+{
+	const struct program *program = mem->programs[rank];
+
+	for (uint32_t i = 0; i < program->net_rx_count; i++)
+		if (program->net_rx[i].rank == place->rank &&
+			program->net_rx[i].lane == place->lane)
+			return mem->ranks[rank].inbox + i * program->inbox_chunks + chunk;
+	return MEM_NOWHERE;
+}
+
+uint32_t mem_cell(const struct mem *mem, const struct place *place, uint32_t rank,
+	uint32_t tile, uint32_t chunk)
 {
 	const struct rank_cells *cells = &mem->ranks[place->rank];
-	uint32_t user = cells->user + tile * cells->user_count + chunk;
+	uint32_t user = cells->user + tile * cells->chunks.count + chunk;
 
 	switch ((enum place_space)place->space) {
 	case PLACE_IN:
-		return user + cells->in_offset + place->chunk;
+		return user + cells->chunks.in_offset + place->chunk;
 	case PLACE_OUT:
-		return user + cells->out_offset + place->chunk;
+		return user + cells->chunks.out_offset + place->chunk;
 	case PLACE_TMP:
 		return cells->tmp + place->chunk + chunk;
 	case PLACE_STAGE:
 		break;
+	case PLACE_INBOX:
+	case PLACE_INBOX_IN:
+		return inbox_cell(mem, place, rank, chunk);
 	}
 	return cells->stage + chunk +
 	       (place->slot + (tile * place->period + place->chunk) % mem->depth) *
-		       mem->slot_chunks;
+		       mem->programs[place->rank]->slot_chunks;
 }
 
-static bool list_grow(struct mem *mem)
+/* Room for one more in a list of things of `size` bytes. */
+static bool list_grow(
+	struct mem *mem, void **list, uint32_t count, uint32_t *room, size_t size)
 {
-	struct cell_reader *readers = realloc(
-		mem->readers, 2 * (size_t)mem->reader_room * sizeof(*readers));
+	void *grown;
 
-	if (!readers) {
+	if (count < *room)
+		return true;
+	grown = realloc(*list, 2 * (size_t)*room * size);
+	if (!grown) {
 		mem->out_of_memory = true;
 		return false;
 	}
-	mem->readers = readers;
-	mem->reader_room *= 2;
+	*list = grown;
+	*room *= 2;
 	return true;
 }
 
@@ -156,7 +163,8 @@ static void note_reader(
 						  cell->read_lane, cell->read_pos);
 
 	if (!ordered) {
-		if (mem->reader_count == mem->reader_room && !list_grow(mem))
+		if (!list_grow(mem, (void **)&mem->readers, mem->reader_count,
+			    &mem->reader_room, sizeof(*mem->readers)))
 			return;
 		mem->readers[mem->reader_count] = (struct cell_reader){
 			cell->read_lane, cell->read_pos, cell->readers};
@@ -181,6 +189,25 @@ static bool readers_are_before(const struct mem *mem, const struct mem_cell *cel
 	for (uint32_t i = cell->readers; i; i = mem->readers[i].next)
 		if (!clocks_know(clocks, lane, mem->readers[i].lane, mem->readers[i].pos))
 			return false;
+	return true;
+}
+
+/* Does the lane know of every message from here that it has left? It has learned so
+ * itself, or knows the sender to be where it had. */
+static bool letters_have_left(const struct mem *mem, const struct mem_cell *cell,
+	const struct clocks *clocks, uint32_t lane)
+{
+	for (uint32_t i = cell->letters; i; i = mem->listed[i].next) {
+		const struct mem_letter *letter = &mem->letters[mem->listed[i].letter];
+		bool left = false;
+
+		for (uint32_t k = 0; k < mem->lane_max; k++)
+			left = left || (letter->learned[k] &&
+					       clocks_know(clocks, lane, letter->lane + k,
+						       letter->learned[k]));
+		if (!left)
+			return false;
+	}
 	return true;
 }
 
@@ -211,6 +238,7 @@ const char *mem_read(struct mem *mem, uint32_t index, uint32_t space,
 	const struct access *access, struct value *value)
 {
 	struct mem_cell *cell = &mem->cells[index];
+	bool as_input = space == PLACE_IN || space == PLACE_INBOX_IN;
 
 	if (!(cell->flags & CELL_FULL))
 		return "reads what was never written";
@@ -218,9 +246,9 @@ const char *mem_read(struct mem *mem, uint32_t index, uint32_t space,
 		return "reads while another lane may be writing";
 	if (cell->tile != access->tile)
 		return "reads the data of another tile";
-	if (space == PLACE_IN && !(cell->flags & CELL_INPUT))
+	if (as_input && !(cell->flags & CELL_INPUT))
 		return "reads the input after it was overwritten";
-	if (space != PLACE_IN && cell->flags & CELL_INPUT)
+	if (!as_input && cell->flags & CELL_INPUT)
 		return "reads the input past the first operator";
 	note_reader(mem, cell, access);
 	cell->flags &= (uint8_t)~CELL_UNREAD;
@@ -245,6 +273,8 @@ const char *mem_write(struct mem *mem, uint32_t index, const struct access *acce
 		return "writes while another lane may be writing";
 	if (!readers_are_before(mem, cell, access->clocks, access->lane))
 		return "writes while another lane may be reading";
+	if (!letters_have_left(mem, cell, access->clocks, access->lane))
+		return "writes where a message may still be leaving from";
 	if (cell->flags & CELL_UNREAD)
 		return "overwrites what nobody has read";
 	cell->symbol = value->symbol;
@@ -254,9 +284,55 @@ const char *mem_write(struct mem *mem, uint32_t index, const struct access *acce
 	cell->write_pos = access->pos;
 	cell->read_pos = 0;
 	cell->readers = 0;
+	cell->letters = 0;
 	memcpy(&mem->sets[(size_t)index * mem->word_count], value->ranks,
 		mem->word_count * sizeof(*mem->sets));
 	return NULL;
+}
+
+uint32_t mem_letter(struct mem *mem, uint32_t lane)
+{
+	if (!list_grow(mem, (void **)&mem->letters, mem->letter_count, &mem->letter_room,
+		    sizeof(*mem->letters)))
+		return 0;
+	mem->letters[mem->letter_count] = (struct mem_letter){
+		.lane = lane - lane % mem->lane_max};
+	return mem->letter_count++;
+}
+
+const char *mem_send(
+	struct mem *mem, uint32_t index, uint32_t letter, const struct access *access)
+{
+	struct mem_cell *cell = &mem->cells[index];
+
+	if (!(cell->flags & CELL_FULL))
+		return "sends what was never written";
+	if (!writer_is_before(cell, access->clocks, access->lane))
+		return "sends what another lane may be writing";
+	if (cell->tile != access->tile)
+		return "sends the data of another tile";
+	cell->flags &= (uint8_t)~CELL_UNREAD;
+	if (!list_grow(mem, (void **)&mem->listed, mem->listed_count, &mem->listed_room,
+		    sizeof(*mem->listed)))
+		return NULL;
+	mem->listed[mem->listed_count] = (struct cell_letter){letter, cell->letters};
+	cell->letters = mem->listed_count++;
+	return NULL;
+}
+
+const char *mem_carry(
+	struct mem *mem, uint32_t from, uint32_t to, const struct access *access)
+{
+	const struct mem_cell *cell = &mem->cells[from];
+	struct value value = {
+		.symbol = cell->symbol, .posted = cell->flags & CELL_POSTED};
+	const char *what;
+
+	memcpy(value.ranks, &mem->sets[(size_t)from * mem->word_count],
+		mem->word_count * sizeof(*mem->sets));
+	what = mem_write(mem, to, access, &value);
+	mem->cells[to].flags |= cell->flags & CELL_INPUT;
+	return what;
 }
 
 /* What OUT[chunk] must hold by the definition of the collective. */
@@ -311,7 +387,7 @@ const char *mem_leave(struct mem *mem, const struct sched *sched,
 	const struct rank_cells *cells = &mem->ranks[sched->rank];
 	const char *wrong = NULL;
 
-	for (uint32_t i = 0; i < cells->user_count * mem->tile_count; i++) {
+	for (uint32_t i = 0; i < cells->chunks.count * mem->tile_count; i++) {
 		const struct mem_cell *cell = &mem->cells[cells->user + i];
 
 		if (!writer_is_before(cell, clocks, lane) ||
@@ -319,10 +395,10 @@ const char *mem_leave(struct mem *mem, const struct sched *sched,
 			return "returns while a peer may still use its buffers";
 	}
 	for (uint32_t tile = 0; tile < mem->tile_count; tile++)
-		for (uint32_t c = 0; c < cells->out_count && !wrong; c++)
+		for (uint32_t c = 0; c < cells->chunks.out_count && !wrong; c++)
 			wrong = check_result(mem, sched,
-				&mem->cells[cells->user + tile * cells->user_count +
-					    cells->out_offset + c],
+				&mem->cells[cells->user + tile * cells->chunks.count +
+					    cells->chunks.out_offset + c],
 				tile, c);
 	for (uint32_t c = 0; c < sched->tmp_count && !wrong; c++)
 		if (mem->cells[cells->tmp + c].flags & CELL_UNREAD)

@@ -18,10 +18,40 @@ struct place match_place(
 		.chunk = sched_chunk(sched, insn, source, turn)};
 }
 
-const struct event *match_staged(
-	const struct lane_match *lane, const struct event *event, uint32_t index)
+struct place match_leaves(
+	const struct match *match, uint32_t lane, const struct event *event)
 {
-	return &lane->events[lane->order[lane->group_first[event->slot.group] + index]];
+	const struct insn *insn = match_insn(match, lane, event);
+
+	if (!insn_stands(insn))
+		return event->slot;
+	return match_place(&match->scheds[match->rank], insn, insn_stands_in_source(insn),
+		event->turn);
+}
+
+uint32_t match_local_wait(
+	const struct match *match, const struct event *event, const struct insn *insn)
+{
+	const struct sched *sched = &match->scheds[match->rank];
+	uint32_t position = 0;
+
+	if (insn->wait_lane == WAIT_NONE || event->turn)
+		return 0;
+	for (uint32_t i = 0; i < insn->wait_pc; i++)
+		position += insn_turns(&sched->lanes[insn->wait_lane].insns[i]);
+	return position;
+}
+
+const struct event *match_slot_before(const struct match *match, uint32_t lane,
+	const struct event *event, uint32_t *back)
+{
+	const struct lane_match *lm = &match->lanes[lane];
+	uint32_t depth = match->depth, m = event->slot.chunk, period = event->slot.period;
+	uint32_t index;
+
+	*back = m >= depth ? 0 : (depth - m + period - 1) / period;
+	index = m + *back * period - depth;
+	return &lm->events[lm->order[lm->group_first[event->slot.group] + index]];
 }
 
 static enum err lane_flatten(struct match *match, uint32_t lane)
@@ -62,22 +92,23 @@ struct met {
 	uint32_t earlier; /* staged ones over this connection alone */
 };
 
-static enum err met_next(struct met *met, struct pair *pair, enum lower_mode mode)
+static enum err met_next(
+	struct met *met, struct pair *pair, const struct lower_args *args)
 {
 	enum err e = pair_next(pair, &met->meeting);
 
 	met->pair = pair;
 	if (!e && met->meeting.count)
-		met->how = meeting_how(&met->meeting, mode);
+		met->how = pair_how(pair, &met->meeting, args);
 	return e;
 }
 
-/* Find their slots, if they are staged; `stage` is the sender's. */
+/* Find their slots, if they take some; `stage` is the sender's. */
 static void met_stage(struct met *met, const struct stage *stage)
 {
 	const struct encounter *meeting = &met->meeting;
 
-	if (met->how != HOW_STAGED)
+	if (!insn_takes_slot(meeting->send, met->how))
 		return;
 	met->slot = stage_place(stage, met->pair->lane,
 		&(struct stage_message){.insn = meeting->send,
@@ -114,7 +145,9 @@ static void note_sent(struct match *match, const struct met *met, uint32_t tx)
 		if (met->how == HOW_LANDED)
 			message->place = match_place(&match->scheds[message->peer],
 				meeting->recv, false, meeting->recv_turn + k);
-		if (met->how == HOW_STAGED) {
+		if (met->how == HOW_SENT)
+			message->chunk = pair_chunk(met->pair, match->scheds, meeting, k);
+		if (insn_takes_slot(meeting->send, met->how)) {
 			event->staged = true;
 			event->slot = slot_at(met, k);
 		}
@@ -131,7 +164,7 @@ static enum err lane_send(struct match *match, uint32_t lane)
 		struct met met = {.earlier = 0};
 
 		pair_from(&pair, match->scheds, match->rank, tx);
-		while (!(e = met_next(&met, &pair, match->mode)) && met.meeting.count) {
+		while (!(e = met_next(&met, &pair, &match->args)) && met.meeting.count) {
 			met_stage(&met, &match->stage);
 			note_sent(match, &met, tx);
 		}
@@ -146,6 +179,8 @@ static void note_received(struct match *match, const struct met *met, uint32_t r
 	const struct event *events = match->lanes[met->pair->lane].events;
 	uint32_t in_fan = meeting->recv->op & FAN_IN ? rx - meeting->recv->rx : 0;
 	bool source = !(meeting->send->op & OUT_DST);
+	bool is_input = insn_stands_in_source(meeting->send) &&
+			insn_src_space(meeting->send) == SPACE_IN;
 
 	for (uint32_t k = 0; k < meeting->count; k++) {
 		const struct event *event = &events[meeting->received + k];
@@ -159,6 +194,12 @@ static void note_received(struct match *match, const struct met *met, uint32_t r
 		else if (met->how == HOW_LENT)
 			message->place = match_place(&match->scheds[message->peer],
 				meeting->send, source, meeting->sent_turn + k);
+		else if (met->how == HOW_SENT)
+			message->place = (struct place){.rank = message->peer,
+				.space = is_input ? PLACE_INBOX_IN : PLACE_INBOX,
+				.lane = (uint8_t)met->pair->lane,
+				.chunk = pair_chunk(
+					met->pair, match->scheds, meeting, k)};
 	}
 }
 
@@ -166,7 +207,7 @@ static void note_received(struct match *match, const struct met *met, uint32_t r
 static enum err lane_receive(struct match *match, uint32_t lane, struct stage *stage)
 {
 	const struct prog *prog = &match->scheds[match->rank].lanes[lane];
-	struct lower_args args = {.mode = match->mode, .depth = match->depth};
+	struct lower_args args = match->args;
 	struct pair pair = {.lane = lane};
 	enum err e = OK;
 
@@ -176,13 +217,14 @@ static enum err lane_receive(struct match *match, uint32_t lane, struct stage *s
 
 		pair_to(&pair, match->scheds, match->rank, rx);
 		args.rank = pair.from;
-		while (!(e = met_next(&met, &pair, match->mode)) && met.meeting.count) {
+		while (!(e = met_next(&met, &pair, &args)) && met.meeting.count) {
 			if (met.how == HOW_STAGED && !settled)
 				e = stage_fill(stage, match->scheds, &args);
 			if (e)
 				return e;
 			settled = settled || met.how == HOW_STAGED;
-			met_stage(&met, stage);
+			if (met.how == HOW_STAGED)
+				met_stage(&met, stage);
 			note_received(match, &met, rx);
 		}
 	}
@@ -250,7 +292,7 @@ enum err match_create(
 		return err_set(ERR_SYSTEM, "no memory to match a schedule");
 	m->scheds = scheds;
 	m->rank = args->rank;
-	m->mode = args->mode;
+	m->args = *args;
 	m->depth = args->depth;
 	e = match_build(m, args);
 	if (e) {

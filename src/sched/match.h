@@ -15,17 +15,18 @@
 struct message {
 	uint16_t peer;
 	uint8_t how;	    /* enum how */
+	uint16_t chunk;	    /* as sent.chunk, of one between hosts */
 	uint32_t event;	    /* the peer's, index within its lane */
 	struct place place; /* received: where it can be read, unless it lands; sent:
-			       where it lands */
+			       where it lands, if it does */
 };
 
 struct event {
 	uint16_t insn, turn;
 	uint32_t send_first, send_count; /* into match.sent */
 	uint32_t recv_first, recv_count; /* into match.received */
-	bool staged;
-	struct place slot; /* it stages into; valid when staged */
+	bool staged;	   /* it writes a slot, for its own host or to send from there */
+	struct place slot; /* valid when staged */
 };
 
 struct lane_match {
@@ -37,8 +38,8 @@ struct lane_match {
 
 struct match {
 	const struct sched *scheds; /* borrowed: one per rank */
-	uint32_t rank, depth;
-	enum lower_mode mode;
+	struct lower_args args;	    /* hosts borrowed */
+	uint32_t rank, depth;	    /* of args */
 	struct lane_match lanes[SCHED_LANES_MAX];
 	struct message *sent, *received; /* owned */
 	uint32_t sent_count, received_count;
@@ -62,8 +63,17 @@ static inline const struct insn *match_insn(
 struct place match_place(
 	const struct sched *sched, const struct insn *insn, bool source, uint32_t turn);
 
-/* The event that stages message `index` of the group of `event`. */
-const struct event *match_staged(
-	const struct lane_match *lane, const struct event *event, uint32_t index);
+/* Where a message sent between hosts by that event leaves from. */
+struct place match_leaves(
+	const struct match *match, uint32_t lane, const struct event *event);
+
+/* The position of lane insn->wait_lane that an event waits for; 0: it does not. */
+uint32_t match_local_wait(
+	const struct match *match, const struct event *event, const struct insn *insn);
+
+/* The event that wrote the slot of `event` before it does, which is the message `depth`
+ * earlier in its group, `back` tiles ago. */
+const struct event *match_slot_before(const struct match *match, uint32_t lane,
+	const struct event *event, uint32_t *back);
 
 #endif

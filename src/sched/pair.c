@@ -68,8 +68,7 @@ static uint32_t insn_uses(
 	return offset >= 0 && offset < turns;
 }
 
-/* Be at the next message of this end; false when there is none. */
-static bool walk_on(struct walk *walk)
+bool walk_on(struct walk *walk)
 {
 	while (!walk->left && walk->pc < walk->prog->count) {
 		walk->insn = &walk->prog->insns[walk->pc++];
@@ -150,13 +149,56 @@ static bool may_land(const struct insn *recv, enum lower_mode mode)
 	return mode == MODE_DIRECT && is_landable(recv);
 }
 
-enum how meeting_how(const struct encounter *meeting, enum lower_mode mode)
+enum how pair_how(const struct pair *pair, const struct encounter *meeting,
+	const struct lower_args *args)
 {
-	if (mode == MODE_STAGED)
+	if (ranks_are_apart(args->hosts, pair->from, pair->to))
+		return HOW_SENT;
+	if (args->mode == MODE_STAGED)
 		return HOW_STAGED;
 	if (is_lent(meeting->send))
 		return HOW_LENT;
-	return may_land(meeting->recv, mode) ? HOW_LANDED : HOW_STAGED;
+	return may_land(meeting->recv, args->mode) ? HOW_LANDED : HOW_STAGED;
+}
+
+bool insn_stands_in_source(const struct insn *insn)
+{
+	return (insn->op & (IN_SRC | IN_RECV | IN_ACC | OUT_DST | OP_POST)) == IN_SRC;
+}
+
+bool insn_stands(const struct insn *insn)
+{
+	return insn->op & OUT_DST || insn_stands_in_source(insn) ||
+	       (insn->op & (IN_SRC | IN_RECV | IN_ACC | OP_POST)) == IN_ACC;
+}
+
+/* An instruction that reads or writes a vector says which chunk its value is of. */
+static uint16_t insn_chunk(
+	const struct sched *sched, const struct insn *insn, uint32_t turn)
+{
+	if (insn->op & IN_SRC && insn_src_space(insn) != SPACE_TMP)
+		return sched_chunk(sched, insn, true, turn);
+	if (insn->op & (OUT_DST | IN_ACC) && insn_dst_space(insn) != SPACE_TMP)
+		return sched_chunk(sched, insn, false, turn);
+	return CHUNK_ANY;
+}
+
+uint16_t pair_chunk(const struct pair *pair, const struct sched *scheds,
+	const struct encounter *meeting, uint32_t k)
+{
+	const struct sched *from = &scheds[pair->from], *to = &scheds[pair->to];
+	uint16_t chunk = CHUNK_ANY;
+
+	if (!coll_is_vector(from->coll))
+		return CHUNK_ANY; /* blocks are all of one length */
+	chunk = insn_chunk(from, meeting->send, meeting->sent_turn + k);
+	return chunk != CHUNK_ANY ? chunk
+				  : insn_chunk(to, meeting->recv, meeting->recv_turn + k);
+}
+
+bool insn_takes_slot(const struct insn *send, enum how how)
+{
+	return how == HOW_STAGED || (how == HOW_SENT && !insn_stands(send));
 }
 
 bool lane_may_stage(const struct prog *prog)

@@ -22,7 +22,13 @@ static inline uint32_t insn_send_fan(const struct insn *insn)
 	return !(insn->op & OUT_SEND) ? 0 : insn->op & FAN_OUT ? insn->reps : 1;
 }
 
-enum how { HOW_STAGED, HOW_LENT, HOW_LANDED };
+/* Are two ranks on different hosts? */
+static inline bool ranks_are_apart(const uint16_t *hosts, uint32_t a, uint32_t b)
+{
+	return hosts && hosts[a] != hosts[b];
+}
+
+enum how { HOW_STAGED, HOW_LENT, HOW_LANDED, HOW_SENT };
 
 /* Messages in a row, each end of which is one instruction. Events are repetitions of
  * instructions, counted through a lane. */
@@ -43,6 +49,9 @@ struct walk {
 	uint32_t first, turn, left;
 };
 
+/* Be at the next messages of this end; false when there are none. */
+bool walk_on(struct walk *walk);
+
 struct pair {
 	uint32_t lane, from, to;
 	uint32_t hint; /* where the last peer was found: lists are often alike */
@@ -57,7 +66,22 @@ void pair_to(struct pair *pair, const struct sched *scheds, uint32_t to, uint32_
 /* The next messages. ERR_USAGE with a sentence where the two ends do not fit. */
 enum err pair_next(struct pair *pair, struct encounter *meeting);
 
-enum how meeting_how(const struct encounter *meeting, enum lower_mode mode);
+/* How the messages just met travel: args tells the mode and the hosts. */
+enum how pair_how(const struct pair *pair, const struct encounter *meeting,
+	const struct lower_args *args);
+
+/* The sender's value stands in a buffer of its own when the instruction is done, its
+ * source or its destination, so that it can be sent from there. */
+bool insn_stands(const struct insn *insn);
+bool insn_stands_in_source(const struct insn *insn);
+
+/* The first chunk of the vector that message `k` of those just met is of, as
+ * sent.chunk. */
+uint16_t pair_chunk(const struct pair *pair, const struct sched *scheds,
+	const struct encounter *meeting, uint32_t k);
+
+/* Does a message that travels so take a slot of its sender's stage? */
+bool insn_takes_slot(const struct insn *send, enum how how);
 
 /* May a send of this lane be staged in direct mode, and may one to this lane? If not,
  * none has to be looked at. */

@@ -71,6 +71,23 @@ uint32_t sched_chunks(const struct sched *sched, enum space space)
 	return coll_is_vector(sched->coll) ? blocks * sched->chunk_count : blocks;
 }
 
+struct sched_layout sched_layout(const struct sched *sched, bool in_place)
+{
+	uint32_t in = sched_chunks(sched, SPACE_IN), out = sched_chunks(sched, SPACE_OUT);
+	struct sched_layout layout = {
+		.in_count = in, .out_count = out, .out_offset = in, .count = in + out};
+
+	if (!in_place || !in || !out)
+		return layout;
+	layout.count = in > out ? in : out;
+	layout.out_offset = 0;
+	if (in < out)
+		layout.in_offset = sched->rank;
+	else if (out < in)
+		layout.out_offset = sched->rank;
+	return layout;
+}
+
 uint16_t sched_chunk(
 	const struct sched *sched, const struct insn *insn, bool source, uint32_t turn)
 {

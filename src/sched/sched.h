@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 
+#include "sched/hosts.h"
 #include "sched/prog.h"
 
 enum coll {
@@ -39,7 +40,8 @@ enum { SCHED_LANES_MAX = 2 };
 struct sched {
 	enum coll coll;
 	uint32_t rank_count, rank, root;
-	uint32_t chunk_count; /* of a vector collective; n in the others */
+	const struct sched_hosts *hosts; /* borrowed: it was written for; NULL: one */
+	uint32_t chunk_count;		 /* of a vector collective; n in the others */
 	uint32_t tmp_count;
 	uint32_t lane_count;
 	struct prog lanes[SCHED_LANES_MAX];
@@ -58,6 +60,16 @@ uint32_t coll_blocks(enum coll coll, enum space space, bool at_root, uint32_t ra
 
 /* Chunks of a space for this rank; 0 where the rank has no such buffer. */
 uint32_t sched_chunks(const struct sched *sched, enum space space);
+
+/* A rank's IN and OUT counted in chunks: OUT behind IN, or, in place, as the table above
+ * says. */
+struct sched_layout {
+	uint32_t in_count, out_count;	/* chunks of each */
+	uint32_t in_offset, out_offset; /* of their chunk 0 */
+	uint32_t count;			/* of both together */
+};
+
+struct sched_layout sched_layout(const struct sched *sched, bool in_place);
 
 /* First chunk that repetition `turn` of an instruction reads as its source, or else has
  * as its destination: it wraps at the end of the space, which the rank must have. */

@@ -48,40 +48,62 @@ static void plain_add(
 	lane->period[conn] += count;
 }
 
+/* Does a send of the lane to one connection, or to a fan's, take a slot in staged mode?
+ */
+static bool takes_slot(const struct insn *insn, const struct prog *prog, uint32_t conn,
+	const struct lower_args *args)
+{
+	for (uint32_t i = 0; i < insn_send_fan(insn); i++)
+		if (insn_takes_slot(insn, ranks_are_apart(args->hosts, args->rank,
+						  prog->tx_peers[conn + i])
+						  ? HOW_SENT
+						  : HOW_STAGED))
+			return true;
+	return false;
+}
+
 static void chunks_note(struct stage_lane *lane, const struct insn *insn)
 {
 	if (insn->count > lane->chunks)
 		lane->chunks = insn->count;
 }
 
-/* Everything is staged: no need to know who receives it. */
-static enum err lane_all(struct stage_lane *lane, const struct prog *prog)
+/* The sends of an instruction that begins with `event`. */
+static enum err insn_all(struct stage_lane *lane, const struct prog *prog,
+	const struct insn *insn, uint32_t event, const struct lower_args *args)
+{
+	uint32_t turns = insn_turns(insn), each = turns;
+	int32_t conn = insn->tx;
+
+	if (insn->conn_step && turns > 1)
+		each = 1; /* one to each connection */
+	for (uint32_t turn = 0; turn < turns; turn += each, conn += insn->conn_step) {
+		if (!takes_slot(insn, prog, (uint32_t)conn, args))
+			continue;
+		chunks_note(lane, insn);
+		if (insn_send_fan(insn) > 1)
+			return fan_add(lane, insn, event);
+		plain_add(lane, (uint32_t)conn, event + turn, each);
+	}
+	return OK;
+}
+
+/* Everything within the host is staged: no need to know who receives it, only where. */
+static enum err lane_all(
+	struct stage_lane *lane, const struct prog *prog, const struct lower_args *args)
 {
 	uint32_t event = 0;
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < prog->count && !e; i++) {
-		const struct insn *insn = &prog->insns[i];
-		uint32_t turns = insn_turns(insn), conn = insn->tx;
-
-		if (insn->op & OUT_SEND)
-			chunks_note(lane, insn);
-		if (insn_send_fan(insn) > 1)
-			e = fan_add(lane, insn, event);
-		else if (insn->op & OUT_SEND && (turns == 1 || !insn->conn_step))
-			plain_add(lane, conn, event, turns);
-		else if (insn->op & OUT_SEND)
-			for (uint32_t turn = 0; turn < turns; turn++)
-				plain_add(lane,
-					(uint32_t)((int32_t)conn +
-						   (int32_t)turn * insn->conn_step),
-					event + turn, 1);
-		event += turns;
+		if (prog->insns[i].op & OUT_SEND)
+			e = insn_all(lane, prog, &prog->insns[i], event, args);
+		event += insn_turns(&prog->insns[i]);
 	}
 	return e;
 }
 
-/* What cannot be lent, nor land with its receiver. */
+/* What cannot be lent, nor land with its receiver, nor be sent from where it stands. */
 static enum err lane_some(struct stage_lane *lane, struct pair *pair,
 	const struct sched *scheds, const struct lower_args *args)
 {
@@ -91,12 +113,15 @@ static enum err lane_some(struct stage_lane *lane, struct pair *pair,
 	enum err e = OK;
 
 	for (uint32_t tx = 0; tx < conn_count && !e; tx++) {
-		if (!lane_may_be_staged_to(
-			    &scheds[prog->tx_peers[tx]].lanes[pair->lane], args->mode))
+		uint32_t to = prog->tx_peers[tx];
+
+		if (!ranks_are_apart(args->hosts, args->rank, to) &&
+			!lane_may_be_staged_to(&scheds[to].lanes[pair->lane], args->mode))
 			continue;
 		pair_from(pair, scheds, args->rank, tx);
 		while (!(e = pair_next(pair, &meeting)) && meeting.count) {
-			if (meeting_how(&meeting, args->mode) != HOW_STAGED)
+			if (!insn_takes_slot(
+				    meeting.send, pair_how(pair, &meeting, args)))
 				continue;
 			chunks_note(lane, meeting.send);
 			if (insn_send_fan(meeting.send) > 1)
@@ -146,7 +171,7 @@ static enum err lane_fill(struct stage_lane *lane, struct pair *pair,
 		lane->first[conn] = STAGE_NEVER;
 		lane->period[conn] = 0;
 	}
-	e = args->mode == MODE_STAGED ? lane_all(lane, prog)
+	e = args->mode == MODE_STAGED ? lane_all(lane, prog, args)
 				      : lane_some(lane, pair, scheds, args);
 	return e ? e : lane_count(lane);
 }

@@ -116,6 +116,9 @@ static void print_place(FILE *file, const struct program *program,
 {
 	if (place->space == PLACE_STAGE)
 		fprintf(file, "stage[%u.%u:%u]", place->lane, place->group, place->chunk);
+	else if (place->space == PLACE_INBOX || place->space == PLACE_INBOX_IN)
+		fprintf(file, "inbox[%u%s]", place->lane,
+			place->space == PLACE_INBOX ? "" : " in");
 	else if (count > 1)
 		fprintf(file, "%s[%u..%u]", space_names[place->space], place->chunk,
 			place->chunk + count - 1);
@@ -129,6 +132,8 @@ static void print_wait(
 	FILE *file, const struct program *program, const struct wait *wait, bool first)
 {
 	fputs(first ? "wait" : ",", file);
+	if (wait->kind == WAIT_SENT)
+		fputs(" sent to", file);
 	if (wait->rank != program->rank)
 		fprintf(file, " rank %u", wait->rank);
 	if (program->lane_count > 1 || wait->rank == program->rank)
@@ -136,6 +141,19 @@ static void print_wait(
 	fprintf(file, " at %u", wait->position);
 	if (wait->back)
 		fprintf(file, " %u tile%s back", wait->back, wait->back > 1 ? "s" : "");
+}
+
+static void print_sents(
+	FILE *file, const struct program *program, const struct move *move)
+{
+	if (!move->sent_count)
+		return;
+	fputs(move->output_count ? "; send " : "send ", file);
+	print_place(file, program,
+		&program->places[program->sents[move->sent_first].place], move->count);
+	for (uint32_t i = 0; i < move->sent_count; i++)
+		fprintf(file, "%s rank %u", i ? "," : " to",
+			program->sents[move->sent_first + i].rank);
 }
 
 static void print_move(
@@ -158,11 +176,12 @@ static void print_move(
 	}
 	if (move->op & OP_POST && move->output_count)
 		fputs(" post", file);
-	if (move->output_count && move->publish)
+	print_sents(file, program, move);
+	if ((move->output_count || move->sent_count) && move->publish)
 		fputs("; ", file);
 	if (move->publish)
 		fprintf(file, "publish %u", at + 1);
-	else if (!move->output_count)
+	else if (!move->output_count && !move->sent_count)
 		fputs("pass", file); /* counted by a later announcement */
 	fputc('\n', file);
 }

@@ -1,6 +1,9 @@
 #include "sched/write.h"
 
 #include <assert.h>
+#include <stdlib.h>
+
+enum { STEP_MAX = INT8_MAX };
 
 struct writer write_begin(struct sched *sched, uint32_t chunk_count, uint32_t lane_count)
 {
@@ -53,6 +56,68 @@ void write_line(struct writer *writer, uint32_t lane, const struct sched_line *l
 	assert(line->dst <= UINT16_MAX && line->count <= UINT16_MAX);
 	if (!writer->error)
 		writer->error = prog_emit(&writer->sched->lanes[lane], &insn);
+}
+
+void run_end(struct line_run *run)
+{
+	if (run->line.reps)
+		write_line(run->writer, run->lane, &run->line);
+	run->line.reps = 0;
+}
+
+/* How far each repetition is from the one before; the second one settles it. */
+struct step {
+	int value;
+	bool known;
+};
+
+/* May repetition `reps` have `to` where repetition 0 has `from`? */
+static bool step_fits(struct step *step, uint32_t from, uint32_t to, uint32_t reps)
+{
+	int64_t apart = (int64_t)to - (int64_t)from;
+
+	if (!step->known)
+		*step = (struct step){.value = (int)(apart / reps), .known = true};
+	return apart == (int64_t)step->value * reps && abs(step->value) <= STEP_MAX;
+}
+
+static bool is_like(const struct sched_line *a, const struct sched_line *b)
+{
+	return a->op == b->op && a->from == b->from && a->to == b->to &&
+	       a->count == b->count && a->push == b->push && !b->wait_pc &&
+	       !(a->op & (FAN_IN | FAN_OUT));
+}
+
+/* Make `next` one more repetition of `line`, or say that it is none. */
+static bool line_extend(struct sched_line *line, const struct sched_line *next)
+{
+	uint32_t op = line->op, reps = line->reps;
+	struct step chunk = {line->stride, reps > 1}, conn = {line->conn_step, reps > 1};
+
+	if (!reps || !is_like(line, next))
+		return false;
+	if (op & IN_SRC && !step_fits(&chunk, line->src, next->src, reps))
+		return false;
+	if (op & (OUT_DST | IN_ACC) && !step_fits(&chunk, line->dst, next->dst, reps))
+		return false;
+	if (op & IN_RECV && !step_fits(&conn, line->rx, next->rx, reps))
+		return false;
+	if (op & OUT_SEND && !step_fits(&conn, line->tx, next->tx, reps))
+		return false;
+	line->stride = chunk.value;
+	line->conn_step = conn.value;
+	line->reps++;
+	return true;
+}
+
+void run_add(struct line_run *run, const struct sched_line *line)
+{
+	if (line_extend(&run->line, line))
+		return;
+	run_end(run);
+	run->line = *line;
+	if (!run->line.reps)
+		run->line.reps = 1;
 }
 
 void write_rx_peers(

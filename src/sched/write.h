@@ -34,6 +34,16 @@ struct writer write_begin(struct sched *sched, uint32_t chunk_count, uint32_t la
 /* Append one line to `lane`. */
 void write_line(struct writer *writer, uint32_t lane, const struct sched_line *line);
 
+/* Lines that differ by constant steps in their chunks and connections are put together as
+ * the repetitions of one. Of a zeroed run but for its first two members. */
+struct line_run {
+	struct writer *writer; /* borrowed */
+	uint32_t lane;
+	struct sched_line line; /* may still grow; reps 0: there is none */
+};
+void run_add(struct line_run *run, const struct sched_line *line);
+void run_end(struct line_run *run);
+
 /* Connect `lane` to `count` peers, first, first + step, .. modulo the rank count, leaving
  * out the rank itself. All are different, and none has a connection of that kind yet. */
 void write_rx_peers(

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/param.h"
+#include "tune/between.h"
 #include "tune/limits.h"
 
 /* Largest bytes (of the vector or of a block) sent eagerly, for few and for many ranks.
@@ -50,6 +51,11 @@ enum { FEW_RANKS = 2, EAGER_DEPTH = 1 };
 
 /* A forced schedule has its tiles follow each other through the ranks. */
 enum { PIPELINE_TILE = 128 << 10 };
+
+/* Between hosts: what the second-level cache holds while a tile goes from the socket into
+ * the sum, and enough for one system call (64 MiB, 2 hosts: 35 ms; with half of it 65,
+ * with twice as much 45). */
+enum { BETWEEN_TILE = 128 << 10 };
 
 /* Blocks a rank stages at once in the eager schedule. */
 static uint32_t eager_blocks(enum coll coll, uint32_t n)
@@ -126,6 +132,47 @@ static const char *many_name(const struct choose_args *args, const struct many *
 							       : many->large;
 }
 
+/* Between hosts: a kind that is named for what it is, or else the cheapest of those that
+ * are asked for, or of all. */
+static const struct sched_kind *find_between(
+	const struct choose_args *args, const char *forced)
+{
+	const struct between_call call = {
+		.coll = args->coll, .bytes = args->bytes, .hosts = args->hosts};
+	const char *named = param_text(PARAM_SCHEDULE);
+	const struct sched_kind *kind = forced ? catalog_find(args->coll, forced) : NULL;
+	bool exact = kind &&
+		     (kind->drivers != DRIVERS_NONE || (named && !strcmp(named, forced)));
+
+	if (exact && catalog_suits(kind, args->hosts, args->rank_count))
+		return kind;
+	kind = forced ? between_choose(&call, forced) : NULL;
+	return kind ? kind : between_choose(&call, NULL);
+}
+
+static enum err choose_between(
+	const struct choose_args *args, const char *forced, struct choice *choice)
+{
+	const struct sched_kind *kind = find_between(args, forced);
+	int64_t asked = param_int(PARAM_TILE);
+	size_t tile = asked > 0 ? (size_t)asked : BETWEEN_TILE;
+
+	if (!kind)
+		return err_set(ERR_ARGUMENT,
+			"there is no schedule of %s for %u hosts of up to %u ranks: a "
+			"rank has at most %d connections",
+			coll_name(args->coll), args->hosts->host_count,
+			args->hosts->local_max, PROG_PEERS_MAX);
+	*choice = (struct choice){.eager = is_eager(args, &rows[args->coll]),
+		.staged = kind,
+		.depth = CHOOSE_STAGED_DEPTH};
+	if (choice->eager)
+		return OK;
+	choice->direct = kind;
+	choice->direct_tile = choice->staged_tile = tile;
+	return OK;
+}
+
 enum err choose(const struct choose_args *args, struct choice *choice)
 {
 	const struct row *row = &rows[args->coll];
@@ -137,6 +184,8 @@ enum err choose(const struct choose_args *args, struct choice *choice)
 
 	if (e)
 		return e;
+	if (sched_hosts_several(args->hosts))
+		return choose_between(args, forced, choice);
 	eager = find(args, forced ? forced : row->eager, row->many.eager);
 	*choice = (struct choice){
 		.eager = is_eager(args, row) && eager->rank_max >= args->rank_count};

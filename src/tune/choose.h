@@ -1,5 +1,6 @@
 /*
- * choose.h - which schedule a call of a given size gets on host memory.
+ * choose.h - which schedule a call of a given size gets on host memory. Between hosts the
+ * answer is between.h's.
  *
  * A small call is eager: its data rides on the board and nobody waits for anybody to
  * arrive. A larger one begins with everyone showing where its buffers are; then the
@@ -24,7 +25,8 @@ struct choose_args {
 	enum coll coll;
 	enum dtype type; /* only a tuner plugin asks */
 	uint32_t rank_count;
-	size_t bytes;	       /* of the vector, or of one rank's block */
+	const struct sched_hosts *hosts; /* borrowed: where the ranks are; NULL: one */
+	size_t bytes;			 /* of the vector, or of one rank's block */
 	size_t eager_bytes;    /* room for staged data on a card; 0: never eager */
 	struct limits *limits; /* borrowed: what NCCL_ALGO and a plugin say; NULL none */
 	const char *asked;     /* the schedule the call names; NULL none */
@@ -39,8 +41,10 @@ struct choice {
 	size_t direct_tile, staged_tile; /* bytes; 0: one tile whatever the size */
 };
 
-/* Decide. WEFT_SCHEDULE overrides by name, after it the limits do, and after them the
- * call itself; ERR_USAGE when one of the first two leaves nothing usable. */
+/* Decide. Between hosts both schedules and both tiles are the same, so that every host
+ * may take the way its buffers allow. WEFT_SCHEDULE overrides by name, after it the
+ * limits do, and after them the call itself; ERR_USAGE when one of the first two leaves
+ * nothing usable. */
 enum err choose(const struct choose_args *args, struct choice *choice);
 
 #endif

@@ -106,6 +106,22 @@ static void *seat_main(void *argument)
 	return NULL;
 }
 
+/* With WEFT_TEST_HOSTS=n the processes are on n hosts, as far as the library can tell:
+ * they share no memory and talk over the loopback interface. A job of one process is on
+ * one host. */
+static void host_pretend(int process, int process_count)
+{
+	const char *text = getenv("WEFT_TEST_HOSTS");
+	int count = text ? atoi(text) : 0;
+	char name[32];
+
+	if (count < 1)
+		return;
+	snprintf(name, sizeof(name), "host%d", process * count / process_count);
+	setenv("NCCL_HOSTID", name, 1);
+	setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+}
+
 /* exit() and not _exit(): the leak checker runs there. */
 static void process_main(const struct ranks *ranks, int process)
 {
@@ -115,6 +131,7 @@ static void process_main(const struct ranks *ranks, int process)
 	setvbuf(stderr, NULL, _IOLBF, 0); /* whole lines of several processes */
 	for (const char *const *e = ranks->environment; e && *e; e += 2)
 		setenv(e[0], e[1], 1);
+	host_pretend(process, ranks->processes);
 	for (int i = 0; i < ranks->threads; i++) {
 		seats[i] = (struct seat){.function = ranks->function};
 		seats[i].rank = (struct rank){.rank = process * ranks->threads + i,

@@ -3,8 +3,9 @@
  *
  * It shares nothing with the checker: no clocks, no symbols. A move is atomic, the order
  * of lanes is random, and a rank that returns scribbles over its buffers at once, as a
- * caller may. What is seen to go wrong here is wrong; what goes right here may have been
- * lucky.
+ * caller may. A message between hosts is read when it is sent in some runs, and in the
+ * others when it is taken. What is seen to go wrong here is wrong; what goes right here
+ * may have been lucky.
  */
 #ifndef TESTS_SCHED_ORACLE_H
 #define TESTS_SCHED_ORACLE_H
@@ -13,6 +14,19 @@
 #include "test.h"
 
 enum { ORACLE_TILES = 4 };
+
+/* A message between hosts, and all of them from one rank to another over one lane. */
+struct oracle_letter {
+	const struct place *place;
+	uint32_t position, tile, count;
+	uint64_t *early; /* what it was when it was sent, or NULL: it is read late */
+};
+
+struct oracle_flow {
+	struct oracle_letter *letters;
+	uint32_t count, taken;
+	uint64_t *inbox; /* the receiver's */
+};
 
 struct oracle {
 	const struct sched *scheds;
@@ -23,7 +37,11 @@ struct oracle {
 	uint64_t **in, **out, **tmp, **stage,
 		**result;			/* [rank][tile * chunks + chunk] */
 	uint32_t *position, *announced, *order; /* [rank * SCHED_LANES_MAX + lane] */
+	uint32_t *passed; /* waits of the current move, of the same lanes */
 	bool *left;
+	bool late; /* messages are read late */
+	struct oracle_flow
+		*flows; /* [(from * n + to) * SCHED_LANES_MAX + lane], or NULL */
 	/* With a reference, sums round: the order of folding shows. What is found first
 	 * is kept there, [tile * symbol_count + symbol], 0 for not yet, and must come
 	 * again. */
@@ -119,8 +137,15 @@ static inline uint64_t *oracle_user(
 	return &o->out[rank][tile * mine + chunk];
 }
 
-static inline uint64_t *oracle_at(
-	const struct oracle *o, const struct place *p, uint32_t tile, uint32_t chunk)
+static inline struct oracle_flow *oracle_flow(
+	const struct oracle *o, uint32_t from, uint32_t to, uint32_t lane)
+{
+	return &o->flows[(from * o->args->rank_count + to) * SCHED_LANES_MAX + lane];
+}
+
+/* As rank `me` sees it. */
+static inline uint64_t *oracle_at(const struct oracle *o, const struct place *p,
+	uint32_t me, uint32_t tile, uint32_t chunk)
 {
 	uint32_t slot;
 
@@ -129,8 +154,34 @@ static inline uint64_t *oracle_at(
 			o, p->rank, p->space == PLACE_IN, p->chunk + chunk, tile);
 	if (p->space == PLACE_TMP)
 		return &o->tmp[p->rank][p->chunk + chunk];
+	if (p->space == PLACE_INBOX || p->space == PLACE_INBOX_IN)
+		return &oracle_flow(o, p->rank, me, p->lane)->inbox[chunk];
 	slot = p->slot + (tile * p->period + p->chunk) % o->args->depth;
 	return &o->stage[p->rank][slot * o->programs[0]->slot_chunks + chunk];
+}
+
+static inline void oracle_open(struct oracle *o)
+{
+	uint32_t n = o->args->rank_count;
+
+	if (!o->args->hosts)
+		return;
+	o->flows = calloc((size_t)n * n * SCHED_LANES_MAX, sizeof(*o->flows));
+	for (uint32_t i = 0; i < n * n * SCHED_LANES_MAX; i++)
+		o->flows[i].inbox = oracle_room(o, o->programs[0]->inbox_chunks);
+}
+
+static inline void oracle_close(struct oracle *o)
+{
+	uint32_t n = o->args->rank_count;
+
+	for (uint32_t i = 0; o->flows && i < n * n * SCHED_LANES_MAX; i++) {
+		for (uint32_t k = 0; k < o->flows[i].count; k++)
+			free(o->flows[i].letters[k].early);
+		free(o->flows[i].letters);
+		free(o->flows[i].inbox);
+	}
+	free(o->flows);
 }
 
 static inline void oracle_start(struct oracle *o)
@@ -146,6 +197,8 @@ static inline void oracle_start(struct oracle *o)
 	o->announced = calloc((size_t)n * SCHED_LANES_MAX, sizeof(*o->announced));
 	o->order = calloc((size_t)n * SCHED_LANES_MAX, sizeof(*o->order));
 	o->left = calloc(n, sizeof(*o->left));
+	o->passed = calloc((size_t)n * SCHED_LANES_MAX, sizeof(*o->passed));
+	oracle_open(o);
 	for (uint32_t r = 0; r < n; r++) {
 		uint32_t ins = sched_chunks(&o->scheds[r], SPACE_IN);
 		uint32_t outs = sched_chunks(&o->scheds[r], SPACE_OUT);
@@ -189,28 +242,86 @@ static inline void oracle_end(struct oracle *o)
 	free(o->announced);
 	free(o->order);
 	free(o->left);
+	free(o->passed);
+	oracle_close(o);
 }
 
-static inline bool oracle_waits(const struct oracle *o, const struct program *p,
-	uint32_t first, uint32_t count, uint32_t tile)
+static inline void oracle_send(
+	struct oracle *o, const struct program *p, const struct move *m, uint32_t lane)
 {
-	for (uint32_t i = first; i < first + count; i++) {
-		const struct wait *w = &p->waits[i];
+	uint32_t position = o->position[p->rank * SCHED_LANES_MAX + lane];
+	uint32_t tile = position / p->lanes[lane].count;
 
-		if (w->back <= tile &&
-			o->announced[w->rank * SCHED_LANES_MAX + w->lane] <
-				(tile - w->back) * p->lengths[w->rank * SCHED_LANES_MAX +
-							      w->lane] +
-					w->position)
-			return true;
+	for (uint32_t i = 0; i < m->sent_count; i++) {
+		const struct sent *sent = &p->sents[m->sent_first + i];
+		struct oracle_flow *flow = oracle_flow(o, p->rank, sent->rank, lane);
+		struct oracle_letter letter = {.place = &p->places[sent->place],
+			.position = position + 1,
+			.tile = tile,
+			.count = m->count};
+
+		if (!o->late)
+			letter.early = malloc(m->count * sizeof(*letter.early));
+		for (uint32_t c = 0; c < m->count && !o->late; c++)
+			letter.early[c] = *oracle_at(o, letter.place, p->rank, tile, c);
+		flow->letters = realloc(
+			flow->letters, (flow->count + 1) * sizeof(*flow->letters));
+		flow->letters[flow->count++] = letter;
 	}
-	return false;
+}
+
+/* Take the next message, if it is there; a wrong one leaves the inbox as it was. */
+static inline bool oracle_take(
+	struct oracle *o, const struct program *p, const struct wait *w, uint32_t count)
+{
+	struct oracle_flow *flow = oracle_flow(o, w->rank, p->rank, w->lane);
+	const struct oracle_letter *letter = &flow->letters[flow->taken];
+
+	if (flow->taken == flow->count)
+		return false;
+	flow->taken++;
+	if (letter->count != count || count > p->inbox_chunks)
+		return true;
+	for (uint32_t c = 0; c < count; c++)
+		flow->inbox[c] = letter->early ? letter->early[c]
+					       : *oracle_at(o, letter->place, w->rank,
+							 letter->tile, c);
+	return true;
+}
+
+static inline bool oracle_has_left(
+	const struct oracle *o, uint32_t rank, const struct wait *w, uint32_t position)
+{
+	const struct oracle_flow *flow = oracle_flow(o, rank, w->rank, w->lane);
+
+	return o->position[rank * SCHED_LANES_MAX + w->lane] >= position &&
+	       (flow->taken == flow->count ||
+		       flow->letters[flow->taken].position > position);
+}
+
+/* Must rank p->rank wait here? `count` chunks are what the move takes. */
+static inline bool oracle_must_wait(struct oracle *o, const struct program *p,
+	const struct wait *w, uint32_t tile, uint32_t count)
+{
+	const uint16_t *hosts = o->args->hosts;
+	uint32_t rank = w->kind == WAIT_SENT ? p->rank : w->rank, position;
+
+	if (w->back > tile)
+		return false;
+	position = (tile - w->back) * p->lengths[rank * SCHED_LANES_MAX + w->lane] +
+		   w->position;
+	if (w->kind == WAIT_SENT)
+		return !oracle_has_left(o, p->rank, w, position);
+	if (w->kind == WAIT_DATA && hosts && hosts[w->rank] != hosts[p->rank])
+		return !oracle_take(o, p, w, count);
+	return o->announced[w->rank * SCHED_LANES_MAX + w->lane] < position;
 }
 
 static inline bool oracle_move(struct oracle *o, uint32_t rank, uint32_t lane)
 {
 	const struct program *p = o->programs[rank];
 	uint32_t *position = &o->position[rank * SCHED_LANES_MAX + lane];
+	uint32_t *passed = &o->passed[rank * SCHED_LANES_MAX + lane], before = *passed;
 	uint32_t length = lane < p->lane_count ? p->lanes[lane].count : 0;
 	uint32_t tile = length ? *position / length : ORACLE_TILES;
 	const struct move *m;
@@ -218,24 +329,31 @@ static inline bool oracle_move(struct oracle *o, uint32_t rank, uint32_t lane)
 	if (tile == ORACLE_TILES)
 		return false;
 	m = &p->lanes[lane].moves[*position % length];
-	if (oracle_waits(o, p, m->wait_first, m->wait_count, tile))
-		return false;
+	for (; *passed < m->wait_count; ++*passed)
+		if (oracle_must_wait(
+			    o, p, &p->waits[m->wait_first + *passed], tile, m->count))
+			return *passed != before; /* a message taken is progress */
+	*passed = 0;
 	for (uint32_t c = 0; m->output_count && c < m->count; c++) {
 		uint64_t sum = 0;
 
 		for (uint32_t i = 0; i < m->input_count; i++) {
 			const struct place *place = &p->places[m->input_first + i];
-			uint64_t x = *oracle_at(o, place, tile, c);
+			uint64_t x = *oracle_at(o, place, rank, tile, c);
 
-			sum += place->space == PLACE_IN ? oracle_pre(x) : x;
+			sum += place->space == PLACE_IN || place->space == PLACE_INBOX_IN
+				       ? oracle_pre(x)
+				       : x;
 			if (o->reference && i)
 				sum = oracle_round(sum);
 		}
 		if (m->op & OP_POST)
 			sum = oracle_post(sum);
 		for (uint32_t i = 0; i < m->output_count; i++)
-			*oracle_at(o, &p->places[m->output_first + i], tile, c) = sum;
+			*oracle_at(
+				o, &p->places[m->output_first + i], rank, tile, c) = sum;
 	}
+	oracle_send(o, p, m, lane);
 	++*position;
 	if (m->publish)
 		o->announced[rank * SCHED_LANES_MAX + lane] = *position;
@@ -270,8 +388,10 @@ static inline bool oracle_leave(struct oracle *o, uint32_t rank, bool *wrong)
 		if (o->position[rank * SCHED_LANES_MAX + lane] <
 			p->lanes[lane].count * ORACLE_TILES)
 			return false;
-	if (oracle_waits(o, p, p->drain_first, p->drain_count, ORACLE_TILES - 1))
-		return false;
+	for (uint32_t i = 0; i < p->drain_count; i++)
+		if (oracle_must_wait(
+			    o, p, &p->waits[p->drain_first + i], ORACLE_TILES - 1, 0))
+			return false;
 	o->left[rank] = true;
 	for (uint32_t t = 0; t < ORACLE_TILES; t++)
 		for (uint32_t c = 0; c < outs; c++)
@@ -344,7 +464,8 @@ static inline bool oracle_is_right(const struct sched *scheds,
 			.programs = programs,
 			.args = args,
 			.seed = i * 7919u,
-			.by_priority = i % 2};
+			.by_priority = i % 2,
+			.late = i % 3};
 
 		if (!oracle_run(&o))
 			return false;

@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	uint32_t ranks = argc > 1 ? (uint32_t)atoi(argv[1]) : RANKS, kinds = 0;
 	const struct sched_kind *kind;
 
-	for (; (kind = catalog_at(kinds)); kinds++)
+	for (; (kind = catalog_plain_at(kinds)); kinds++)
 		for (uint32_t n = 1; n <= ranks && n <= kind->rank_max; n++)
 			for (uint32_t root = 0; root < n; root++)
 				if (!root || (coll_has_root(kind->coll) &&

@@ -542,7 +542,7 @@ static void test_all(void)
 
 	for (uint32_t n = 1; n <= RANKS; n++) {
 		memset(&store, 0, sizeof(store));
-		for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
+		for (uint32_t i = 0; (kind = catalog_plain_at(i)); i++) {
 			test_kind(kind, n, 2);
 			test_kind(kind, n, 8);
 		}
@@ -555,7 +555,7 @@ static void test_limits(void)
 	const struct sched_kind *kind;
 	uint32_t page_max = 0;
 
-	for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
+	for (uint32_t i = 0; (kind = catalog_plain_at(i)); i++) {
 		struct steps_key key = {kind, STEPS_RANKS_MAX, 0, 2};
 		struct dev_steps *steps;
 		size_t bytes;

@@ -130,8 +130,24 @@ static void test_empty(void)
 	EQ_STR(scribe.log, "");
 }
 
+/* A move that only sends is run, too. */
+static void test_sent(void)
+{
+	struct move sends[] = {{.sent_count = 1}, {.publish = true}};
+	struct program sender = {.rank_count = 3,
+		.lane_count = 1,
+		.lanes = {{.moves = sends, .count = 2}}};
+	struct shape once = {.program = &sender, .tile_count = 1};
+	struct scribe scribe = {.program = &sender};
+	struct lane lane = {0};
+
+	EQ(lane_step(&once, 0, &lane, &ops, &scribe), LANE_DONE);
+	EQ_STR(scribe.log, "r0.0 p1.2 ");
+}
+
 int main(void)
 {
+	test_sent();
 	test_unhindered();
 	test_blocked();
 	test_empty();

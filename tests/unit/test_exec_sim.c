@@ -62,6 +62,39 @@ static void test_pipeline(void)
 	TRUE(time_of(&args) > 64 * (102400 + 2 * 1000 * 1000));
 }
 
+/* Between hosts a message costs what the network costs, and nobody waits for slots. */
+static void test_network(void)
+{
+	static const uint16_t hosts[] = {0, 0, 1};
+	struct sim_args args = make_args(COLL_BROADCAST, "ring", 3, 64 << 10);
+	uint64_t hop = 1000 * 1000 + (64 << 10) * 100,
+		 far = 20000ull * 1000 + (64 << 10) * 500;
+	struct sim_report report;
+
+	args.hosts = hosts;
+	args.network = (struct sim_link){.latency_ns = 20000, .bytes_per_ns = 2};
+	EQ(sim_time(&args, &report), OK);
+	EQ(report.time_ps, hop + far);
+	EQ(report.message_count, 2);
+	EQ(report.network_message_count, 1);
+	EQ(report.network_bytes, 64 << 10);
+	sim_report_fini(&report);
+	/* 64 tiles: the first comes over the first hop, the network carries them all */
+	args.tile_bytes = 1 << 10;
+	args.depth = 1;
+	args.link = (struct sim_link){.latency_ns = 0};
+	EQ(time_of(&args) / 1000, (20000ull * 1000 + (64 << 10) * 500) / 1000);
+	/* what stands nowhere is sent from a slot, which is free when it has left */
+	args = make_args(COLL_REDUCE, "ring", 3, 64 << 10);
+	args.hosts = (const uint16_t[]){0, 1, 2};
+	args.network = (struct sim_link){.latency_ns = 20000, .bytes_per_ns = 2};
+	args.tile_bytes = 1 << 10;
+	args.depth = 1;
+	EQ(time_of(&args), 2 * 20000ull * 1000 + 65 * 512000ull);
+	args.network.latency_ns = -1;
+	EQ(sim_time(&args, &report), ERR_ARGUMENT);
+}
+
 static void test_monotone(void)
 {
 	const struct sched_kind *kind;
@@ -99,6 +132,7 @@ static void odd_links(
 
 static void test_any_order(void)
 {
+	static const uint16_t spread[13] = {0, 0, 1, 2, 1, 2, 2};
 	const struct sched_kind *kind;
 	uint32_t salt = 5;
 
@@ -110,6 +144,7 @@ static void test_any_order(void)
 
 			args.tile_bytes = 1024;
 			args.link_of = n % 2 ? odd_links : NULL;
+			args.hosts = n % 3 ? NULL : spread;
 			args.cookie = &salt;
 			EQ(sim_time(&args, &first), OK);
 			for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -155,8 +190,11 @@ static enum err write_contest(struct sched *sched)
  * stepped. */
 static void test_contest(void)
 {
-	static const struct sched_kind contest = {
-		COLL_BROADCAST, "contest", "two lanes, one link", 3, write_contest};
+	static const struct sched_kind contest = {.coll = COLL_BROADCAST,
+		.name = "contest",
+		.summary = "two lanes, one link",
+		.rank_max = 3,
+		.write = write_contest};
 	struct sim_args args = make_args(COLL_BROADCAST, "ring", 3, 3 * 6400);
 
 	args.kind = &contest;
@@ -200,8 +238,8 @@ static void test_trouble(void)
 }
 
 /* Every rank's buffers, out of place or in place, against the reference. */
-static void check_bytes(
-	const struct sched_kind *kind, const struct reference *r, bool in_place)
+static void check_bytes(const struct sched_kind *kind, const struct reference *r,
+	bool in_place, const uint16_t *hosts)
 {
 	struct sim_args args = make_args(kind->coll, kind->name, r->rank_count, 0);
 	size_t room = r->rank_count * r->count * dtype_size(r->type) + 1;
@@ -212,6 +250,7 @@ static void check_bytes(
 	args.key = (struct plan_key){
 		.coll = r->coll, .type = r->type, .root = r->root, .count = r->count};
 	args.tile_bytes = 192;
+	args.hosts = hosts;
 	for (uint32_t rank = 0; rank < r->rank_count; rank++) {
 		memory[rank] = in[rank] = calloc(1, room);
 		second[rank] = out[rank] = calloc(1, room);
@@ -241,6 +280,8 @@ static void test_bytes(void)
 	static const enum dtype types[] = {
 		DTYPE_INT8, DTYPE_INT32, DTYPE_FLOAT32, DTYPE_FLOAT64};
 	static const size_t counts[] = {1, 77, 1000};
+	static const uint16_t each[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+	static const uint16_t turns[RANKS] = {0, 1, 0, 1, 0, 1, 0, 1, 2};
 	const struct sched_kind *kind;
 
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++)
@@ -252,9 +293,12 @@ static void test_bytes(void)
 					.root = coll_has_root(kind->coll) ? c % n : 0,
 					.count = counts[c / 4]};
 
-				check_bytes(kind, &r, false);
-				if (kind->coll != COLL_ALL_TO_ALL)
-					check_bytes(kind, &r, true);
+				check_bytes(kind, &r, false, NULL);
+				check_bytes(kind, &r, false, c % 2 ? turns : each);
+				if (kind->coll == COLL_ALL_TO_ALL)
+					continue;
+				check_bytes(kind, &r, true, NULL);
+				check_bytes(kind, &r, true, c % 2 ? each : turns);
 			}
 }
 
@@ -279,6 +323,11 @@ static void test_operators(void)
 	EQ(sim_run(&args, ins, outs, &report), OK);
 	sim_report_fini(&report);
 	TRUE(out[1][2] == 24);
+	/* the input of another host is scaled when it is read, once */
+	args.hosts = (const uint16_t[]){0, 1, 2, 3};
+	EQ(sim_run(&args, ins, outs, &report), OK);
+	sim_report_fini(&report);
+	TRUE(out[1][2] == 24);
 }
 
 static void test_large(void)
@@ -292,6 +341,7 @@ int main(void)
 {
 	test_closed_forms();
 	test_pipeline();
+	test_network();
 	test_monotone();
 	test_any_order();
 	test_contest();

@@ -8,6 +8,8 @@
 static const enum dtype types[] = {
 	DTYPE_INT8, DTYPE_BFLOAT16, DTYPE_FLOAT32, DTYPE_FLOAT64};
 
+enum { INBOX_BYTES = 256 << 10 };
+
 static struct planner *make_planner(uint32_t rank_count, uint32_t rank)
 {
 	struct plan_room room = {
@@ -253,9 +255,55 @@ static void test_refusals(void)
 	EQ(plan_get(planner, &key, &plan), ERR_ARGUMENT); /* a failure is not cached */
 	key.count = 1 << 20;
 	EQ(plan_get(planner, &key, &plan), OK);
-	EQ(shape_make(plan->shapes[MODE_STAGED].program, &key, 4096, 63, &shape),
+	EQ(shape_make(plan->shapes[MODE_STAGED].program, &key,
+		   &(struct shape_room){.tile = 4096, .stage = 63}, &shape),
 		ERR_INTERNAL);
 	EQ(shape.tile_count, 77); /* untouched */
+	planner_destroy(planner);
+}
+
+static void check_hosts(struct planner *planner, enum coll coll, size_t count)
+{
+	struct plan_key key = {.coll = coll, .type = DTYPE_FLOAT32, .count = count};
+	const struct plan *plan;
+
+	EQ(plan_get(planner, &key, &plan), OK);
+	for (int mode = 0; mode < (plan->eager ? 1 : LOWER_MODES); mode++) {
+		const struct shape *shape = &plan->shapes[mode];
+
+		EQ_STR(shape->schedule, plan->shapes[0].schedule);
+		EQ(shape->tile_bytes, plan->shapes[0].tile_bytes);
+		EQ(shape->tile_count, plan->shapes[0].tile_count);
+		TRUE(shape->program->inbox_chunks > 0);
+		EQ(shape->inbox_bytes,
+			shape->staged_bytes * shape->program->inbox_chunks);
+		TRUE(shape->inbox_bytes <= INBOX_BYTES);
+		TRUE(shape->tile_bytes * shape->program->inbox_chunks <= INBOX_BYTES);
+	}
+}
+
+/* Between hosts tiles are cut to the inbox, and are alike in all modes, as is the
+ * schedule: each host takes a mode for itself. */
+static void test_hosts(void)
+{
+	static const uint16_t hosts[] = {0, 0, 1, 2, 2};
+	struct plan_room room = {.rank_count = 5,
+		.rank = 2,
+		.inline_bytes = BOARD_INLINE,
+		.eager_bytes = 16 << 10,
+		.bulk_bytes = 8 << 20,
+		.inbox_bytes = INBOX_BYTES,
+		.hosts = hosts};
+	struct planner *planner;
+
+	EQ(planner_create(&room, &planner), OK);
+	for (size_t count = 1; count < 1 << 24; count *= 7) {
+		check_hosts(planner, COLL_ALL_REDUCE, count);
+		check_hosts(planner, COLL_ALL_GATHER, count);
+		check_hosts(planner, COLL_REDUCE_SCATTER, count);
+		check_hosts(planner, COLL_ALL_TO_ALL, count);
+		check_hosts(planner, COLL_BROADCAST, count);
+	}
 	planner_destroy(planner);
 }
 
@@ -339,5 +387,6 @@ int main(void)
 	test_sign();
 	test_buffers();
 	test_refusals();
+	test_hosts();
 	return 0;
 }

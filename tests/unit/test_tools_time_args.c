@@ -1,4 +1,5 @@
 /* What `weft sched time` is asked is read whole, in any order, or refused. */
+#include "sched/hosts.h"
 #include "test.h"
 #include "weft/time_args.h"
 
@@ -31,11 +32,15 @@ int main(void)
 		"all_reduce ring --latency 2s", "all_reduce ring --size -1",
 		"all_reduce ring --size 1e30", "all_reduce ring --size 2000G",
 		"all_reduce ring --size nan", "all_reduce ring --size --root",
-		"all_reduce ring --root -1"};
+		"all_reduce ring --root -1", "all_reduce ring --hosts",
+		"all_reduce ring --hosts 2x", "all_reduce ring --hosts 2x4 -n 9",
+		"all_reduce ring --hosts 2x4 --root 8"};
 	struct time_args args;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		TRUE(!parse(&args, bad[i]));
+		sched_hosts_destroy(args.hosts);
+	}
 	TRUE(parse(&args, "all_reduce ring"));
 	EQ(args.rank_count, 8);
 	EQ(args.bytes, 1 << 20);
@@ -47,5 +52,10 @@ int main(void)
 	EQ(args.latency_s * 1e9 + 0.5, 2000);
 	EQ(args.bandwidth, 50000000000);
 	EQ(args.bytes, 8192);
+	TRUE(!args.hosts);
+	TRUE(parse(&args, "all_reduce ring --hosts 9x1 --hosts 3+5"));
+	EQ(args.rank_count, 8);
+	EQ(args.hosts->host_count, 2);
+	sched_hosts_destroy(args.hosts);
 	return 0;
 }

@@ -52,7 +52,10 @@ static void check_fits(const struct choose_args *args, const struct choice *choi
 	size_t stage = choice->eager ? args->eager_bytes : bulk_bytes;
 	struct shape shape;
 
-	EQ(shape_make(program, &key, choice->staged_tile, stage, &shape), OK);
+	EQ(shape_make(program, &key,
+		   &(struct shape_room){.tile = choice->staged_tile, .stage = stage},
+		   &shape),
+		OK);
 	TRUE(program->slot_count_max * shape.slot_bytes <= stage);
 	if (choice->eager && choice->depth == 1)
 		EQ(shape.tile_count, 1);
@@ -71,7 +74,10 @@ static void check_direct_fits(const struct choose_args *args, const struct choic
 	struct shape shape;
 
 	EQ(program_lower(&lower, &program), OK);
-	EQ(shape_make(program, &key, choice->direct_tile, bulk_bytes, &shape), OK);
+	EQ(shape_make(program, &key,
+		   &(struct shape_room){.tile = choice->direct_tile, .stage = bulk_bytes},
+		   &shape),
+		OK);
 	program_destroy(program);
 }
 

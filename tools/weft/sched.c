@@ -9,7 +9,7 @@
 #include "weft/json_print.h"
 #include "weft/option.h"
 
-enum { FLAG_JSON = OPTION_LONG, SUMMARY_COLUMN = 40 };
+enum { FLAG_JSON = OPTION_LONG, SUMMARY_COLUMN = 46 };
 
 static const struct {
 	const char *name;
@@ -25,13 +25,16 @@ static void usage(FILE *file)
 {
 	fprintf(file,
 		"usage: weft sched list [COLLECTIVE] [--json]\n"
-		"       weft sched show COLLECTIVE SCHEDULE [-n N] [--rank R] [--root "
-		"R]\n"
-		"                       [--lowered direct|pull|staged] [--json]\n"
-		"       weft sched check [COLLECTIVE [SCHEDULE]] [-n N] [--json]\n"
-		"       weft sched time COLLECTIVE SCHEDULE [-n N] [--root R] [--size "
-		"BYTES]\n"
-		"                       [--latency TIME] [--bandwidth RATE] [--json]\n\n"
+		"       weft sched show COLLECTIVE SCHEDULE [-n N | --hosts SHAPE] "
+		"[--rank R]\n"
+		"                       [--root R] [--lowered direct|pull|staged] "
+		"[--json]\n"
+		"       weft sched check [COLLECTIVE [SCHEDULE]] [-n N | --hosts SHAPE] "
+		"[--json]\n"
+		"       weft sched time COLLECTIVE SCHEDULE [-n N | --hosts SHAPE] "
+		"[--root R]\n"
+		"                       [--size BYTES] [--latency TIME] [--bandwidth "
+		"RATE] [--json]\n\n"
 		"list   the schedules: what the library can choose from\n"
 		"show   what each rank (or one) does, as instructions; lowered: as the "
 		"moves\n"
@@ -41,8 +44,14 @@ static void usage(FILE *file)
 		"check  prove: every result right, no deadlock, no race, for that many "
 		"ranks\n"
 		"       or for 1 to 16\n"
-		"time   simulate on a network where all ranks are equally far apart\n\n"
+		"time   simulate on a network where all ranks are equally far apart, or "
+		"all\n"
+		"       hosts are\n\n"
+		"SHAPE  2x4: two hosts of four ranks; 3+5: of three and of five; "
+		"0,1,0,1: a host\n"
+		"       for each rank. Without it all ranks are on one host\n\n"
 		"example: weft sched show all_reduce ring -n 8 --rank 3\n"
+		"example: weft sched show all_reduce hosts-direct --hosts 2x4\n"
 		"example: weft sched time all_reduce ring -n 64 --latency 1us "
 		"--bandwidth "
 		"10GB/s --size 1M\n");
@@ -81,7 +90,7 @@ const struct sched_kind *sched_find(const char *coll_text, const char *name)
 
 static void list_row(const struct sched_kind *kind)
 {
-	printf("%-15s %-15s %6u  ", coll_name(kind->coll), kind->name, kind->rank_max);
+	printf("%-15s %-21s %6u  ", coll_name(kind->coll), kind->name, kind->rank_max);
 	terminal_fold(stdout, kind->summary, SUMMARY_COLUMN, SUMMARY_COLUMN);
 }
 
@@ -92,7 +101,7 @@ static int list_print(enum coll coll, bool json)
 	json_t *list = json ? json_array() : NULL;
 
 	if (!json)
-		printf("%-15s %-15s %6s  %s\n", "collective", "schedule", "ranks",
+		printf("%-15s %-21s %6s  %s\n", "collective", "schedule", "ranks",
 			"how it goes");
 	for (uint32_t i = 0; (kind = catalog_at(i)); i++) {
 		if (coll != COLL_COUNT && coll != kind->coll)

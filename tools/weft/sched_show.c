@@ -7,15 +7,17 @@
 #include "common/units.h"
 #include "sched/text.h"
 #include "weft/command.h"
+#include "weft/hosts_args.h"
 #include "weft/json_print.h"
 #include "weft/option.h"
 #include "weft/sched.h"
 
-enum { DEPTH = 4, RANKS_MAX = 1 << 16 };
+enum { DEPTH = 4, RANKS = 8, RANKS_MAX = 1 << 16 };
 
 struct show_args {
 	const struct sched_kind *kind;
 	int64_t rank_count, rank, root; /* rank -1: all */
+	struct sched_hosts *hosts;	/* owned; NULL: one */
 	bool lowered, json;
 	enum lower_mode mode;
 };
@@ -50,20 +52,23 @@ static bool parse(struct show_args *args, int argc, char **argv)
 		{"rank", required_argument, 0, 'k'},
 		{"root", required_argument, 0, 'r'},
 		{"lowered", required_argument, 0, 'l'},
+		{"hosts", required_argument, 0, 'h'},
 		{"json", no_argument, 0, 'j'},
 		{0, 0, 0, 0},
 	};
 	static const struct option_set set = {"sched show", ":n:", options};
 	int flag;
 
-	*args = (struct show_args){.rank_count = 8, .rank = -1};
+	*args = (struct show_args){.rank = -1};
 	option_start();
 	while ((flag = option_next(&set, argc, argv)) != -1) {
 		if (flag == '?' || flag == ':') {
 			option_refuse(&set, flag, argv);
 			return false;
 		}
-		if (parse_flag(args, flag))
+		if (flag == 'h' && !hosts_args_take(set.command, &args->hosts))
+			return false;
+		if (flag == 'h' || parse_flag(args, flag))
 			continue;
 		fprintf(stderr,
 			"weft sched show: '%s' is no value here; see weft sched --help\n",
@@ -76,6 +81,8 @@ static bool parse(struct show_args *args, int argc, char **argv)
 			"'all_reduce ring'\n");
 		return false;
 	}
+	if (!hosts_args_count(set.command, args->hosts, &args->rank_count, RANKS))
+		return false;
 	if (args->rank >= args->rank_count || args->root >= args->rank_count) {
 		fprintf(stderr, "weft sched show: there are only %d ranks\n",
 			(int)args->rank_count);
@@ -92,7 +99,8 @@ static enum err show_lowered(const struct show_args *args, uint32_t rank, FILE *
 		.rank = rank,
 		.root = (uint32_t)args->root,
 		.mode = args->mode,
-		.depth = DEPTH};
+		.depth = DEPTH,
+		.hosts = args->hosts ? args->hosts->host : NULL};
 	struct program *program;
 	enum err e = program_lower(&lower, &program);
 
@@ -106,8 +114,10 @@ static enum err show_lowered(const struct show_args *args, uint32_t rank, FILE *
 static enum err show_written(const struct show_args *args, uint32_t rank, FILE *file)
 {
 	struct sched sched;
-	enum err e = catalog_write(args->kind, (uint32_t)args->rank_count, rank,
-		(uint32_t)args->root, &sched);
+	uint32_t n = (uint32_t)args->rank_count, root = (uint32_t)args->root;
+	enum err e = args->hosts ? catalog_write_hosts(
+					   args->kind, args->hosts, rank, root, &sched)
+				 : catalog_write(args->kind, n, rank, root, &sched);
 
 	if (e)
 		return e;
@@ -177,24 +187,28 @@ static int end_json(const struct show_args *args, json_t *ranks, enum err e)
 			"ranks", ranks));
 }
 
+static int show_ranks(const struct show_args *args)
+{
+	uint32_t first = args->rank < 0 ? 0 : (uint32_t)args->rank;
+	uint32_t last = args->rank < 0 ? (uint32_t)args->rank_count - 1 : first;
+	json_t *ranks = args->json ? json_array() : NULL;
+	enum err e = OK;
+
+	for (uint32_t rank = first; !e && rank <= last; rank++)
+		e = args->json ? rank_json(args, rank, ranks)
+			       : show_rank(args, rank, stdout);
+	if (e)
+		fprintf(stderr, "weft sched show: %s\n", err_last());
+	if (args->json)
+		return end_json(args, ranks, e);
+	return e ? EXIT_WRONG : EXIT_GOOD;
+}
+
 int sched_show(int argc, char **argv)
 {
 	struct show_args args;
-	uint32_t first, last;
-	enum err e = OK;
-	json_t *ranks;
+	int status = parse(&args, argc, argv) ? show_ranks(&args) : EXIT_USAGE;
 
-	if (!parse(&args, argc, argv))
-		return EXIT_USAGE;
-	ranks = args.json ? json_array() : NULL;
-	first = args.rank < 0 ? 0 : (uint32_t)args.rank;
-	last = args.rank < 0 ? (uint32_t)args.rank_count - 1 : first;
-	for (uint32_t rank = first; !e && rank <= last; rank++)
-		e = args.json ? rank_json(&args, rank, ranks)
-			      : show_rank(&args, rank, stdout);
-	if (e)
-		fprintf(stderr, "weft sched show: %s\n", err_last());
-	if (args.json)
-		return end_json(&args, ranks, e);
-	return e ? EXIT_WRONG : EXIT_GOOD;
+	sched_hosts_destroy(args.hosts);
+	return status;
 }

@@ -1,17 +1,17 @@
 /*
  * steps.c - lowers a schedule in staged mode for all ranks, and writes it down as pages.
  *
- * Two things are settled here that the host engine finds out as it goes. Who waits for a
- * position, so that a kernel announces no other; and how long a message is that passes
- * through ranks that have no buffer for it, since with flags a receiver may not look at
- * more than was sent.
+ * Two things the host engine finds out as it goes are asked of sched (told.h): who waits
+ * for a position, so that a kernel announces no other, and how long a message is that
+ * passes through ranks that have no buffer for it, since with flags a receiver may not
+ * look at more than was sent.
  */
 #include "exec/cuda/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/lower.h"
+#include "sched/told.h"
 
 enum {
 	CHUNK_ALIGN = 64,
@@ -21,122 +21,19 @@ enum {
 	TILE_MAX = 1 << 30
 };
 
-/* What is known of a move beside the program. */
-struct note {
-	uint32_t bound; /* highest chunk of a vector in what it reads and writes */
-	uint32_t tell;
-};
-
 /* The lowered schedule of all ranks. */
 struct whole {
 	struct program *programs[STEPS_RANKS_MAX];
 	uint32_t rank_count;
-	struct note *notes[STEPS_RANKS_MAX][STEPS_LANES]; /* owned: one per move */
+	struct told *told; /* owned */
 };
 
 _Static_assert((int)STEPS_SPACE_STAGE == (int)PLACE_STAGE, "spaces are places");
 _Static_assert((int)STEPS_LANES >= (int)SCHED_LANES_MAX, "every lane has a word");
-
-/* ---- notes ---- */
-
-static enum err notes_make(struct whole *whole)
-{
-	for (uint32_t r = 0; r < whole->rank_count; r++)
-		for (uint32_t l = 0; l < STEPS_LANES; l++) {
-			uint32_t count = whole->programs[r]->lanes[l].count;
-
-			whole->notes[r][l] = calloc(
-				count + 1, sizeof(*whole->notes[r][l]));
-			if (!whole->notes[r][l])
-				return err_set(ERR_SYSTEM,
-					"no memory for %u notes on "
-					"moves",
-					count);
-		}
-	return OK;
-}
-
-static void tell_note(struct whole *whole, const struct wait *wait)
-{
-	uint32_t position = wait->position;
-
-	/* nothing of this tile is all of the one before */
-	if (!position)
-		position = whole->programs[wait->rank]->lanes[wait->lane].count;
-	whole->notes[wait->rank][wait->lane][position - 1].tell |=
-		wait->kind == WAIT_DATA	   ? TELL_DATA
-		: wait->kind == WAIT_LOCAL ? TELL_LOCAL
-		: wait->back		   ? TELL_ACK_LATER
-					   : TELL_ACK;
-}
-
-/* The highest chunk of the buffers, and what came with the messages: the k-th slot that
- * is read is the k-th wait for data. */
-static uint32_t bound_find(
-	struct whole *whole, const struct program *program, const struct move *move)
-{
-	const struct wait *wait = &program->waits[move->wait_first];
-	uint32_t bound = 0, last = move->input_first + move->input_count;
-
-	for (uint32_t i = move->output_first; i < last; i++) {
-		const struct place *place = &program->places[i];
-		uint32_t chunk = 0;
-
-		if (place->space == PLACE_IN || place->space == PLACE_OUT) {
-			chunk = place->chunk;
-		} else if (place->space == PLACE_STAGE && i >= move->input_first) {
-			while (wait->kind != WAIT_DATA)
-				wait++;
-			chunk = whole->notes[wait->rank][wait->lane][wait->position - 1]
-					.bound;
-			wait++;
-		}
-		bound = chunk > bound ? chunk : bound;
-	}
-	return bound;
-}
-
-/* One look at every move; false when nothing was new. Bounds only grow, and no further
- * than the chunks there are. */
-static bool bounds_grow(struct whole *whole)
-{
-	bool is_new = false;
-
-	for (uint32_t r = 0; r < whole->rank_count; r++)
-		for (uint32_t l = 0; l < STEPS_LANES; l++) {
-			const struct program *program = whole->programs[r];
-
-			for (uint32_t m = 0; m < program->lanes[l].count; m++) {
-				uint32_t bound = bound_find(
-					whole, program, &program->lanes[l].moves[m]);
-
-				is_new = is_new || bound != whole->notes[r][l][m].bound;
-				whole->notes[r][l][m].bound = bound;
-			}
-		}
-	return is_new;
-}
-
-static enum err notes_write(struct whole *whole)
-{
-	enum err e = notes_make(whole);
-
-	if (e)
-		return e;
-	for (uint32_t r = 0; r < whole->rank_count; r++) {
-		const struct program *program = whole->programs[r];
-
-		if (program->drain_count)
-			return err_set(ERR_INTERNAL, "a staged schedule that lends");
-		for (uint32_t i = 0; i < program->wait_count; i++)
-			tell_note(whole, &program->waits[i]);
-	}
-	if (!coll_is_vector(whole->programs[0]->coll))
-		return OK;
-	while (bounds_grow(whole))
-		continue;
-	return OK;
-}
+_Static_assert((int)TELL_DATA == (int)TOLD_DATA && (int)TELL_ACK == (int)TOLD_ACK &&
+		       (int)TELL_ACK_LATER == (int)TOLD_ACK_LATER &&
+		       (int)TELL_LOCAL == (int)TOLD_LOCAL,
+	"what is told is what is waited for");
 
 /* ---- pages ---- */
 
@@ -268,13 +165,14 @@ static void page_turn(struct cursor *at, const struct move *move)
 static void step_write(struct cursor *at, uint32_t index, uint32_t part)
 {
 	const struct move *move = &at->program->lanes[at->lane].moves[index];
-	const struct note *note = &at->whole->notes[at->program->rank][at->lane][index];
+	const struct told_move *told = told_at(
+		at->whole->told, at->program->rank, at->lane, index);
 	bool is_vector = coll_is_vector(at->program->coll);
 	struct dev_step step = {.op = move->op,
-		.tell = (uint8_t)(part + 1 == move->count ? note->tell : 0),
+		.tell = (uint8_t)(part + 1 == move->count ? told->what : 0),
 		.input_count = (uint8_t)move->input_count,
 		.output_count = (uint8_t)move->output_count,
-		.bound = (uint16_t)(is_vector ? note->bound + part : 0),
+		.bound = (uint16_t)(is_vector ? told->bound + part : 0),
 		.length = length_of(at, at->program->rank, at->lane),
 		.position = index + 1};
 	uint16_t unused = 0;
@@ -402,14 +300,16 @@ enum err steps_flatten(
 	e = program_lower_all(NULL, &args, whole.programs);
 	if (e)
 		return e;
-	e = notes_write(&whole);
+	for (uint32_t r = 0; r < whole.rank_count && !e; r++)
+		if (whole.programs[r]->drain_count)
+			e = err_set(ERR_INTERNAL, "a staged schedule that lends");
+	if (!e)
+		e = told_create(whole.programs, &whole.told);
 	if (!e)
 		e = whole_write(&whole, steps, bytes);
-	for (uint32_t r = 0; r < whole.rank_count; r++) {
-		for (uint32_t l = 0; l < STEPS_LANES; l++)
-			free(whole.notes[r][l]);
+	told_destroy(whole.told);
+	for (uint32_t r = 0; r < whole.rank_count; r++)
 		program_destroy(whole.programs[r]);
-	}
 	return e;
 }
 

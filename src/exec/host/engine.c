@@ -8,6 +8,7 @@
 #include "exec/host/buffers.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
+#include "exec/host/remote.h"
 #include "exec/host/sign.h"
 #include "exec/host/state.h"
 
@@ -16,6 +17,7 @@
 static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 
 enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
+enum { INBOX_BYTES = 1 << 20 };
 
 /* Processors the ranks of this host may use between them: a launcher may have given each
  * its own. */
@@ -60,21 +62,37 @@ static enum err engine_arrays(struct host_engine *engine)
 	return OK;
 }
 
+/* Ranks on the host that has most: all plan as if they were there, so that all cut tiles
+ * alike. */
+static uint32_t crowd_of(const struct peers *peers)
+{
+	uint32_t most = 0;
+
+	for (uint32_t host = 0; host < peers->host_count; host++) {
+		uint32_t count = 0;
+
+		for (uint32_t rank = 0; rank < peers->rank_count; rank++)
+			count += peers->hosts[rank] == host;
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
 enum err host_engine_create(
 	const struct host_engine_args *args, struct host_engine **engine)
 {
 	struct host_engine *en = calloc(1, sizeof(*en));
-	const struct board *board = args->peers->board;
 	struct plan_room room = {.rank_count = args->peers->rank_count,
 		.rank = args->peers->rank,
 		.inline_bytes = BOARD_INLINE,
-		.eager_bytes = board->eager_bytes,
-		.bulk_bytes = board->bulk_bytes,
+		.inbox_bytes = INBOX_BYTES,
+		.hosts = args->wires ? args->peers->hosts : NULL,
 		.limits = args->limits};
 	enum err e;
 
 	if (!en)
 		return err_set(ERR_SYSTEM, "no memory for an engine");
+	board_room(crowd_of(args->peers), &room.eager_bytes, &room.bulk_bytes);
 	en->peers = args->peers;
 	en->health = args->health;
 	en->abort = args->abort;
@@ -89,6 +107,8 @@ enum err host_engine_create(
 		e = ref_table_create(en->peers, args->zero_copy, &en->refs);
 	if (!e)
 		e = planner_create(&room, &en->planner);
+	if (!e && args->wires)
+		e = host_remote_create(args->wires, en->rank_count, &en->remote);
 	if (e) {
 		host_engine_destroy(en);
 		return e;
@@ -105,6 +125,7 @@ void host_engine_destroy(struct host_engine *engine)
 	health_count(engine->health, NULL);
 	ref_table_destroy(engine->refs);
 	planner_destroy(engine->planner);
+	host_remote_destroy(engine->remote);
 	free(engine->seen);
 	free(engine->buffers);
 	free(engine->posted);
@@ -148,14 +169,6 @@ uint64_t host_engine_show(
 }
 
 /* ---- positions ---- */
-
-static void call_block(
-	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
-{
-	call->blocked_rank = rank;
-	call->blocked_lane = lane;
-	call->blocked_want = want;
-}
 
 static void position_publish(struct host_call *call, uint32_t lane, uint64_t value)
 {
@@ -204,7 +217,7 @@ static bool position_check(
 	}
 	if (!call->error && position_reached(*seen, want))
 		return true;
-	call_block(call, rank, lane, want);
+	host_call_block(call, rank, lane, want);
 	return false;
 }
 
@@ -217,6 +230,10 @@ static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 	uint32_t length = program->lengths[wait->rank * SCHED_LANES_MAX + wait->lane];
 	uint64_t retired = (uint64_t)tile * length + wait->position;
 
+	if (wait->kind == WAIT_SENT)
+		return remote_has_left(call, wait, tile);
+	if (!peer_is_local(call->engine->peers, wait->rank))
+		return remote_has_come(call, wait, tile);
 	if (wait->kind == WAIT_LOCAL) {
 		const struct lane *lane = &call->lanes[wait->lane];
 
@@ -228,21 +245,28 @@ static bool call_reached(void *engine, const struct wait *wait, uint32_t tile)
 static void call_move(void *engine, const struct move *move, uint32_t lane, uint32_t tile)
 {
 	struct host_call *call = engine;
-	enum err e = host_move(call, move, tile);
+	enum err e = OK;
 
-	(void)lane;
+	if (call->has_landed[lane])
+		call->has_landed[lane] = false;
+	else if (move->output_count)
+		e = host_move(call, move, tile);
 	if (e && !call->error)
 		call->error = host_blame(call->engine, e);
+	if (move->sent_count && !call->error)
+		remote_send(call, move, lane, tile);
 }
 
 /* In an eager call nobody waits for what we have received: the card is free again when we
  * are seen in a later call. Storing it anyway would make the next call's first store wait
  * for this line to come back from the peers. Saying nothing at all would leave a root
- * that only sends without a sign of life. */
+ * that only sends without a sign of life. A schedule for several hosts may use a slot
+ * twice in a call, and then somebody does wait. */
 static bool is_unheard(const struct host_call *call, const struct move *move)
 {
-	return call->plan->eager && call->announced && move->op & IN_RECV &&
-	       !move->send_count && call->shape->tile_count == 1;
+	return call->plan->eager && !call->engine->remote && call->announced &&
+	       move->op & IN_RECV && !move->send_count &&
+	       call->shape->tile_count == 1;
 }
 
 static void call_publish(
@@ -304,7 +328,7 @@ static bool card_is_free(struct host_call *call)
 			&peer_card(engine->peers, rank, entered)->position[0],
 			memory_order_acquire);
 		if (!position_reached(now, want)) {
-			call_block(call, rank, 0, want);
+			host_call_block(call, rank, 0, want);
 			return false;
 		}
 		sign_check_old(call, rank, entered);
@@ -416,7 +440,8 @@ static bool call_needs(const void *what, uint32_t rank)
 		uint64_t want = call->origin + wait->position +
 				(call->shape->tile_count - 1) * length;
 
-		if (wait->rank == rank && wait->back < call->shape->tile_count &&
+		if (wait->kind != WAIT_SENT && wait->rank == rank &&
+			wait->back < call->shape->tile_count &&
 			!position_reached(atomic_load(&card->position[wait->lane]),
 				want - wait->back * length))
 			return true;
@@ -536,8 +561,10 @@ enum err host_call_start(
 	call->peer = 0;
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
-	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
+	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++) {
 		call->untold[i] = 0;
+		call->has_landed[i] = false;
+	}
 	call->has_untold = false;
 	call->has_fetched = false;
 	sign_begin(call);
@@ -545,7 +572,7 @@ enum err host_call_start(
 	call->announced = false;
 	call->trial_ns = 0;
 	call->foreign = false;
-	call_block(call, engine->rank, 0, 0);
+	host_call_block(call, engine->rank, 0, 0);
 	call->streaming = is_streaming(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);
 	mine = &engine->buffers[engine->rank];
@@ -559,6 +586,8 @@ enum err host_call_step(struct host_call *call)
 {
 	enum err e;
 
+	if (call->engine->remote)
+		remote_flush(call);
 	if (call->phase == PHASE_CARD) {
 		if (!card_is_free(call))
 			return call->error ? call->error : ERR_AGAIN;

@@ -13,6 +13,7 @@
 #include "exec/health.h"
 
 struct peers;
+struct wires;
 struct host_engine;
 struct limits;
 
@@ -20,6 +21,7 @@ struct host_engine_args {
 	const struct peers *peers; /* borrowed */
 	struct health *health;	   /* borrowed, of the same rank */
 	const atomic_int *abort;   /* borrowed: non-zero stops every wait */
+	struct wires *wires;	   /* borrowed; NULL where all ranks are on this host */
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 };

@@ -6,6 +6,7 @@
 #include "exec/host/move.h"
 
 #include "exec/host/foreign_move.h"
+#include "exec/host/remote.h"
 
 static inline char *stage_base(const struct host_call *call, uint32_t rank)
 {
@@ -34,11 +35,20 @@ static inline __attribute__((always_inline)) char *place_pointer(
 		       place_offset(shape, place, tile, j);
 	case PLACE_TMP:
 		return engine->scratch + place_offset(shape, place, tile, j);
+	case PLACE_INBOX:
+	case PLACE_INBOX_IN:
+		return remote_inbox(engine, place) + j * shape->staged_bytes;
 	default:
 		return stage_base(call, place->rank) +
 		       place_slot(shape, place, tile) * shape->slot_bytes +
 		       j * shape->staged_bytes;
 	}
+}
+
+char *host_place(const struct host_call *call, const struct place *place, uint32_t tile,
+	uint32_t j)
+{
+	return place_pointer(call, place, tile, j);
 }
 
 /* Which operands are scaled, and by what: each rank's input by its own number. */
@@ -48,7 +58,8 @@ static void fold_scale(
 	for (uint32_t i = 0; i < fold->in_count; i++) {
 		struct operand *in = &fold->in[i];
 
-		in->scaled = places[i].space == PLACE_IN;
+		in->scaled = places[i].space == PLACE_IN ||
+			     places[i].space == PLACE_INBOX_IN;
 		in->scalar = call->engine->buffers[places[i].rank].scalar;
 		fold->any_scaled = fold->any_scaled || in->scaled;
 	}
@@ -90,9 +101,7 @@ static enum err move_foreign(struct host_call *call, const struct move *move,
 	return foreign_fold(fold, &foreign, bytes, call->engine->bounce);
 }
 
-/* One value to one place as it is: most moves of the collectives that fold nothing, and
- * too short to be worth preparing for arithmetic. */
-static bool move_is_copy(const struct host_call *call, const struct move *move)
+bool host_move_is_copy(const struct host_call *call, const struct move *move)
 {
 	return move->input_count == 1 && move->output_count == 1 && !call->rule.scaled &&
 	       !call->foreign && !(move->op & OP_POST && call->rule.divisor);
@@ -140,7 +149,7 @@ static __attribute__((noinline)) enum err move_fold(
 
 enum err host_move(struct host_call *call, const struct move *move, uint32_t tile)
 {
-	if (!move_is_copy(call, move))
+	if (!host_move_is_copy(call, move))
 		return move_fold(call, move, tile);
 	move_copy(call, move, tile);
 	return OK;

@@ -1,8 +1,10 @@
 #include "exec/host/p2p.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "exec/host/peers.h"
+#include "exec/host/remote.h"
 #include "exec/host/state.h"
 #include "link/foreign.h"
 
@@ -146,11 +148,76 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 	return p2p->done == p2p->bytes ? OK : ERR_AGAIN;
 }
 
+/* ---- with a rank of another host ---- */
+
+static enum err far_begin(struct p2p *p2p, const struct net_ops *net)
+{
+	struct wires *wires = remote_wires(p2p->engine->remote);
+	struct net_end *end;
+	enum err e;
+
+	if (p2p->is_send) {
+		p2p->length = p2p->bytes;
+		e = wires_to(wires, p2p->peer, WIRE_P2P, &end);
+		if (!e)
+			e = net->send(
+				end, &p2p->length, sizeof(p2p->length), &p2p->request);
+		if (!e && p2p->bytes)
+			e = net->send(end, p2p->data, p2p->bytes, &p2p->request);
+		p2p->has_length = true;
+	} else {
+		e = wires_from(wires, p2p->peer, WIRE_P2P, &end);
+		if (!e)
+			e = net->recv(
+				end, &p2p->length, sizeof(p2p->length), &p2p->request);
+	}
+	p2p->is_asked = !e;
+	return e;
+}
+
+/* The length has come: is it what we expect? */
+static enum err far_receive(struct p2p *p2p, const struct net_ops *net)
+{
+	p2p->has_length = true;
+	if (p2p->length != p2p->bytes)
+		return err_set(ERR_USAGE,
+			"rank %u receives %zu bytes from rank %u, which sends %lu: a "
+			"send and its receive must have the same size",
+			p2p->engine->rank, p2p->bytes, p2p->peer,
+			(unsigned long)p2p->length);
+	return p2p->bytes
+		       ? net->recv(p2p->request.end, p2p->data, p2p->bytes, &p2p->request)
+		       : OK;
+}
+
+static enum err far_step(struct p2p *p2p)
+{
+	const struct net_ops *net = wires_net(remote_wires(p2p->engine->remote));
+	enum err e = p2p->is_asked ? OK : far_begin(p2p, net);
+
+	if (!e)
+		e = net->test(&p2p->request, 0);
+	if (!e && !p2p->has_length) {
+		e = far_receive(p2p, net);
+		if (!e)
+			e = net->test(&p2p->request, 0);
+	}
+	if (e == OK)
+		p2p->done = p2p->bytes;
+	if (e == ERR_REMOTE)
+		e = host_blame(p2p->engine, err_set(e, "rank %u cannot be reached: %s",
+						    p2p->peer, err_last()));
+	return e;
+}
+
 enum err p2p_step(struct p2p *p2p)
 {
 	struct box *box = p2p_box(p2p);
 	enum err e;
 	size_t before;
+
+	if (!peer_is_local(p2p->engine->peers, p2p->peer))
+		return far_step(p2p);
 
 	do { /* pieces go on as long as there are letters */
 		before = p2p->done;
@@ -163,11 +230,12 @@ enum err p2p_check(struct p2p *p2p)
 {
 	struct box *box = p2p_box(p2p);
 	uint64_t posted = atomic_load(&box->posted);
+	bool is_near = peer_is_local(p2p->engine->peers, p2p->peer);
 
 	if (p2p->engine->abort && atomic_load(p2p->engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	/* what was posted before the sender left can still be taken */
-	if (!p2p->is_send && posted != p2p->engine->taken[p2p->peer])
+	if (is_near && !p2p->is_send && posted != p2p->engine->taken[p2p->peer])
 		return OK;
 	return host_peers_check(p2p->engine, p2p_needs, p2p);
 }
@@ -187,4 +255,20 @@ _Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers)
 
 	*sleepers = p2p->is_send ? &box->taken_sleepers : &box->posted_sleepers;
 	return p2p->is_send ? &box->taken : &box->posted;
+}
+
+uint64_t p2p_stamp(const struct p2p *p2p)
+{
+	return p2p->done + p2p->started + p2p->is_asked + p2p->has_length;
+}
+
+void p2p_sleep(const struct p2p *p2p, uint32_t timeout_us)
+{
+	enum { CONNECT_US = 100 };
+
+	if (p2p->is_asked)
+		wires_net(remote_wires(p2p->engine->remote))
+			->test(&p2p->request, timeout_us);
+	else
+		usleep(timeout_us < CONNECT_US ? timeout_us : CONNECT_US);
 }

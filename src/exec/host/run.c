@@ -8,6 +8,7 @@
 #include "base/futex.h"
 #include "base/param.h"
 #include "exec/host/doing.h"
+#include "exec/host/remote.h"
 #include "exec/host/state.h"
 
 enum {
@@ -133,7 +134,7 @@ static void engine_sleep(struct host_engine *engine, _Atomic uint64_t *word,
 	atomic_store(&engine->asleep, NULL);
 }
 
-static void call_sleep(const struct host_call *call, uint32_t timeout_us)
+static void call_sleep(struct host_call *call, uint32_t timeout_us)
 {
 	const struct peers *peers = call->engine->peers;
 	uint64_t number = call->blocked_want >> BOARD_CALL_SHIFT;
@@ -141,6 +142,13 @@ static void call_sleep(const struct host_call *call, uint32_t timeout_us)
 	_Atomic uint64_t *word = &card->position[call->blocked_lane];
 	uint64_t seen = atomic_load(word);
 
+	if (!peer_is_local(peers, call->blocked_rank)) {
+		remote_sleep(call, timeout_us);
+		return;
+	}
+	/* a message that has not left is somebody's to wait for */
+	if (call->engine->remote && !remote_flush(call) && timeout_us > SLEEP_FIRST_US)
+		timeout_us = SLEEP_FIRST_US;
 	if (!position_reached(seen, call->blocked_want))
 		engine_sleep(call->engine, word, &card->sleepers, seen, timeout_us);
 }
@@ -255,9 +263,9 @@ static enum err job_step(struct running *job, bool *moved)
 		*moved = *moved || stamp != host_call_stamp(&job->call);
 		break;
 	case JOB_P2P:
-		stamp = job->asked.p2p.done + job->asked.p2p.started;
+		stamp = p2p_stamp(&job->asked.p2p);
 		job->result = p2p_step(&job->asked.p2p);
-		*moved = *moved || stamp != job->asked.p2p.done + job->asked.p2p.started;
+		*moved = *moved || stamp != p2p_stamp(&job->asked.p2p);
 		break;
 	case JOB_ONESIDED:
 		job->result = onesided_step(&job->asked.onesided);
@@ -330,7 +338,7 @@ static void notes_end(struct running *jobs, uint32_t count, enum err e)
 			doing_end(jobs[i].asked.engine);
 }
 
-static void job_sleep(const struct running *job, uint32_t timeout_us)
+static void job_sleep(struct running *job, uint32_t timeout_us)
 {
 	_Atomic uint32_t *sleepers;
 	_Atomic uint64_t *word;
@@ -343,6 +351,10 @@ static void job_sleep(const struct running *job, uint32_t timeout_us)
 		word = onesided_word(&job->asked.onesided, &sleepers);
 		engine_sleep(
 			job->asked.engine, word, sleepers, atomic_load(word), timeout_us);
+		return;
+	}
+	if (!peer_is_local(job->asked.engine->peers, job->asked.p2p.peer)) {
+		p2p_sleep(&job->asked.p2p, timeout_us);
 		return;
 	}
 	word = p2p_word(&job->asked.p2p, &sleepers);

@@ -39,6 +39,8 @@ struct host_call {
 	uint64_t untold[SCHED_LANES_MAX];
 	bool has_untold;
 	bool has_fetched; /* see host_fetch() */
+	/* per lane: what its move waited for has come straight to where it belongs */
+	bool has_landed[SCHED_LANES_MAX];
 	enum err error;
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
@@ -55,6 +57,15 @@ enum err host_call_step(struct host_call *call);
 
 /* A call that failed will not go on: its peers' buffers are no longer touched. */
 void host_call_leave(const struct host_call *call);
+
+/* What it is blocked by. */
+static inline void host_call_block(
+	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
+{
+	call->blocked_rank = rank;
+	call->blocked_lane = lane;
+	call->blocked_want = want;
+}
 
 /* A number that changes whenever the call makes progress. */
 uint64_t host_call_stamp(const struct host_call *call);
@@ -81,11 +92,12 @@ struct host_shown {
 };
 
 struct host_engine {
-	const struct peers *peers; /* borrowed */
-	struct health *health;	   /* borrowed */
-	struct ref_table *refs;	   /* owned */
-	struct planner *planner;   /* owned */
-	const atomic_int *abort;   /* borrowed */
+	const struct peers *peers;  /* borrowed */
+	struct health *health;	    /* borrowed */
+	struct ref_table *refs;	    /* owned */
+	struct planner *planner;    /* owned */
+	struct host_remote *remote; /* owned; NULL where all ranks are on this host */
+	const atomic_int *abort;    /* borrowed */
 	uint32_t rank, rank_count;
 	uint32_t spin_turns, patience;
 	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */

@@ -10,19 +10,28 @@
 
 enum { LINE = 64 };
 
+static enum err link_check(const struct sim_link *link)
+{
+	if (link->latency_ns >= 0 && link->bytes_per_ns >= 0 &&
+		isfinite(link->latency_ns))
+		return OK;
+	return err_set(ERR_ARGUMENT, "a link of %g ns and %g GB/s cannot be simulated",
+		link->latency_ns, link->bytes_per_ns);
+}
+
 static enum err args_check(const struct sim_args *args)
 {
 	const struct plan_key *key = &args->key;
-	const struct sim_link *link = &args->link;
+	enum err e;
 
 	if (!args->kind || key->coll != args->kind->coll || key->type >= DTYPE_COUNT ||
 		args->op >= REDOP_COUNT)
 		return err_set(ERR_ARGUMENT, "there is no such collective to simulate");
-	if (!(link->latency_ns >= 0) || !(link->bytes_per_ns >= 0) ||
-		!isfinite(link->latency_ns))
-		return err_set(ERR_ARGUMENT,
-			"a link of %g ns and %g GB/s cannot be simulated",
-			link->latency_ns, link->bytes_per_ns);
+	e = link_check(&args->link);
+	if (!e)
+		e = link_check(&args->network);
+	if (e)
+		return e;
 	if (!args->rank_count)
 		return err_set(ERR_ARGUMENT, "there are no ranks to simulate");
 	if (key->count > SIZE_MAX / 16 / dtype_size(key->type) / args->rank_count)
@@ -68,9 +77,12 @@ static enum err rank_init(struct world *world, uint32_t index, struct program *p
 
 	rank->shape = *shape;
 	rank->shape.program = program;
+	rank->message_count = program->send_count + program->sent_count;
 	rank->arrivals = calloc(
-		(size_t)world->window * program->send_count + 1, sizeof(*rank->arrivals));
-	if (!rank->arrivals)
+		(size_t)world->window * rank->message_count + 1, sizeof(*rank->arrivals));
+	rank->letters = calloc(
+		(size_t)world->window * program->sent_count + 1, sizeof(*rank->letters));
+	if (!rank->arrivals || !rank->letters)
 		return err_set(ERR_SYSTEM, "no memory to simulate");
 	for (uint32_t lane = 0; lane < SCHED_LANES_MAX && !e; lane++)
 		e = lane_init(world, program, index, lane);
@@ -84,7 +96,8 @@ static enum err programs_make(const struct sim_args *args, struct program **prog
 		.rank_count = args->rank_count,
 		.root = coll_has_root(args->key.coll) ? args->key.root : 0,
 		.mode = MODE_STAGED,
-		.depth = args->depth ? args->depth : plan_stage_depth()};
+		.depth = args->depth ? args->depth : plan_stage_depth(),
+		.hosts = args->hosts};
 
 	return program_lower_all(NULL, &lower, programs);
 }
@@ -104,9 +117,12 @@ static enum err world_fill(struct world *world)
 	for (uint32_t i = 0; i < args->rank_count && !e; i++)
 		world->ranks[i].program = programs[i];
 	if (!e)
-		e = shape_make(programs[0], &args->key, tile, SIZE_MAX, &shape);
+		e = shape_make(programs[0], &args->key,
+			&(struct shape_room){
+				.tile = tile, .stage = SIZE_MAX, .inbox = SIZE_MAX},
+			&shape);
 	if (!e)
-		world->window = shape.tile_count <= programs[0]->depth
+		world->window = args->hosts || shape.tile_count <= programs[0]->depth
 					? shape.tile_count
 					: programs[0]->depth + 1;
 	for (uint32_t i = 0; i < args->rank_count && !e; i++)
@@ -140,9 +156,20 @@ static enum err world_create(const struct sim_args *args, struct world *world)
 	return OK;
 }
 
+static void letters_free(const struct world *world, struct sim_rank *rank)
+{
+	size_t count = rank->letters ? (size_t)world->window * rank->program->sent_count
+				     : 0;
+
+	for (size_t i = 0; i < count; i++)
+		free(rank->letters[i]);
+	free(rank->letters);
+}
+
 static void world_fini(struct world *world)
 {
 	for (uint32_t i = 0; world->ranks && i < world->rank_count; i++) {
+		letters_free(world, &world->ranks[i]);
 		program_destroy(world->ranks[i].program);
 		free(world->ranks[i].arrivals);
 		free(world->ranks[i].memory);
@@ -169,6 +196,8 @@ static void report_fill(const struct world *world, struct sim_report *report)
 	report->time_ps = world->now_ps;
 	report->message_count = world->wires.message_count;
 	report->message_bytes = world->wires.message_bytes;
+	report->network_message_count = world->wires.network_count;
+	report->network_bytes = world->wires.network_bytes;
 	report->link_message_max = world->wires.message_max;
 	report->link_byte_max = world->wires.byte_max;
 	report->link_count = world->wires.used_count;

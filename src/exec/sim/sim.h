@@ -8,6 +8,8 @@
  *                for bytes / bandwidth and arrives the latency later
  *   an acknowledgement takes the latency of the link it comes back on, and no room
  *   a local wait is free
+ *   between hosts a message has left its sender when the link has carried it, and waits
+ *                for its receiver, however many do: no buffer of the network is full
  *
  * There is one link for each ordered pair of ranks; the lanes of a rank share it, first
  * come first served, the lower lane first when both come at once. Time is counted in
@@ -32,9 +34,11 @@ struct sim_args {
 	struct plan_key key; /* key.coll is kind->coll */
 	enum redop op;
 	union kernel_scalar scalar; /* of REDOP_PREMUL, the same for all ranks */
-	size_t tile_bytes;    /* 0: as the host stages; beyond the chunk: one tile */
-	uint32_t depth;	      /* slots per connection; 0: as the host */
-	struct sim_link link; /* every link, unless .. */
+	size_t tile_bytes;	 /* 0: as the host stages; beyond the chunk: one tile */
+	uint32_t depth;		 /* slots per connection; 0: as the host */
+	const uint16_t *hosts;	 /* borrowed: which host each rank is on; NULL: one */
+	struct sim_link link;	 /* every link within a host .. */
+	struct sim_link network; /* .. and between two, unless .. */
 	/* .. this is set: fill `link` for one ordered pair. Asked once per pair in use.
 	 */
 	void (*link_of)(
@@ -46,12 +50,13 @@ struct sim_args {
 };
 
 struct sim_report {
-	uint64_t time_ps;			  /* when the last rank is done */
-	uint64_t *finish_ps;			  /* owned: when each rank is done */
-	uint64_t move_count;			  /* moves retired, all ranks */
-	uint64_t message_count, message_bytes;	  /* over all links */
-	uint64_t link_message_max, link_byte_max; /* over the busiest link */
-	uint32_t link_count;			  /* links used */
+	uint64_t time_ps;			       /* when the last rank is done */
+	uint64_t *finish_ps;			       /* owned: when each rank is done */
+	uint64_t move_count;			       /* moves retired, all ranks */
+	uint64_t message_count, message_bytes;	       /* over all links */
+	uint64_t network_message_count, network_bytes; /* of these between hosts */
+	uint64_t link_message_max, link_byte_max;      /* over the busiest link */
+	uint32_t link_count;			       /* links used */
 	uint32_t tile_count;
 	size_t tile_bytes;
 };

@@ -24,11 +24,16 @@ void wires_fini(struct wires *wires)
 	*wires = (struct wires){0};
 }
 
+static bool is_network(const struct sim_args *args, uint32_t from, uint32_t to)
+{
+	return args->hosts && args->hosts[from] != args->hosts[to];
+}
+
 static struct wire *wire_get(struct wires *wires, uint32_t from, uint32_t to)
 {
 	const struct sim_args *args = wires->args;
 	struct wire *wire = &wires->wires[(size_t)from * args->rank_count + to];
-	struct sim_link link = args->link;
+	struct sim_link link = is_network(args, from, to) ? args->network : args->link;
 
 	if (wire->known)
 		return wire;
@@ -58,6 +63,8 @@ uint64_t wire_send(
 	wire->message_bytes += bytes;
 	wires->message_count++;
 	wires->message_bytes += bytes;
+	wires->network_count += is_network(wires->args, from, to);
+	wires->network_bytes += is_network(wires->args, from, to) ? bytes : 0;
 	if (wire->message_count > wires->message_max)
 		wires->message_max = wire->message_count;
 	if (wire->message_bytes > wires->byte_max)

@@ -20,6 +20,7 @@ struct wires {
 	/* what they carried, all together and the busiest */
 	uint32_t used_count;
 	uint64_t message_count, message_bytes, message_max, byte_max;
+	uint64_t network_count, network_bytes; /* between hosts */
 };
 
 enum err wires_init(struct wires *wires, const struct sim_args *args);

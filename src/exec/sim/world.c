@@ -9,6 +9,8 @@
 #include "exec/sim/world.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 
@@ -26,8 +28,17 @@ static uint64_t *arrival_of(
 {
 	const struct sim_rank *r = &world->ranks[rank];
 
-	return &r->arrivals[(size_t)(tile % world->window) * r->program->send_count +
-			    send];
+	return &r->arrivals[(size_t)(tile % world->window) * r->message_count + send];
+}
+
+/* Which of its messages between hosts a move sends to `rank`; NOBODY: none. */
+static uint32_t sent_find(
+	const struct program *program, const struct move *move, uint32_t rank)
+{
+	for (uint32_t i = 0; i < move->sent_count; i++)
+		if (program->sents[move->sent_first + i].rank == rank)
+			return move->sent_first + i;
+	return NOBODY;
 }
 
 /* When the message that move `index` of the peer sends to `rank` arrives. */
@@ -36,21 +47,31 @@ static uint64_t data_time(const struct world *world, uint32_t rank,
 {
 	const struct program *program = world->ranks[peer->rank].program;
 	const struct move *move = &program->lanes[peer->index].moves[index];
-	uint32_t i = 0;
+	uint32_t i = 0, sent = sent_find(program, move, rank);
 
+	if (sent != NOBODY)
+		return *arrival_of(world, peer->rank, tile, program->send_count + sent);
 	while (program->sends[move->send_first + i] != rank)
 		i++;
 	assert(i < move->send_count);
 	return *arrival_of(world, peer->rank, tile, move->send_first + i);
 }
 
+/* The lane a wait of `rank` is about. */
+static struct sim_lane *awaited_lane(
+	const struct world *world, uint32_t rank, const struct wait *wait)
+{
+	return lane_of(world, wait->kind == WAIT_SENT ? rank : wait->rank, wait->lane);
+}
+
 /* When what `rank` waits for is there; not_yet while nobody can tell. */
 static uint64_t wait_time(
 	struct world *world, uint32_t rank, const struct wait *wait, uint32_t tile)
 {
-	const struct sim_lane *peer = lane_of(world, wait->rank, wait->lane);
+	const struct sim_lane *peer = awaited_lane(world, rank, wait);
 	uint64_t wanted = (uint64_t)tile * peer->length + wait->position;
-	uint64_t known = wait->kind == WAIT_DATA ? peer->granted : peer->retired;
+	bool is_message = wait->kind == WAIT_DATA || wait->kind == WAIT_SENT;
+	uint64_t known = is_message ? peer->granted : peer->retired;
 	uint64_t kept = (uint64_t)world->window * peer->length;
 
 	if (known < wanted)
@@ -60,6 +81,9 @@ static uint64_t wait_time(
 	assert(peer->retired - wanted < kept);
 	if (wait->kind == WAIT_DATA)
 		return data_time(world, rank, peer, wait->position - 1, tile);
+	if (wait->kind == WAIT_SENT) /* it arrives the latency after it has left */
+		return data_time(world, wait->rank, peer, wait->position - 1, tile) -
+		       wire_latency(&world->wires, rank, wait->rank);
 	return peer->retire_times[(wanted - 1) % kept] +
 	       wire_latency(&world->wires, wait->rank, rank);
 }
@@ -104,9 +128,34 @@ static bool world_reached(void *engine, const struct wait *wait, uint32_t tile)
 	return wait_time(world, world->current->rank, wait, tile) <= world->now_ps;
 }
 
-static char *place_pointer(const struct world *world, const struct shape *shape,
+/* What `move` of the current rank has from a rank of another host. */
+static char **letter_at(
+	const struct world *world, uint32_t rank, uint32_t sent, uint32_t tile)
+{
+	const struct sim_rank *r = &world->ranks[rank];
+
+	return &r->letters[(size_t)(tile % world->window) * r->program->sent_count +
+			   sent];
+}
+
+static char *letter_of(const struct world *world, const struct move *move,
+	const struct place *place, uint32_t tile)
+{
+	const struct program *mine = world->ranks[world->current->rank].program;
+	const struct program *sender = world->ranks[place->rank].program;
+	const struct wait *wait = &mine->waits[move->wait_first];
+	const struct move *from;
+
+	while (wait->kind != WAIT_DATA || wait->rank != place->rank)
+		wait++;
+	from = &sender->lanes[place->lane].moves[wait->position - 1];
+	return *letter_at(world, place->rank, sent_find(sender, from, mine->rank), tile);
+}
+
+static char *place_pointer(const struct world *world, const struct move *move,
 	const struct place *place, uint32_t tile, uint32_t j)
 {
+	const struct shape *shape = &world->ranks[world->current->rank].shape;
 	const struct sim_rank *rank = &world->ranks[place->rank];
 
 	switch (place->space) {
@@ -116,6 +165,9 @@ static char *place_pointer(const struct world *world, const struct shape *shape,
 		return rank->out + place_offset(shape, place, tile, j);
 	case PLACE_TMP:
 		return rank->tmp + place_offset(shape, place, tile, j);
+	case PLACE_INBOX:
+	case PLACE_INBOX_IN:
+		return letter_of(world, move, place, tile) + j * shape->tile_bytes;
 	default:
 		return rank->stage + place_slot(shape, place, tile) * shape->slot_bytes +
 		       j * shape->tile_bytes;
@@ -131,29 +183,26 @@ static void fold_load(const struct world *world, const struct move *move, uint32
 	fold->any_scaled = false;
 	for (uint32_t i = 0; i < move->input_count; i++) {
 		const struct place *place = &places[move->input_first + i];
-		bool scaled = world->rule.scaled && place->space == PLACE_IN;
+		bool scaled = world->rule.scaled &&
+			      (place->space == PLACE_IN ||
+				      place->space == PLACE_INBOX_IN);
 
 		fold->in[i] = (struct operand){
-			.data = place_pointer(world, shape, place, tile, j),
+			.data = place_pointer(world, move, place, tile, j),
 			.scaled = scaled,
 			.scalar = world->rule.scalar};
 		fold->any_scaled = fold->any_scaled || scaled;
 	}
 	for (uint32_t i = 0; i < move->output_count; i++)
 		fold->out[i] = place_pointer(
-			world, shape, &places[move->output_first + i], tile, j);
+			world, move, &places[move->output_first + i], tile, j);
 }
 
-static void world_move(
-	void *engine, const struct move *move, uint32_t lane, uint32_t tile)
+static void move_fold(struct world *world, const struct move *move, uint32_t tile)
 {
-	struct world *world = engine;
 	const struct shape *shape = &world->ranks[world->current->rank].shape;
 	struct fold fold;
 
-	(void)lane;
-	if (!world->with_data)
-		return;
 	fold.streaming = false;
 	fold.kernel = world->rule.kernel;
 	fold.width = dtype_size(world->args->key.type);
@@ -168,6 +217,44 @@ static void world_move(
 		fold_load(world, move, tile, j, &fold);
 		fold_run(&fold, bytes);
 	}
+}
+
+/* Keep what is sent to other hosts, as it is now. */
+static void letters_write(struct world *world, const struct move *move, uint32_t tile)
+{
+	const struct sim_rank *rank = &world->ranks[world->current->rank];
+	const struct program *program = rank->program;
+
+	for (uint32_t i = 0; i < move->sent_count; i++) {
+		uint32_t sent = move->sent_first + i;
+		char *letter = calloc(move->count, rank->shape.tile_bytes);
+
+		*letter_at(world, program->rank, sent, tile) = letter;
+		if (!letter) {
+			world->out_of_memory = true;
+			return;
+		}
+		for (uint32_t j = 0; j < move->count; j++)
+			memcpy(letter + j * rank->shape.tile_bytes,
+				place_pointer(world, move,
+					&program->places[program->sents[sent].place],
+					tile, j),
+				message_piece(&rank->shape, program->sents[sent].chunk,
+					tile, j));
+	}
+}
+
+static void world_move(
+	void *engine, const struct move *move, uint32_t lane, uint32_t tile)
+{
+	struct world *world = engine;
+
+	(void)lane;
+	if (!world->with_data || world->out_of_memory)
+		return;
+	if (move->output_count)
+		move_fold(world, move, tile);
+	letters_write(world, move, tile);
 }
 
 static void world_publish(
@@ -210,7 +297,7 @@ static void lane_go(struct world *world, struct sim_lane *lane)
 		lane_wake(world, lane, at);
 		return;
 	}
-	peer = lane_of(world, blocked->rank, blocked->lane);
+	peer = awaited_lane(world, lane->rank, blocked);
 	lane->next = peer->waiters;
 	peer->waiters = (uint32_t)(lane - world->lanes);
 }
@@ -223,15 +310,24 @@ static void move_send(struct world *world, const struct sim_lane *lane, uint64_t
 		&rank->program->lanes[lane->index].moves[position % lane->length];
 	size_t bytes = 0;
 
-	if (!move->send_count)
-		return;
-	for (uint32_t j = 0; j < move->count; j++)
+	for (uint32_t j = 0; move->send_count && j < move->count; j++)
 		bytes += move_piece(&rank->shape, move, tile, j);
 	for (uint32_t i = 0; i < move->send_count; i++) {
 		uint32_t send = move->send_first + i;
 
 		*arrival_of(world, lane->rank, tile, send) = wire_send(&world->wires,
 			lane->rank, rank->program->sends[send], world->now_ps, bytes);
+	}
+	for (uint32_t i = move->sent_first; i < move->sent_first + move->sent_count;
+		i++) {
+		const struct sent *sent = &rank->program->sents[i];
+
+		bytes = 0;
+		for (uint32_t j = 0; j < move->count; j++)
+			bytes += message_piece(&rank->shape, sent->chunk, tile, j);
+		*arrival_of(world, lane->rank, tile,
+			rank->program->send_count + i) = wire_send(&world->wires,
+			lane->rank, sent->rank, world->now_ps, bytes);
 	}
 }
 
@@ -282,6 +378,8 @@ enum err world_go(struct world *world)
 		if (world->agenda.count)
 			world->now_ps = world->agenda.wakes[0].at_ps;
 	} while (world->agenda.count);
+	if (world->out_of_memory)
+		return err_set(ERR_SYSTEM, "no memory for the messages of a simulation");
 	for (i = 0; i < world->lane_count; i++)
 		if (!world->lanes[i].done)
 			return deadlock(world);

@@ -2,7 +2,8 @@
  * world.h - all ranks of a collective in virtual time; sim.c builds it and runs it.
  *
  * The past is kept for as many tiles as a lane can be ahead of one it talks to: with
- * `depth` slots per connection, `depth` tiles.
+ * `depth` slots per connection, `depth` tiles. Between hosts a sender may be ahead as far
+ * as it likes, and all tiles are kept.
  */
 #ifndef EXEC_SIM_WORLD_H
 #define EXEC_SIM_WORLD_H
@@ -21,7 +22,9 @@ struct sim_rank {
 	char *in, *out;		 /* borrowed */
 	char *tmp, *stage;	 /* within `memory` */
 	char *memory;		 /* owned */
-	uint64_t *arrivals;	 /* owned: ps, [tile % window][send] */
+	uint32_t message_count;	 /* sends and sents of a tile */
+	uint64_t *arrivals; /* owned: ps, [tile % window][message]: sends, then sents */
+	char **letters;	    /* owned: bytes sent between hosts, [tile % window][sent] */
 };
 
 struct sim_lane {
@@ -41,7 +44,7 @@ struct world {
 	const struct sim_args *args;
 	uint32_t rank_count, lane_count;
 	uint32_t window; /* tiles kept */
-	bool with_data;
+	bool with_data, out_of_memory;
 	struct fold_rule rule;
 	uint64_t now_ps;
 	struct sim_rank *ranks;	  /* owned */

@@ -1,0 +1,207 @@
+#include "comm/hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "comm/state.h"
+#include "comm/touch.h"
+#include "link/wires.h"
+#include "net/iface.h"
+
+/* What ranks on several hosts tell each other after they know who is where. */
+struct host_record {
+	struct board_address board; /* of the first rank of each host */
+	struct net_handle handle;
+	struct control_peer control;
+	uint32_t pid, unused;
+};
+
+_Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
+
+bool comm_is_near(const struct comm *comm, uint32_t rank)
+{
+	return !comm->hosts || comm->hosts[rank] == comm->hosts[comm->rank];
+}
+
+uint32_t comm_local_count(const struct comm *comm)
+{
+	uint32_t count = 0;
+
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		count += comm_is_near(comm, rank);
+	return count;
+}
+
+/* Signals from each rank to each other; there is room for one even where none is to be
+ * used. */
+struct board_size comm_board_size(const struct comm *comm)
+{
+	uint32_t signals = (uint32_t)comm->config.rma_contexts *
+			   (uint32_t)comm->config.rma_signals;
+
+	return (struct board_size){
+		comm_local_count(comm), signals ? signals : 1, comm->rank_count};
+}
+
+enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
+{
+	uint16_t *hosts = calloc(comm->rank_count, sizeof(*hosts));
+	uint16_t count = 0;
+
+	if (!hosts)
+		return err_set(ERR_SYSTEM, "no memory for the hosts of %u ranks",
+			comm->rank_count);
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++) {
+		uint32_t same = 0;
+
+		/* neighbours are mostly together */
+		if (rank && identities[rank] == identities[rank - 1])
+			same = rank - 1;
+		else
+			while (identities[same] != identities[rank])
+				same++;
+		hosts[rank] = same < rank ? hosts[same] : count++;
+	}
+	if (count == 1) {
+		free(hosts);
+		return OK;
+	}
+	comm->hosts = hosts;
+	for (uint32_t rank = 0; rank < comm->rank; rank++)
+		comm->local += comm_is_near(comm, rank);
+	return OK;
+}
+
+/* Listen where the others can reach this rank for data. */
+static enum err data_listen(struct comm *comm, const struct meeting *meeting,
+	struct wires_args *wires, struct net_handle *handle)
+{
+	struct iface ifaces[IFACES_MAX];
+	struct addr addrs[IFACES_MAX];
+	struct net_listen_args args = {.addrs = addrs};
+	char why[IFACE_NONE_BYTES];
+	enum err e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
+
+	if (!e && !args.addr_count) {
+		iface_none(IFACE_DATA, why);
+		e = err_set(ERR_SYSTEM,
+			"there is no network interface to reach other hosts by: %s", why);
+	}
+	if (e)
+		return e;
+	iface_log(ifaces, args.addr_count);
+	log_info(LOG_INIT | LOG_NET, "Using network Socket");
+	for (uint32_t i = 0; i < args.addr_count; i++)
+		addrs[i] = ifaces[i].addr;
+	boot_key(meeting, "wires", args.key);
+	memcpy(wires->key, args.key, sizeof(args.key));
+	wires->net = &net_socket;
+	wires->rank = comm->rank;
+	wires->rank_count = comm->rank_count;
+	e = wires->net->listen(&args, &wires->listener, handle);
+	auth_wipe(args.key, sizeof(args.key));
+	return e;
+}
+
+static uint32_t first_of_host(const struct comm *comm)
+{
+	uint32_t rank = 0;
+
+	while (!comm_is_near(comm, rank))
+		rank++;
+	return rank;
+}
+
+/* Rank 0 had made a board before it knew that there are several hosts. */
+static enum err board_renew(struct comm *comm)
+{
+	const struct board_size size = comm_board_size(comm);
+
+	board_release(comm->board);
+	comm->board = NULL;
+	return first_of_host(comm) == comm->rank
+		       ? board_create(&size, comm->config.comm_name, &comm->board)
+		       : OK;
+}
+
+static enum err wires_make(
+	struct comm *comm, struct wires_args *args, const struct host_record *records)
+{
+	struct net_handle *handles = malloc(comm->rank_count * sizeof(*handles));
+	enum err e;
+
+	if (!handles)
+		return err_set(ERR_SYSTEM, "no memory for connections with %u ranks",
+			comm->rank_count);
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		handles[rank] = records[rank].handle;
+	args->handles = handles;
+	e = wires_create(args, &comm->wires);
+	args->listener = NULL;
+	free(handles);
+	return e;
+}
+
+enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
+{
+	const struct board_size size = comm_board_size(comm);
+	struct host_record *records = calloc(comm->rank_count, sizeof(*records));
+	struct host_record mine = {.pid = (uint32_t)getpid()};
+	struct wires_args wires = {0};
+	enum err e = records ? board_renew(comm)
+			     : err_set(ERR_SYSTEM, "no memory to meet %u ranks",
+				       comm->rank_count);
+
+	if (!e && comm->board)
+		mine.board = board_address(comm->board);
+	if (!e)
+		e = data_listen(comm, meeting, &wires, &mine.handle);
+	if (!e)
+		e = touch_listen(comm, &mine.control);
+	e = boot_gather(meeting, e, &mine, sizeof(mine), records);
+	if (!e && !comm->board)
+		e = board_attach(
+			&records[first_of_host(comm)].board, &size, &comm->board);
+	if (!e)
+		e = wires_make(comm, &wires, records);
+	if (wires.listener)
+		wires.net->close(wires.listener);
+	auth_wipe(&wires, sizeof(wires));
+	comm->host_records = records;
+	return e;
+}
+
+/* What a rank of this host would have shown. */
+static void shadows_fill(struct comm *comm)
+{
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++) {
+		struct rank_status *status = peer_status(comm->peers, rank);
+
+		if (peer_is_local(comm->peers, rank))
+			continue;
+		status->pid = comm->host_records[rank].pid;
+		status->rank = rank;
+		atomic_store(&status->state, RANK_LIVE);
+	}
+}
+
+enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting)
+{
+	struct control_peer *peers;
+	enum err e;
+
+	if (!comm->hosts)
+		return OK;
+	peers = malloc(comm->rank_count * sizeof(*peers));
+	if (!peers)
+		return err_set(ERR_SYSTEM, "no memory for connections with %u ranks",
+			comm->rank_count);
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		peers[rank] = comm->host_records[rank].control;
+	shadows_fill(comm);
+	e = touch_open(comm, meeting, peers);
+	free(peers);
+	return e;
+}

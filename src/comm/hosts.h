@@ -1,0 +1,30 @@
+/*
+ * hosts.h - a communicator whose ranks are on several hosts: who is where, a board for
+ * each host, and the connections between them.
+ */
+#ifndef COMM_HOSTS_H
+#define COMM_HOSTS_H
+
+#include "boot/boot.h"
+#include "comm/comm.h"
+#include "link/board.h"
+
+/* Number the hosts in the order of their first rank. `hosts_of` is each rank's identity.
+ * comm->hosts stays NULL where all are the same. */
+enum err comm_hosts_number(struct comm *comm, const uint64_t *identities);
+
+/* The board of this rank's host, made by its first rank, and wires to all others: a round
+ * of the meeting. */
+enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting);
+
+/* Keep in touch with the others, now that the peers are there. */
+enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting);
+
+/* Ranks of this rank's host; is that one among them? */
+uint32_t comm_local_count(const struct comm *comm);
+bool comm_is_near(const struct comm *comm, uint32_t rank);
+
+/* What the board of this rank's host is made for. */
+struct board_size comm_board_size(const struct comm *comm);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * remote.h - what of a call goes to, and comes from, ranks on other hosts.
+ *
+ * Only messages travel, in the order of the schedule. The first that a rank sends to
+ * another in a call is preceded by what the call is, so that both notice when they are
+ * not in the same one. A receive is asked for when the lane has come to the move that
+ * takes it; what is plainly copied goes straight to its destination, the rest to an
+ * inbox. A message that cannot leave at once is written on at every step of the call.
+ */
+#ifndef EXEC_HOST_REMOTE_H
+#define EXEC_HOST_REMOTE_H
+
+#include "exec/host/state.h"
+#include "link/wires.h"
+
+struct host_remote;
+
+/* The wires are borrowed. */
+enum err host_remote_create(
+	struct wires *wires, uint32_t rank_count, struct host_remote **remote);
+void host_remote_destroy(struct host_remote *remote); /* NULL is fine */
+
+struct wires *remote_wires(const struct host_remote *remote);
+
+/* The messages of a move whose outputs are written. A failure is the call's. */
+void remote_send(
+	struct host_call *call, const struct move *move, uint32_t lane, uint32_t tile);
+
+/* Has the message come that the present move of the lane waits for? */
+bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t tile);
+
+/* Has what a WAIT_SENT is for left this rank's memory? */
+bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t tile);
+
+/* Where the message that has just come lies. */
+char *remote_inbox(const struct host_engine *engine, const struct place *place);
+
+/* Write on what has not left yet; true when all has. */
+bool remote_flush(struct host_call *call);
+
+/* The call is blocked by a rank of another host: sleep until there is news of it. */
+void remote_sleep(struct host_call *call, uint32_t timeout_us);
+
+#endif

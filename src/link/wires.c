@@ -1,0 +1,121 @@
+#include "link/wires.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct wires {
+	const struct net_ops *net;
+	uint32_t rank, rank_count;
+	struct net_end *listener;   /* owned */
+	struct net_handle *handles; /* owned */
+	unsigned char key[AUTH_KEY_BYTES];
+	/* owned: [rank * WIRE_PURPOSES + purpose], NULL until first used */
+	struct net_end **to, **from;
+};
+
+enum err wires_create(const struct wires_args *args, struct wires **wires)
+{
+	size_t n = args->rank_count;
+	struct wires *w = calloc(1, sizeof(*w));
+
+	if (!w) {
+		args->net->close(args->listener);
+		return err_set(ERR_SYSTEM, "no memory for connections");
+	}
+	w->net = args->net;
+	w->listener = args->listener;
+	w->rank = args->rank;
+	w->rank_count = args->rank_count;
+	memcpy(w->key, args->key, sizeof(w->key));
+	w->handles = malloc(n * sizeof(*w->handles));
+	w->to = calloc(n * WIRE_PURPOSES, sizeof(struct net_end *));
+	w->from = calloc(n * WIRE_PURPOSES, sizeof(struct net_end *));
+	if (!w->handles || !w->to || !w->from) {
+		wires_destroy(w);
+		return err_set(ERR_SYSTEM, "no memory for connections with %zu ranks", n);
+	}
+	memcpy(w->handles, args->handles, n * sizeof(*w->handles));
+	*wires = w;
+	return OK;
+}
+
+void wires_destroy(struct wires *wires)
+{
+	if (!wires)
+		return;
+	for (uint32_t i = 0; i < wires->rank_count * WIRE_PURPOSES; i++) {
+		if (wires->to)
+			wires->net->close(wires->to[i]);
+		if (wires->from)
+			wires->net->close(wires->from[i]);
+	}
+	wires->net->close(wires->listener);
+	auth_wipe(wires->key, sizeof(wires->key));
+	free(wires->handles);
+	free(wires->to);
+	free(wires->from);
+	free(wires);
+}
+
+enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
+	struct net_end **end)
+{
+	struct net_end **to = &wires->to[rank * WIRE_PURPOSES + purpose];
+	struct net_connect_args args = {.handle = &wires->handles[rank],
+		.claim = {.from = wires->rank, .to = rank, .purpose = purpose},
+		.way = wires->rank + rank + purpose};
+	enum err e = OK;
+
+	if (!*to) {
+		memcpy(args.key, wires->key, sizeof(args.key));
+		e = wires->net->connect(&args, to);
+		auth_wipe(args.key, sizeof(args.key));
+	}
+	*end = *to;
+	return e;
+}
+
+/* A claim that makes no sense, or was made before, is a stranger's after all. */
+static void come(struct wires *wires, const struct net_claim *claim, struct net_end *end)
+{
+	struct net_end **from;
+
+	if (claim->to != wires->rank || claim->from >= wires->rank_count ||
+		claim->purpose >= WIRE_PURPOSES) {
+		wires->net->close(end);
+		return;
+	}
+	from = &wires->from[claim->from * WIRE_PURPOSES + claim->purpose];
+	if (*from)
+		wires->net->close(end);
+	else
+		*from = end;
+}
+
+enum err wires_from(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
+	struct net_end **end)
+{
+	struct net_claim claim;
+	struct net_end *fresh;
+	enum err e = OK;
+
+	*end = wires_known(wires, rank, purpose);
+	while (!*end && !e) {
+		e = wires->net->accept(wires->listener, &claim, &fresh);
+		if (!e)
+			come(wires, &claim, fresh);
+		*end = wires_known(wires, rank, purpose);
+	}
+	return *end ? OK : e;
+}
+
+struct net_end *wires_known(
+	const struct wires *wires, uint32_t rank, enum wire_purpose purpose)
+{
+	return wires->from[rank * WIRE_PURPOSES + purpose];
+}
+
+const struct net_ops *wires_net(const struct wires *wires)
+{
+	return wires->net;
+}

@@ -1,0 +1,43 @@
+/*
+ * wires.h - a rank's connections with ranks on other hosts, each opened on first use.
+ *
+ * A wire is one way, between two ranks, for one purpose: the messages of a lane of the
+ * collectives, or sends and receives. Who sends connects; who receives finds, among the
+ * connections that have come to its listener, the one that claims to be it. One thread at
+ * a time uses the wires.
+ */
+#ifndef LINK_WIRES_H
+#define LINK_WIRES_H
+
+#include "net/net.h"
+
+enum wire_purpose { WIRE_LANE_0, WIRE_LANE_1, WIRE_P2P, WIRE_PURPOSES };
+
+struct wires;
+
+struct wires_args {
+	const struct net_ops *net;
+	uint32_t rank, rank_count;
+	struct net_end *listener;	  /* owned from now on, also on failure */
+	const struct net_handle *handles; /* of every rank's listener; copied */
+	unsigned char key[AUTH_KEY_BYTES];
+};
+
+enum err wires_create(const struct wires_args *args, struct wires **wires);
+void wires_destroy(struct wires *wires); /* NULL is fine */
+
+/* The end to send to a rank by; made when it is asked for first. */
+enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
+	struct net_end **end);
+
+/* The end to receive from a rank by. ERR_AGAIN: it has not connected yet. */
+enum err wires_from(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
+	struct net_end **end);
+
+/* Has a rank connected for that purpose, as far as has been looked? Never waits. */
+struct net_end *wires_known(
+	const struct wires *wires, uint32_t rank, enum wire_purpose purpose);
+
+const struct net_ops *wires_net(const struct wires *wires);
+
+#endif

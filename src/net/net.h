@@ -1,0 +1,80 @@
+/*
+ * net.h - bytes between hosts: what any network offers, in eight operations.
+ *
+ * A connection carries messages one way, from the end that connected to the end that
+ * accepted, in order: the k-th send meets the k-th receive, which takes as many bytes as
+ * it asked for and no more than were sent. Nothing blocks. A send or receive is asked for and tested until it is
+ * done; its memory is the network's until then. This is the shape of NCCL's network
+ * plugins, so one of those is another `struct net_ops`.
+ *
+ * One thread at a time uses an end. Which rank is at the other one is said by the claim
+ * that comes with the connection; who does not know the listener's key gets none in.
+ */
+#ifndef NET_NET_H
+#define NET_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "net/auth.h"
+
+struct addr;
+struct net_end; /* a listener, or one end of a connection */
+
+/* How to reach a listener: travels to the other ranks. */
+enum { NET_HANDLE_BYTES = 160 };
+struct net_handle {
+	unsigned char bytes[NET_HANDLE_BYTES];
+};
+
+/* What a connection is for, said by who makes it. The fields are the caller's. */
+struct net_claim {
+	uint32_t from, to, purpose, unused;
+};
+
+struct net_listen_args {
+	const struct addr *addrs; /* of the interfaces to use; ports are not looked at */
+	uint32_t addr_count;
+	unsigned char key[AUTH_KEY_BYTES];
+};
+
+struct net_connect_args {
+	const struct net_handle *handle;
+	struct net_claim claim;
+	unsigned char key[AUTH_KEY_BYTES];
+	uint32_t way; /* which of several interfaces, modulo their number */
+};
+
+/* Memory to send or receive and how far that has come. The caller's to keep. */
+struct net_request {
+	struct net_end *end;
+	uint64_t goal; /* the network's */
+};
+
+struct net_ops {
+	const char *name;
+	enum err (*listen)(const struct net_listen_args *args, struct net_end **listener,
+		struct net_handle *handle);
+	/* Begins only; sends and receives may be asked for at once. */
+	enum err (*connect)(const struct net_connect_args *args, struct net_end **end);
+	/* ERR_AGAIN: nobody has come who knows the key. */
+	enum err (*accept)(
+		struct net_end *listener, struct net_claim *claim, struct net_end **end);
+	/* Make memory known to the network; may be NULL where that gains nothing. */
+	enum err (*reg)(struct net_end *end, void *data, size_t bytes, void **known);
+	enum err (*send)(struct net_end *end, const void *data, size_t bytes,
+		struct net_request *request);
+	enum err (*recv)(struct net_end *end, void *data, size_t bytes,
+		struct net_request *request);
+	/* OK: done. ERR_AGAIN: not yet, after waiting `wait_us` at most where the network
+	 * can wait. Else the connection is lost, and so is all that was asked of it. */
+	enum err (*test)(const struct net_request *request, uint32_t wait_us);
+	void (*close)(struct net_end *end); /* NULL is fine */
+};
+
+/* TCP. */
+extern const struct net_ops net_socket;
+
+#endif
