@@ -4,7 +4,7 @@
  * gathers how it went with each, round after round, until all have what they need: one
  * that fails or dies on the way is known to all at once.
  *
- * One poll() loop, no blocking call, so a stranger (a port scanner, random bytes, a
+ * One epoll loop, no blocking call, so a stranger (a port scanner, random bytes, a
  * half-open connection) costs no rank more than a moment: it has two seconds to prove
  * itself, and only so many strangers are let in at a time.
  */

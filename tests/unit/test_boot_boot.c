@@ -729,7 +729,7 @@ int main(void)
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	secret_is_missed(NULL, 1);
 	secret_is_missed("hush", 0);
-	porch_dies(); /* forks: before there are threads */
+	porch_dies();	     /* forks: before there are threads */
 	spare_ids_go_home(); /* counts threads: before the others leave some */
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
