@@ -136,6 +136,8 @@ static void stranger_serve(struct strand *strand, uint64_t now_ns)
 		strand_flush(strand);
 		if (strand->phase == STRAND_ASKED) {
 			session = session_find(strand->session);
+			if (!session && session_was_there(strand->session))
+				strand->phase = STRAND_GONE;
 			if (!session)
 				return; /* it may be made in a moment */
 			strand_answer(strand, session->key);
