@@ -188,6 +188,8 @@ static const struct param_info table[PARAM_COUNT] = {
 		"1: listen on all addresses of the host, not only on the one that others are told"},
 	[PARAM_SILENCE] = {"WEFT_SILENCE_SEC", PARAM_INT, 5, 0, 1000000, .meaning =
 		"a rank of another host of which nothing is heard for so long is lost; 0: never"},
+	[PARAM_PORCH_RANKS] = {"WEFT_PORCH_RANKS", PARAM_INT, 64, 0, 1000000, .meaning =
+		"from so many ranks on, one process of each host meets the others for all of it"},
 	[PARAM_IB_HCA] = {"NCCL_IB_HCA", PARAM_TEXT, .meaning =
 		"comma list of RDMA devices, each with :port if wanted; ^ and = as for interfaces"},
 	[PARAM_IB_DISABLE] = {"NCCL_IB_DISABLE", PARAM_INT, 0, 0, 1, .meaning =

@@ -128,10 +128,11 @@ static void say_take(struct guest *guest)
 	const struct wire_say *say = (const void *)guest->in;
 	uint32_t code = le32toh(say->code), bytes = le32toh(say->bytes);
 	uint32_t round = le32toh(say->round), brings = le32toh(say->record_bytes);
+	uint32_t what = guest->kind == WIRE_PORCH ? le32toh(say->what) : WIRE_SAYS;
 
 	if (guest->has_said ||
 		(round != guest->round && !(code && round + 1 == guest->round)) ||
-		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX ||
+		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX || what > WIRE_IS_LOST ||
 		brings > (code ? 0 : BOOT_GATHER_MAX) ||
 		!auth_check(guest->key, "say", say, offsetof(struct wire_say, tag),
 			say->tag)) {
@@ -140,6 +141,10 @@ static void say_take(struct guest *guest)
 	}
 	guest->has_said = !brings;
 	guest->bring_bytes = guest->said.brings = brings;
+	guest->said.what = what;
+	guest->said.rank = guest->kind == WIRE_PORCH ? le32toh(say->rank) : guest->rank;
+	guest->said.rank_count = guest->kind == WIRE_PORCH ? le32toh(say->rank_count)
+							   : guest->rank_count;
 	guest->said.code = (enum err)code;
 	guest->said.is_last = say->is_last != 0;
 	memcpy(guest->said.sentence, say->sentence, bytes);
@@ -271,5 +276,6 @@ void guest_destroy(struct guest *guest)
 	shutdown(guest->fd, SHUT_RDWR);
 	close(guest->fd);
 	auth_wipe(guest->key, sizeof(guest->key));
+	free(guest->bag);
 	free(guest);
 }

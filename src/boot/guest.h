@@ -41,10 +41,14 @@ struct guest {
 	/* Its record of this round, which it brings along with its word. */
 	uint32_t bring_bytes;
 	unsigned char *bring_to; /* borrowed; NULL: the root has not said where to yet */
+	unsigned char *bag;	 /* owned: for a record that is only passed on */
+	uint32_t rank_total;	 /* ranks that have come by it, where it is a porch */
 	struct guest_word {
 		enum err code;
 		bool is_last;
-		uint32_t brings; /* bytes of the record that came with it */
+		uint32_t brings;	   /* bytes of the record that came with it */
+		uint32_t what;		   /* enum wire_what .. */
+		uint32_t rank, rank_count; /* .. and of whom: itself, or another */
 		char sentence[WIRE_SENTENCE_MAX + 1];
 	} said;
 	struct auth_nonces nonces;

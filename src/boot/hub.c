@@ -116,7 +116,7 @@ void hub_drop(struct strand *strand)
 }
 
 /* The listener is polled only while there is room for who knocks. */
-static void door_set(bool is_open)
+static void ear_set(bool is_open)
 {
 	struct epoll_event event = {
 		.events = is_open ? EPOLLIN : 0, .data.ptr = &hub.listen_fd};
@@ -136,6 +136,8 @@ static void stranger_serve(struct strand *strand, uint64_t now_ns)
 		strand_flush(strand);
 		if (strand->phase == STRAND_ASKED) {
 			session = session_find(strand->session);
+			if (!session && session_was_there(strand->session))
+				strand->phase = STRAND_GONE;
 			if (!session)
 				return; /* it may be made in a moment */
 			strand_answer(strand, session->key);
@@ -266,7 +268,7 @@ static uint64_t clock_look(uint64_t now_ns)
 		next = now_ns + CROWDED_MS * CLOCK_MS;
 	if (hub.accept_ns > now_ns && next > hub.accept_ns)
 		next = hub.accept_ns;
-	door_set(hub.stranger_count < STRANGERS_MAX && now_ns >= hub.accept_ns);
+	ear_set(hub.stranger_count < STRANGERS_MAX && now_ns >= hub.accept_ns);
 	return next;
 }
 
@@ -387,7 +389,7 @@ static void hub_clear(void)
 }
 
 /* By the interface for control, or loopback. */
-static enum err door_open(void)
+static enum err ear_open(void)
 {
 	struct iface ifaces[IFACES_MAX];
 	char why[IFACE_NONE_BYTES];
@@ -414,7 +416,7 @@ static enum err fds_open(void)
 	hub.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (hub.epoll_fd < 0 || hub.wake_fd < 0)
 		return err_set(ERR_SYSTEM, "no descriptors to keep in touch: %m");
-	e = door_open();
+	e = ear_open();
 	if (e)
 		return e;
 	if (epoll_ctl(hub.epoll_fd, EPOLL_CTL_ADD, hub.wake_fd, &wake) ||

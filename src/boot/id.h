@@ -28,6 +28,9 @@ static_assert(sizeof(struct id_body) == BOOT_ID_BYTES, "an id is what nccl.h say
  * be reached. `to` is where this process finds the root. */
 enum err id_read(const struct boot_id *id, struct id_body *body, struct addr *to);
 
+/* Where the ranks of this host find each other in its meeting; false: they cannot. */
+bool id_porch(const struct id_body *body, struct addr *addr);
+
 /* Start the root it tells of; ERR_AGAIN as root_start(). `away` gets its port. */
 enum err id_root_start(struct id_body *body);
 

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "boot/absent.h"
 #include "boot/guest.h"
+#include "boot/porch.h"
 #include "boot/state.h"
 
 enum { STRANGERS_MAX = 256 };
@@ -70,7 +71,7 @@ static void guest_told(struct root *root, struct guest *guest)
 {
 	if (guest->phase != GUEST_HERE || guest_has_output(guest))
 		return;
-	root->told++;
+	root->told += guest->kind == WIRE_PORCH ? guest->rank_total : 1;
 	guest_tell(guest, &root->news);
 	guest_watch(root, guest);
 }
@@ -83,6 +84,20 @@ static void news_set(struct root *root, enum err code, const void *payload, size
 	auth_digest(payload, bytes, root->news.digest);
 }
 
+/* `news` is of a round that went well. */
+static void round_tell(struct root *root, bool is_last)
+{
+	root->news.is_last = root->is_decided = is_last;
+	root->round++;
+	for (struct guest *guest = root->guests; guest; guest = guest->next)
+		guest_told(root, guest);
+	root_doors_close(root);
+	if (is_last)
+		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
+	else if (root->args.timeout_ns)
+		root->end_ns = clock_ns() + root->args.timeout_ns;
+}
+
 /* All are here, or have said that it went well: everybody is told, and may come with the
  * next round. */
 static void round_pass(struct root *root, bool is_last)
@@ -93,17 +108,9 @@ static void round_pass(struct root *root, bool is_last)
 
 	news_set(root, OK, records, (size_t)root->rank_count * each);
 	root->is_gathering = false;
-	root->news.is_last = root->is_decided = is_last;
-	root->round++;
 	root->arrived = 0;
 	memset(root->came, 0, root->rank_count);
-	for (struct guest *guest = root->guests; guest; guest = guest->next)
-		guest_told(root, guest);
-	root_doors_close(root);
-	if (is_last)
-		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
-	else if (root->args.timeout_ns)
-		root->end_ns = clock_ns() + root->args.timeout_ns;
+	round_tell(root, is_last);
 }
 
 /* The one failure of a meeting: everybody here is told now, or when it has taken what it
@@ -160,52 +167,91 @@ static void fd_limit_raise(uint32_t rank_count)
 }
 
 /* The first arrival says what meeting this is. */
-static void meeting_open(struct root *root, const struct guest *first)
+static void meeting_open(
+	struct root *root, uint32_t rank, uint32_t rank_count, uint32_t record_bytes)
 {
-	size_t bytes = (size_t)first->rank_count * first->record_bytes;
+	size_t bytes = (size_t)rank_count * record_bytes;
 
-	root->rank_count = root->expected = first->rank_count;
-	root->record_bytes = first->record_bytes;
-	root->first_rank = first->rank;
+	root->rank_count = root->expected = rank_count;
+	root->record_bytes = record_bytes;
+	root->first_rank = rank;
 	if (root->args.timeout_ns)
 		root->end_ns = clock_ns() + root->args.timeout_ns;
 	else
 		root->end_ns = UINT64_MAX;
-	if (first->rank_count > WIRE_RANKS_MAX) {
+	if (rank_count > WIRE_RANKS_MAX) {
 		decide_failure(root, ERR_USAGE,
-			"rank %u says there are %u ranks; %d can meet", first->rank,
-			first->rank_count, WIRE_RANKS_MAX);
+			"rank %u says there are %u ranks; %d can meet", rank, rank_count,
+			WIRE_RANKS_MAX);
 		return;
 	}
-	root->came = calloc(first->rank_count ? first->rank_count : 1, 1);
+	root->came = calloc(rank_count ? rank_count : 1, 1);
 	root->records = malloc(bytes ? bytes : 1);
 	if (!root->came || !root->records)
 		decide_failure(root, ERR_SYSTEM,
 			"process %d, where the ranks meet, has no memory for %u ranks",
-			getpid(), first->rank_count);
-	fd_limit_raise(first->rank_count);
+			getpid(), rank_count);
+	fd_limit_raise(rank_count);
 }
 
 /* Does the claim fit the meeting? If not, that is the decision. */
-static void claim_check(struct root *root, const struct guest *guest)
+static void claim_check(
+	struct root *root, uint32_t rank, uint32_t rank_count, uint32_t record_bytes)
 {
-	if (guest->rank_count != root->rank_count)
+	if (rank_count != root->rank_count)
 		decide_failure(root, ERR_USAGE,
-			"rank %u says there are %u ranks, rank %u says %u", guest->rank,
-			guest->rank_count, root->first_rank, root->rank_count);
-	else if (guest->record_bytes != root->record_bytes)
+			"rank %u says there are %u ranks, rank %u says %u", rank,
+			rank_count, root->first_rank, root->rank_count);
+	else if (record_bytes != root->record_bytes)
 		decide_failure(root, ERR_USAGE,
 			"rank %u sends a record of %u bytes, rank %u one of %u: they run "
 			"different versions of this library",
-			guest->rank, guest->record_bytes, root->first_rank,
-			root->record_bytes);
-	else if (guest->rank >= root->rank_count)
+			rank, record_bytes, root->first_rank, root->record_bytes);
+	else if (rank >= root->rank_count)
 		decide_failure(root, ERR_USAGE, "there is no rank %u among %u ranks",
-			guest->rank, root->rank_count);
-	else if (root->came[guest->rank])
+			rank, root->rank_count);
+	else if (root->came[rank])
 		decide_failure(root, ERR_USAGE,
-			"two ranks say that they are rank %u of %u", guest->rank,
+			"two ranks say that they are rank %u of %u", rank,
 			root->rank_count);
+}
+
+/* A rank has come: is it one of this meeting, which is still to be decided? */
+static bool arrival_check(
+	struct root *root, uint32_t rank, uint32_t rank_count, uint32_t record_bytes)
+{
+	if (!root->rank_count && !root->is_decided)
+		meeting_open(root, rank, rank_count, record_bytes);
+	if (rank_count > root->expected)
+		root->expected = rank_count;
+	if (!root->is_decided)
+		claim_check(root, rank, rank_count, record_bytes);
+	return !root->is_decided;
+}
+
+/* Its record is here, too. */
+static void rank_come(struct root *root, uint32_t rank)
+{
+	root->came[rank] = 1;
+	if (++root->arrived == root->rank_count)
+		round_pass(root, false);
+}
+
+static void rank_lost(struct root *root, uint32_t rank)
+{
+	if (root->round)
+		decide_failure(root, ERR_REMOTE,
+			"rank %u died while the communicator was made", rank);
+	else
+		decide_failure(root, ERR_REMOTE,
+			"rank %u left before all %u ranks had come", rank,
+			root->rank_count);
+}
+
+/* What is said for a rank that there is not has no meaning. */
+static bool rank_is_known(const struct root *root, const struct guest *guest)
+{
+	return guest->said.rank < root->rank_count;
 }
 
 /* What others are to make of one rank's failure: misuse is everybody's, the rest is
@@ -223,24 +269,25 @@ static bool gather_fits(struct root *root, const struct guest *guest)
 	if (!root->is_gathering) {
 		root->is_gathering = true;
 		root->gather_bytes = guest->said.brings;
-		root->gather_rank = guest->rank;
+		root->gather_rank = guest->said.rank;
 	}
 	if (root->gather_bytes == guest->said.brings)
 		return true;
 	decide_failure(root, ERR_USAGE,
 		"rank %u brings %u bytes and rank %u %u: they run different versions of "
 		"this library",
-		guest->rank, guest->said.brings, root->gather_rank, root->gather_bytes);
+		guest->said.rank, guest->said.brings, root->gather_rank,
+		root->gather_bytes);
 	return false;
 }
 
-/* Its word has come: where is the record that follows to go? */
+/* Where is the record of this word to go, when all ranks' are kept? */
 static void gather_place(struct root *root, struct guest *guest)
 {
 	size_t bytes = (size_t)root->rank_count * guest->bring_bytes;
 	struct gather *gather = &root->gathers[root->round % 2];
 
-	if (root->is_decided || !gather_fits(root, guest))
+	if (root->is_decided || !rank_is_known(root, guest) || !gather_fits(root, guest))
 		return;
 	if (gather->room < bytes) {
 		/* nobody has a place in the old one: all bring as much as the first */
@@ -250,34 +297,109 @@ static void gather_place(struct root *root, struct guest *guest)
 	}
 	if (gather->records)
 		guest->bring_to = gather->records +
-				  (size_t)guest->rank * guest->bring_bytes;
+				  (size_t)guest->said.rank * guest->bring_bytes;
 	else
 		decide_failure(root, ERR_SYSTEM,
 			"process %d, where the ranks meet, has no memory for %zu bytes",
 			getpid(), bytes);
 }
 
+/* Of one that comes by a porch: among those of the others, if it fits. */
+static void arrival_place(struct root *root, struct guest *guest)
+{
+	if (arrival_check(
+		    root, guest->said.rank, guest->said.rank_count, guest->said.brings))
+		guest->bring_to = root->records +
+				  (size_t)guest->said.rank * root->record_bytes;
+}
+
+/* Its word has come and a record follows. A porch of ours keeps it until it is passed on.
+ */
+static void record_place(struct root *root, struct guest *guest)
+{
+	if (root->args.up) {
+		free(guest->bag);
+		guest->bag = guest->bring_to = malloc(guest->bring_bytes);
+		if (!guest->bag)
+			decide_failure(root, ERR_SYSTEM,
+				"process %d, where the ranks of this host meet, has no "
+				"memory for %u bytes",
+				getpid(), guest->bring_bytes);
+	} else if (guest->said.what == WIRE_COMES) {
+		arrival_place(root, guest);
+	} else {
+		gather_place(root, guest);
+	}
+}
+
+/* Pass it on to the root of all. */
+static void word_forward(struct root *root, const struct guest *guest, uint32_t what)
+{
+	const struct guest_word *said = &guest->said;
+	bool is_coming = what == WIRE_COMES;
+	struct porch_word word = {.what = what,
+		.rank = guest->rank,
+		.rank_count = guest->rank_count,
+		.code = is_coming ? OK : said->code,
+		.is_last = !is_coming && said->is_last,
+		.sentence = !is_coming && said->code ? said->sentence : NULL,
+		.record = is_coming ? guest->in : guest->bag,
+		.record_bytes = is_coming ? guest->record_bytes : said->brings};
+
+	if (what == WIRE_IS_LOST)
+		word.record_bytes = 0;
+	if (what == WIRE_SAYS && guest->kind == WIRE_CANNOT && !said->code)
+		word.code = ERR_REMOTE;
+	root->is_last_round = word.is_last;
+	porch_say(root->args.up, &word);
+}
+
 /* One of us has said how it went. */
 static void guest_speak(struct root *root, struct guest *guest)
 {
+	uint32_t rank = guest->said.rank;
+
 	if (root->is_decided)
 		return;
-	if (guest->said.code || guest->kind == WIRE_CANNOT) {
-		decide_failure(root, code_elsewhere(guest->said.code), "rank %u: %s",
-			guest->rank, guest->said.sentence);
+	if (root->args.up) {
+		word_forward(root, guest, WIRE_SAYS);
 		return;
 	}
-	if (!gather_fits(root, guest))
+	if (guest->said.code || guest->kind == WIRE_CANNOT) {
+		decide_failure(root, code_elsewhere(guest->said.code), "rank %u: %s",
+			rank, guest->said.sentence);
 		return;
-	root->came[guest->rank] = 1;
-	if (++root->arrived == root->rank_count)
+	}
+	if (!rank_is_known(root, guest) || !gather_fits(root, guest))
+		return;
+	root->arrived += !root->came[rank];
+	root->came[rank] = 1;
+	if (root->arrived == root->rank_count)
 		round_pass(root, guest->said.is_last);
+}
+
+/* Somebody who speaks for others has said something of one of them. */
+static void porch_speak(struct root *root, struct guest *guest)
+{
+	const struct guest_word *said = &guest->said;
+
+	if (said->what == WIRE_SAYS) {
+		guest_speak(root, guest);
+	} else if (root->is_decided) {
+		return;
+	} else if (said->what == WIRE_IS_LOST) {
+		rank_lost(root, said->rank);
+	} else if (said->brings || arrival_check(root, said->rank, said->rank_count, 0)) {
+		guest->rank_total++;
+		rank_come(root, said->rank);
+	}
+	guest->has_said = false; /* there may be more of this round */
 }
 
 /* A guest has proved itself and its record is whole. */
 static void guest_arrive(struct root *root, struct guest *guest)
 {
-	if (guest->kind == WIRE_CANNOT) { /* it is about to say why */
+	if (guest->kind == WIRE_CANNOT || guest->kind == WIRE_PORCH) { /* more follows */
 		if (guest->rank_count > root->expected)
 			root->expected = guest->rank_count;
 		guest->is_member = true;
@@ -285,13 +407,12 @@ static void guest_arrive(struct root *root, struct guest *guest)
 			guest_told(root, guest);
 		return;
 	}
-	if (!root->rank_count && !root->is_decided)
-		meeting_open(root, guest);
-	if (guest->rank_count > root->expected)
-		root->expected = guest->rank_count;
-	if (!root->is_decided)
-		claim_check(root, guest);
-	if (root->is_decided) {
+	if (root->args.up && !root->is_decided) {
+		guest->is_member = true;
+		word_forward(root, guest, WIRE_COMES);
+		return;
+	}
+	if (!arrival_check(root, guest->rank, guest->rank_count, guest->record_bytes)) {
 		/* If it was decided just now, this guest is told already. */
 		guest_told(root, guest);
 		return;
@@ -299,9 +420,7 @@ static void guest_arrive(struct root *root, struct guest *guest)
 	guest->is_member = true;
 	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->in,
 		root->record_bytes);
-	root->came[guest->rank] = 1;
-	if (++root->arrived == root->rank_count)
-		round_pass(root, false);
+	rank_come(root, guest->rank);
 }
 
 /* One of us is lost without a word: nobody should wait for the deadline. */
@@ -309,14 +428,12 @@ static void guest_leave(struct root *root, const struct guest *guest)
 {
 	if (root->is_decided)
 		return;
-	root->told++;
-	if (root->round)
-		decide_failure(root, ERR_REMOTE,
-			"rank %u died while the communicator was made", guest->rank);
-	else
-		decide_failure(root, ERR_REMOTE,
-			"rank %u left before all %u ranks had come", guest->rank,
-			root->rank_count);
+	if (root->args.up) {
+		word_forward(root, guest, WIRE_IS_LOST);
+	} else if (guest->kind != WIRE_PORCH || guest->rank_total) {
+		root->told++;
+		rank_lost(root, guest->rank);
+	}
 }
 
 static void guest_hear(struct root *root, struct guest *guest)
@@ -325,7 +442,7 @@ static void guest_hear(struct root *root, struct guest *guest)
 
 	guest_move(guest, root->args.secret);
 	if (guest->phase == GUEST_HERE && guest_is_bringing(guest)) {
-		gather_place(root, guest);
+		record_place(root, guest);
 		guest_move(guest, root->args.secret); /* most often it is there */
 	}
 	/* A spare id's root is sent home; ranks that are here are not to be robbed of it.
@@ -340,7 +457,8 @@ static void guest_hear(struct root *root, struct guest *guest)
 	if (was_stranger && guest->phase == GUEST_HERE)
 		guest_arrive(root, guest);
 	else if (guest->phase == GUEST_HERE && guest->has_said && !had_said)
-		guest_speak(root, guest);
+		guest->kind == WIRE_PORCH ? porch_speak(root, guest)
+					  : guest_speak(root, guest);
 	/* it was in the middle of an earlier verdict when all was decided */
 	if (root->is_decided)
 		guest_told(root, guest);
@@ -520,9 +638,49 @@ static bool root_woken(struct root *root)
 	return goes_on;
 }
 
+/* What the root of all says goes to the ranks of this host. */
+static void porch_verdict(
+	struct root *root, enum err code, const unsigned char *payload, size_t bytes)
+{
+	struct porch *up = root->args.up;
+
+	memcpy(root->news.meeting, up->verdict.meeting, sizeof(root->news.meeting));
+	if (code) {
+		snprintf(root->sentence, sizeof(root->sentence), "%.*s", (int)bytes,
+			(const char *)payload);
+		root_decide(root, code);
+		return;
+	}
+	news_set(root, OK, payload, bytes);
+	round_tell(root, root->is_last_round);
+}
+
+static void porch_serve(struct root *root)
+{
+	struct porch *up = root->args.up;
+	struct epoll_event event = {.data.ptr = &up->fd};
+	const unsigned char *payload;
+	enum err code;
+	size_t bytes;
+
+	porch_flush(up);
+	while (!root->is_decided && porch_hear(up, &code, &payload, &bytes))
+		porch_verdict(root, code, payload, bytes);
+	if (up->is_gone && !root->is_decided)
+		decide_failure(root, ERR_REMOTE,
+			"the process in which the ranks meet has gone while the "
+			"communicator was made");
+	/* once all is decided there is nothing to be heard */
+	event.events = (root->is_decided || up->is_gone ? 0u : EPOLLIN) |
+		       (porch_has_output(up) ? EPOLLOUT : 0u);
+	epoll_ctl(root->epoll_fd, EPOLL_CTL_MOD, up->fd, &event);
+}
+
 /* One thing that happened. False: we are to stop. */
 static bool event_take(struct root *root, void *what)
 {
+	if (root->args.up && what == &root->args.up->fd)
+		return true; /* below, in any case */
 	if (what == &root->wake_fd)
 		return root_woken(root);
 	for (int i = 0; i < DOORS; i++)
@@ -548,6 +706,8 @@ static bool root_wait(struct root *root)
 	for (int i = 0; i < count; i++)
 		if (!event_take(root, events[i].data.ptr))
 			return false;
+	if (root->args.up)
+		porch_serve(root);
 	guests_sweep(root);
 	return true;
 }

@@ -4,7 +4,7 @@
  * gathers how it went with each, round after round, until all have what they need: one
  * that fails or dies on the way is known to all at once.
  *
- * One poll() loop, no blocking call, so a stranger (a port scanner, random bytes, a
+ * One epoll loop, no blocking call, so a stranger (a port scanner, random bytes, a
  * half-open connection) costs no rank more than a moment: it has two seconds to prove
  * itself, and only so many strangers are let in at a time.
  */
@@ -17,6 +17,8 @@
 #include "net/addr.h"
 #include "net/auth.h"
 
+struct porch;
+
 struct root_args {
 	struct addr addr; /* by which it is known in this process */
 	struct addr away; /* it listens here, too; family 0: not */
@@ -24,6 +26,11 @@ struct root_args {
 	unsigned char psk[AUTH_KEY_BYTES]; /* where connections are encrypted .. */
 	bool is_sealed;			   /* .. and they are */
 	uint64_t timeout_ns; /* from the first rank to the last; 0 is for ever */
+	/* It only passes on what its host's ranks say: the connection to the root of all,
+	 * and the socket that listens at `addr` already; both are taken over when the
+	 * root is started. NULL: it is the root of all. */
+	struct porch *up; /* owned, from the heap */
+	int door;	  /* where there is an `up` */
 };
 
 /* Listen, and start the thread. It ends by itself after the meeting, at the timeout, or

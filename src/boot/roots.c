@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "boot/porch.h"
 #include "boot/state.h"
 
 /* All roots of this process, so that none outlives the library's code. */
@@ -31,6 +32,9 @@ static void root_destroy(struct root *root)
 	free(root->records);
 	free(root->gathers[0].records);
 	free(root->gathers[1].records);
+	if (root->args.up)
+		porch_fini(root->args.up);
+	free(root->args.up);
 	auth_wipe(&root->args, sizeof(root->args));
 	free(root);
 }
@@ -153,8 +157,14 @@ static enum err fd_watch(struct root *root, int *fd)
 
 static enum err doors_open(struct root *root, struct root_args *args)
 {
-	enum err e = addr_listen(&args->addr, &root->doors[DOOR_HERE], NULL);
+	enum err e = OK;
 
+	if (args->up)
+		root->doors[DOOR_HERE] = args->door;
+	else
+		e = addr_listen(&args->addr, &root->doors[DOOR_HERE], NULL);
+	if (!e && args->up)
+		e = fd_watch(root, &args->up->fd);
 	if (!e && args->away.family)
 		e = addr_listen(&args->away, &root->doors[DOOR_AWAY], &args->away);
 	for (int i = 0; i < DOORS && !e; i++)

@@ -14,6 +14,7 @@
 enum {
 	RETRY_MS = 5, /* before the first call is made again; then twice as long .. */
 	RETRY_MAX_MS = 100, /* .. up to this */
+	MEND_MS = 200,	    /* after somebody left: often all are about to */
 	LEAVE_MS = 500,	    /* for the others to take our last words */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
 	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
@@ -419,6 +420,8 @@ static void frame_take(struct strand *strand, uint64_t now_ns)
 		if (session->nodes[strand->node].state == NODE_THERE)
 			session->nodes[strand->node].state = NODE_LEFT;
 		session->nodes[strand->node].is_wanted = false;
+		if (!session->mend_ns)
+			session->mend_ns = now_ns + MEND_MS * CLOCK_MS;
 		break;
 	case BULLETIN_FLOOD:
 	case BULLETIN_LOST:
@@ -623,6 +626,18 @@ static void strands_sweep(struct session *session, uint64_t now_ns)
 	}
 }
 
+/* Those that stay must stay joined. */
+static uint64_t mend_tick(struct session *session, uint64_t now_ns)
+{
+	if (!session->mend_ns || session->is_closing)
+		return UINT64_MAX;
+	if (now_ns < session->mend_ns)
+		return session->mend_ns;
+	session->mend_ns = 0;
+	successor_want(session);
+	return UINT64_MAX;
+}
+
 static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
@@ -658,6 +673,7 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 		next = sooner(next, end);
 	}
 	strands_sweep(session, now_ns);
+	next = sooner(next, mend_tick(session, now_ns));
 	next = sooner(next, calls_tick(session, now_ns));
 	for (const struct strand *strand = session->strands; strand;
 		strand = strand->next)

@@ -73,6 +73,7 @@ struct session {
 	struct control *controls;
 	struct bulletins log;  /* what goes over the strands, or has gone lately */
 	struct bulletins held; /* for a rank that is not here yet, or too early */
+	uint64_t mend_ns; /* when to see who is next to us after some have left; 0: not */
 	bool is_closing;
 	uint64_t closing_ns;
 };
@@ -91,6 +92,9 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 
 /* Of this name and not closing; NULL: none. */
 struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES]);
+
+/* There was one of this name, and it has closed. */
+bool session_was_there(const unsigned char id[STRAND_SESSION_BYTES]);
 
 /* A stranger has proved that it knows the key. False: it is none of us. */
 bool session_adopt(struct session *session, struct strand *strand);

@@ -12,7 +12,21 @@
 #include "boot/roster.h"
 #include "boot/session.h"
 
-static struct session *sessions; /* guarded by the hub's lock */
+/* Guarded by the hub's lock, as is the next. */
+static struct session *sessions;
+
+/* The last ones that closed: who asks for one of them need not wait for it. */
+enum { CLOSED_MAX = 64 };
+static unsigned char closed[CLOSED_MAX][STRAND_SESSION_BYTES];
+static uint32_t closed_count;
+
+bool session_was_there(const unsigned char id[STRAND_SESSION_BYTES])
+{
+	for (uint32_t i = 0; i < CLOSED_MAX && i < closed_count; i++)
+		if (!memcmp(closed[i], id, STRAND_SESSION_BYTES))
+			return true;
+	return false;
+}
 
 struct session *session_list(void)
 {
@@ -138,6 +152,7 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 		return;
 	session->is_closing = true;
 	session->closing_ns = now_ns;
+	memcpy(closed[closed_count++ % CLOSED_MAX], session->id, STRAND_SESSION_BYTES);
 	session_pump(session, now_ns);
 	hub_wake();
 }

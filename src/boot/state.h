@@ -60,6 +60,7 @@ struct root {
 	uint32_t gather_rank; /* .. this one, has it */
 	bool is_gathering;    /* the two are set */
 	bool is_decided;      /* `news` is the last word */
+	bool is_last_round;   /* of a porch: its ranks want no more */
 	uint64_t starved_ns;  /* since when no descriptor is left for who knocks; 0 */
 	int spare_fd;	      /* owned: given up to tell so; -1 */
 	uint32_t complaints;  /* lines about strangers without the key */

@@ -38,7 +38,7 @@ enum {
 };
 
 /* Changes with every change of this file. */
-static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT04";
+static const char wire_magic[WIRE_MAGIC_BYTES + 1] = "WEFTBT05";
 
 struct wire_hello {
 	char magic[WIRE_MAGIC_BYTES];
@@ -51,9 +51,10 @@ struct wire_challenge {
 	unsigned char tag[AUTH_TAG_BYTES];
 };
 
-/* A rank comes to meet, tells the root of a spare id that it is not needed, or comes only
- * to say why it cannot take part. */
-enum wire_kind { WIRE_MEET = 1, WIRE_DISMISS = 2, WIRE_CANNOT = 3 };
+/* A rank comes to meet, tells the root of a spare id that it is not needed, comes only to
+ * say why it cannot take part, or speaks for ranks of its host that come to it
+ * (porch.h). */
+enum wire_kind { WIRE_MEET = 1, WIRE_DISMISS = 2, WIRE_CANNOT = 3, WIRE_PORCH = 4 };
 
 /* The tags from here on are under the connection's key. */
 struct wire_claim {
@@ -74,14 +75,19 @@ struct wire_verdict {
 	unsigned char tag[AUTH_TAG_BYTES];	   /* of the above, label "verdict" */
 };
 
+/* A rank speaks for itself. Of who speaks for others, one of them comes, with its record,
+ * says something, or is lost. */
+enum wire_what { WIRE_SAYS = 0, WIRE_COMES = 1, WIRE_IS_LOST = 2 };
+
 /* One rank's word in a round: OK, or why it cannot go on. */
 struct wire_say {
 	uint32_t round;
-	uint32_t code;	       /* enum err */
-	uint32_t bytes;	       /* of the sentence */
-	uint32_t is_last;      /* the rank will not ask for another round */
-	uint32_t record_bytes; /* of the record that follows, with its tag; 0: none */
-	uint32_t zero;
+	uint32_t code;		   /* enum err */
+	uint32_t bytes;		   /* of the sentence */
+	uint32_t is_last;	   /* the rank will not ask for another round */
+	uint32_t record_bytes;	   /* of the record that follows, with its tag; 0: none */
+	uint32_t what;		   /* enum wire_what */
+	uint32_t rank, rank_count; /* of whom, where it is said for another */
 	char sentence[WIRE_SENTENCE_MAX];
 	unsigned char tag[AUTH_TAG_BYTES]; /* of the above, label "say" */
 };
@@ -90,7 +96,7 @@ static_assert(sizeof(struct wire_hello) == 40, "no padding on the wire");
 static_assert(sizeof(struct wire_challenge) == 64, "no padding on the wire");
 static_assert(sizeof(struct wire_claim) == 48, "no padding on the wire");
 static_assert(sizeof(struct wire_verdict) == 96, "no padding on the wire");
-static_assert(sizeof(struct wire_say) == 536, "no padding on the wire");
+static_assert(sizeof(struct wire_say) == 544, "no padding on the wire");
 static_assert(sizeof(struct wire_say) <= BOOT_RECORD_MAX + AUTH_TAG_BYTES,
 	"a guest's buffer holds it");
 

@@ -80,7 +80,7 @@ static enum err keep_in_touch(
 		e = control_send(control, CONTROL_ALL, 0, NULL, 0);
 	while (!e && rank && !atomic_load(&messages))
 		usleep(1000 + 100 * count); /* a thousand that look are a load */
-	e = boot_agree(meeting, e, false); /* else who leaves takes the message along */
+	e = boot_agree(meeting, e, false);  /* else who leaves takes the message along */
 	control_close(control);
 	control_unlisten();
 	free(peers);

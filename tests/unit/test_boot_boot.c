@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -51,6 +52,38 @@ static void set(const char *name, enum param param, const char *value)
 	else
 		unsetenv(name);
 	param_forget(param);
+}
+
+/* A port that was free a moment ago. */
+static int free_port(int family)
+{
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+	struct sockaddr_in v4 = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t bytes = family == AF_INET ? sizeof(v4) : sizeof(v6);
+	struct sockaddr *at = family == AF_INET ? (void *)&v4 : (void *)&v6;
+	int fd = socket(family, SOCK_STREAM, 0);
+	int port = -1;
+
+	if (fd >= 0 && !bind(fd, at, bytes) && !getsockname(fd, at, &bytes))
+		port = ntohs(family == AF_INET ? v4.sin_port : v6.sin6_port);
+	if (fd >= 0)
+		close(fd);
+	return port;
+}
+
+/* Do all of it over TCP, where one rank speaks for its host? */
+static bool by_porch;
+
+static enum err id_make(void)
+{
+	char text[64];
+
+	if (by_porch) {
+		snprintf(text, sizeof(text), "127.0.0.1:%d", free_port(AF_INET));
+		set("NCCL_COMM_ID", PARAM_COMM_ID, text);
+	}
+	return boot_id_create(&id);
 }
 
 /* What rank `rank` brings as byte `at` of the n-th record. */
@@ -159,7 +192,7 @@ static void all_failed(uint32_t count, enum err code, const char *part)
 
 static void ranks_meet(uint32_t count)
 {
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(count, count);
 	printf("%u ranks met in %.2f ms\n", count, seats_run(count));
 	all_met(count);
@@ -169,14 +202,14 @@ static void ranks_meet(uint32_t count)
 static void rounds_are_made(void)
 {
 	for (uint32_t rounds = 0; rounds < 3; rounds++) {
-		EQ(boot_id_create(&id), OK);
+		EQ(id_make(), OK);
 		seats_set(5, 5);
 		for (uint32_t i = 0; i < 5; i++)
 			seats[i].rounds = rounds;
 		seats_run(5);
 		all_met(5);
 	}
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(4, 4);
 	seats[2].fails = ERR_SYSTEM;
 	seats_run(4);
@@ -184,7 +217,7 @@ static void rounds_are_made(void)
 	EQ_STR(seats[2].sentence, "no bread for rank 2");
 	seats[2] = seats[3];
 	all_failed(3, ERR_REMOTE, "rank 2: no bread for rank 2");
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(4, 4);
 	seats[1].rounds = seats[0].rounds = seats[2].rounds = seats[3].rounds = 1;
 	seats[3].dies = true;
@@ -195,7 +228,7 @@ static void rounds_are_made(void)
 
 static void seats_gather(uint32_t count, const uint32_t sizes[4])
 {
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(count, count);
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(seats[i].gathers, sizes, sizeof(seats[i].gathers));
@@ -241,8 +274,9 @@ static void records_are_gathered(void)
 /* A rank that cannot take part comes to say so; misuse stays misuse. */
 static void one_cannot_come(void)
 {
-	for (int i = 0; i < 2; i++) {
-		EQ(boot_id_create(&id), OK);
+	/* over TCP it is rank 0 that has the root */
+	for (int i = by_porch; i < 2; i++) {
+		EQ(id_make(), OK);
 		seats_set(3, 3);
 		seats[i].args.failed = i ? ERR_USAGE : ERR_SYSTEM;
 		TRUE(seats_run(3) < 60000);
@@ -260,7 +294,7 @@ static enum err no_hope(void *arg)
 /* Somebody knows that a rank will not come: nobody waits for the deadline. */
 static void hope_is_lost(void)
 {
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(2, 3);
 	seats[1].args.hope = no_hope;
 	seats[1].args.hope_arg = (void *)(uintptr_t) "rank 2 is no more";
@@ -303,19 +337,19 @@ static void wrong_secret(void)
 
 static void claims_must_fit(void)
 {
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(3, 3);
 	seats[2].args.rank = 1;
 	seats_run(3);
 	all_failed(3, ERR_USAGE, "two ranks say that they are rank 1 of 3");
 
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(3, 3);
 	seats[1].args.rank_count = 2;
 	seats_run(3);
 	all_failed(3, ERR_USAGE, "ranks, rank ");
 
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(2, 2);
 	seats[1].args.record_bytes = 12;
 	seats_run(2);
@@ -332,7 +366,7 @@ static void missing_ranks_are_named(void)
 	double ms;
 
 	set("WEFT_BOOT_TIMEOUT_SEC", PARAM_BOOT_TIMEOUT, "1");
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(3, 9);
 	seats[2].args.rank = 4;
 	ms = seats_run(3);
@@ -354,7 +388,7 @@ static void abort_ends_the_wait(void)
 	static atomic_int word;
 	pthread_t thread;
 
-	EQ(boot_id_create(&id), OK);
+	EQ(id_make(), OK);
 	seats_set(2, 3);
 	seats[0].args.abort = &word;
 	EQ(pthread_create(&thread, NULL, raise_later, &word), 0);
@@ -460,24 +494,6 @@ static void spare_ids_go_home(void)
 	while (entries("/proc/self/task") >
 		threads) /* a joined thread is seen a little */
 		usleep(1000);
-}
-
-/* A port that was free a moment ago. */
-static int free_port(int family)
-{
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
-	struct sockaddr_in v4 = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = family == AF_INET ? sizeof(v4) : sizeof(v6);
-	struct sockaddr *at = family == AF_INET ? (void *)&v4 : (void *)&v6;
-	int fd = socket(family, SOCK_STREAM, 0);
-	int port = -1;
-
-	if (fd >= 0 && !bind(fd, at, bytes) && !getsockname(fd, at, &bytes))
-		port = ntohs(family == AF_INET ? v4.sin_port : v6.sin6_port);
-	if (fd >= 0)
-		close(fd);
-	return port;
 }
 
 static void address_meets(int family, const char *format)
@@ -601,6 +617,70 @@ static void spied(bool is_seen)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
+/* The ranks of a host come to one of them, who speaks for all: it makes no difference. */
+static void porch_makes_no_difference(void)
+{
+	by_porch = true;
+	set("WEFT_PORCH_RANKS", PARAM_PORCH_RANKS, "0");
+	set("WEFT_SECRET", PARAM_SECRET, "hush");
+	for (uint32_t count = 1; count <= 64; count *= 8)
+		ranks_meet(count);
+	rounds_are_made();
+	records_are_gathered();
+	one_cannot_come();
+	claims_must_fit();
+	abort_ends_the_wait();
+	missing_ranks_are_named();
+	set("WEFT_SECRET", PARAM_SECRET, NULL);
+	set("WEFT_PORCH_RANKS", PARAM_PORCH_RANKS, NULL);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+	by_porch = false;
+}
+
+/* One rank in a process of its own, which says how it went in its sentence. */
+static pid_t rank_fork(uint32_t rank, const char *sentence)
+{
+	pid_t pid = fork();
+
+	TRUE(pid >= 0);
+	if (pid)
+		return pid;
+	seats_set(4, 4);
+	meet(&seats[rank]);
+	if (!strstr(seats[rank].sentence, sentence))
+		EQ_STR(seats[rank].sentence, sentence);
+	if (!rank)
+		usleep(700000); /* it has the root, where the others still ask */
+	_exit(0);
+}
+
+/* Who spoke for the others is killed: they hear of it from the root itself. */
+static void porch_dies(void)
+{
+	static const uint32_t order[3] = {1, 0, 2};
+	pid_t pids[3];
+	int status;
+
+	by_porch = true;
+	set("WEFT_PORCH_RANKS", PARAM_PORCH_RANKS, "0");
+	set("WEFT_SECRET", PARAM_SECRET, "hush");
+	EQ(id_make(), OK);
+	for (int i = 0; i < 3; i++) { /* the first makes the porch; rank 3 never comes */
+		pids[i] = rank_fork(order[i], "rank 1 left before all 4 ranks had come");
+		usleep(100000);
+	}
+	EQ(kill(pids[0], SIGKILL), 0);
+	for (int i = 0; i < 3; i++) {
+		EQ(waitpid(pids[i], &status, 0), pids[i]);
+		if (i)
+			EQ(status, 0);
+	}
+	set("WEFT_SECRET", PARAM_SECRET, NULL);
+	set("WEFT_PORCH_RANKS", PARAM_PORCH_RANKS, NULL);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+	by_porch = false;
+}
+
 /* In a process of its own: an address without a key is warned of once, one with it never.
  */
 static void secret_is_missed(const char *secret, int times)
@@ -649,6 +729,7 @@ int main(void)
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	secret_is_missed(NULL, 1);
 	secret_is_missed("hush", 0);
+	porch_dies();	     /* forks: before there are threads */
 	spare_ids_go_home(); /* counts threads: before the others leave some */
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
@@ -668,6 +749,7 @@ int main(void)
 	secret_text_counts();
 	missing_ranks_are_named();
 	spied(true);
+	porch_makes_no_difference();
 	/* the same with a key: all of it goes on as before, and nobody can listen */
 	EQ(psk_set("a key that is as long as it has to be"), OK);
 	for (uint32_t count = 1; count <= 64; count *= 8)
@@ -683,6 +765,7 @@ int main(void)
 	address_meets(AF_INET, "127.0.0.1:%d");
 	missing_ranks_are_named();
 	spied(false);
+	porch_makes_no_difference();
 	boot_id_create(&id); /* never used: must not keep us here */
 	return 0;
 }

@@ -362,6 +362,32 @@ static void leaving_is_no_loss(void)
 			EQ(table->seats[i].lost[j], 0);
 }
 
+/* Most leave; two that were not joined stay, and one of them dies. */
+static void leave_but_two(struct rank *ranks)
+{
+	if (ranks[0].rank % 6 == 0)
+		until(&table->go, 1);
+}
+
+static void who_stays_is_joined(void)
+{
+	int status;
+
+	job_start(12, leave_but_two);
+	for (uint32_t i = 0; i < 12; i++)
+		if (i % 6)
+			EQ(waitpid(table->seats[i].pid, &status, 0), table->seats[i].pid);
+	usleep(1000000); /* they find each other */
+	strike(6, 6, SIGKILL);
+	until(&table->seats[0].lost[6], 1);
+	atomic_store(&table->go, 1);
+	EQ(waitpid(table->seats[6].pid, &status, 0), table->seats[6].pid);
+	EQ(waitpid(table->seats[0].pid, &status, 0), table->seats[0].pid);
+	EQ(status, 0);
+	for (uint32_t i = 0; i < 12; i++)
+		EQ(table->seats[0].lost[i], i == 6);
+}
+
 /* ---- strangers ---- */
 
 static int stranger_connect(uint32_t rank)
@@ -533,6 +559,7 @@ static void everything_works(void)
 	death_is_known(2, 1, 1);
 	told_losses_are_known();
 	leaving_is_no_loss();
+	who_stays_is_joined();
 }
 
 int main(void)
