@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "launch/door.h"
+#include "launch/lobby.h"
 #include "launch/master.h"
 #include "net/seal.h"
 
@@ -36,7 +36,7 @@ struct giver {
 	const struct master_args *args;
 	const unsigned char *bytes;
 	size_t count;
-	struct door door;
+	struct lobby lobby;
 	unsigned char key[AUTH_KEY_BYTES];
 	unsigned char *has_it; /* by rank */
 	int left;
@@ -166,11 +166,11 @@ static bool visitor_let_in(struct giver *giver, struct visitor *chair, int door)
 
 static void visitors_let_in(struct giver *giver)
 {
-	for (int i = 0, door = 0; i < VISITORS_MAX && door < giver->door.count; i++) {
+	for (int i = 0, door = 0; i < VISITORS_MAX && door < giver->lobby.count; i++) {
 		struct visitor *chair = &giver->visitors[i];
 
-		while (chair->fd < 0 && door < giver->door.count &&
-			!visitor_let_in(giver, chair, giver->door.fds[door]))
+		while (chair->fd < 0 && door < giver->lobby.count &&
+			!visitor_let_in(giver, chair, giver->lobby.fds[door]))
 			door++;
 	}
 }
@@ -186,8 +186,8 @@ static short visitor_events(const struct giver *giver, const struct visitor *vis
 
 static void serve_once(struct giver *giver)
 {
-	struct pollfd waits[VISITORS_MAX + DOOR_SOCKETS];
-	int doors = giver->door.count;
+	struct pollfd waits[VISITORS_MAX + LOBBY_SOCKETS];
+	int doors = giver->lobby.count;
 	bool has_chair = false;
 
 	for (int i = 0; i < VISITORS_MAX; i++) {
@@ -200,7 +200,7 @@ static void serve_once(struct giver *giver)
 	}
 	for (int i = 0; i < doors; i++)
 		waits[VISITORS_MAX + i] = (struct pollfd){
-			.fd = has_chair ? giver->door.fds[i] : -1, .events = POLLIN};
+			.fd = has_chair ? giver->lobby.fds[i] : -1, .events = POLLIN};
 	poll(waits, VISITORS_MAX + (nfds_t)doors,
 		clock_left_ms(giver->args->deadline_ns, SLICE_MS));
 	for (int i = 0; i < VISITORS_MAX; i++)
@@ -234,7 +234,7 @@ static enum err serve_all(struct giver *giver)
 	while (giver->left > 0 && !e) {
 		serve_once(giver);
 		if (giver->left > 0 && clock_ns() >= giver->args->deadline_ns) {
-			addr_print(&giver->door.addr, where);
+			addr_print(&giver->lobby.addr, where);
 			e = some_missing(giver, where);
 		}
 	}
@@ -260,11 +260,11 @@ enum err master_give(const struct master_args *args, const void *bytes, size_t c
 	for (int i = 0; i < VISITORS_MAX; i++)
 		giver->visitors[i].fd = -1;
 	if (!e)
-		e = door_open(args, &giver->door);
+		e = lobby_open(args, &giver->lobby);
 	if (!e) {
 		giver_key(args->launch, giver->key);
 		e = serve_all(giver);
-		door_close(&giver->door);
+		lobby_close(&giver->lobby);
 		auth_wipe(giver->key, sizeof(giver->key));
 	}
 	free(giver);

@@ -1,4 +1,4 @@
-#include "launch/door.h"
+#include "launch/lobby.h"
 
 #include <netdb.h>
 #include <poll.h>
@@ -15,7 +15,7 @@ enum { AGAIN_MS = 200 };
 /* The addresses to listen at. */
 struct places {
 	int count;
-	struct addr addrs[DOOR_SOCKETS];
+	struct addr addrs[LOBBY_SOCKETS];
 };
 
 static bool is_link_local(const struct addr *addr)
@@ -25,7 +25,7 @@ static bool is_link_local(const struct addr *addr)
 
 static void places_add(struct places *places, const struct addr *addr)
 {
-	if (places->count < DOOR_SOCKETS)
+	if (places->count < LOBBY_SOCKETS)
 		places->addrs[places->count++] = *addr;
 }
 
@@ -66,18 +66,18 @@ static int places_find(const struct launch *launch, int port, struct places *pla
 }
 
 /* ERR_AGAIN: somebody listens at one of them, so another port is better. */
-static enum err places_open(const struct places *places, struct door *door)
+static enum err places_open(const struct places *places, struct lobby *lobby)
 {
 	enum err e = OK;
 
-	door->count = 0;
+	lobby->count = 0;
 	for (int i = 0; i < places->count && !e; i++) {
-		e = addr_listen(&places->addrs[i], &door->fds[door->count], NULL);
-		door->count += !e;
+		e = addr_listen(&places->addrs[i], &lobby->fds[lobby->count], NULL);
+		lobby->count += !e;
 	}
-	door->addr = places->addrs[0];
+	lobby->addr = places->addrs[0];
 	if (e)
-		door_close(door);
+		lobby_close(lobby);
 	return e;
 }
 
@@ -102,7 +102,7 @@ static enum err all_taken(const struct launch *launch)
 		launch_name(launch->kind), launch->master, ports);
 }
 
-enum err door_open(const struct master_args *args, struct door *door)
+enum err lobby_open(const struct master_args *args, struct lobby *lobby)
 {
 	const struct launch *launch = args->launch;
 	struct places places;
@@ -117,7 +117,7 @@ enum err door_open(const struct master_args *args, struct door *door)
 				break;
 			if (!places.count)
 				return not_here(launch);
-			e = places_open(&places, door);
+			e = places_open(&places, lobby);
 			if (e != ERR_AGAIN)
 				return e;
 		}
@@ -132,9 +132,9 @@ enum err door_open(const struct master_args *args, struct door *door)
 		launch_name(launch->kind), launch->master, gai_strerror(rc));
 }
 
-void door_close(struct door *door)
+void lobby_close(struct lobby *lobby)
 {
-	for (int i = 0; i < door->count; i++)
-		close(door->fds[i]);
-	door->count = 0;
+	for (int i = 0; i < lobby->count; i++)
+		close(lobby->fds[i]);
+	lobby->count = 0;
 }
