@@ -150,7 +150,7 @@ static void stranger_serve(struct strand *strand, uint64_t now_ns)
 }
 
 /* One that has proved itself belongs to its session. */
-static void stranger_settle(struct strand *strand)
+static void stranger_settle(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session = session_find(strand->session);
 	struct strand **at = &hub.strangers;
@@ -158,7 +158,7 @@ static void stranger_settle(struct strand *strand)
 	while (*at != strand)
 		at = &(*at)->next;
 	*at = strand->next;
-	if (session && session_adopt(session, strand)) {
+	if (session && session_adopt(session, strand, now_ns)) {
 		hub.stranger_count--;
 		return;
 	}
@@ -181,7 +181,7 @@ static void strangers_look(uint64_t now_ns)
 	for (struct strand *strand = hub.strangers, *next; strand; strand = next) {
 		next = strand->next;
 		if (stranger_look(strand, now_ns)) {
-			stranger_settle(strand);
+			stranger_settle(strand, now_ns);
 			if (strand->owner)
 				session_serve(strand, now_ns);
 		}
@@ -245,7 +245,7 @@ static void strand_ready(struct strand *strand, uint64_t now_ns)
 		return;
 	}
 	if (!strand->owner && stranger_look(strand, now_ns))
-		stranger_settle(strand);
+		stranger_settle(strand, now_ns);
 	if (strand->owner)
 		session_serve(strand, now_ns);
 }

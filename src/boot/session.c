@@ -195,6 +195,12 @@ static void log_trim(struct session *session)
 		strand = strand->next)
 		if (strand->phase != STRAND_GONE && strand->cursor < needed)
 			needed = strand->cursor;
+	/* a strand that is still to be made carries all of it */
+	for (uint32_t i = 0; i < session->node_count && needed > log->first; i++)
+		if (session->nodes[i].is_wanted &&
+			session->nodes[i].state == NODE_THERE &&
+			!node_has_strand(session, i))
+			needed = log->first;
 	while (log->first < log->end &&
 		((log->first < needed && (log->end - log->first > KEPT_COUNT ||
 						 log->bytes > KEPT_BYTES)) ||
@@ -379,7 +385,12 @@ static void flood_take(struct session *session, const struct strand *strand,
 		session->node_of[head->origin] == session->self ||
 		head->number <= session->heard[head->origin])
 		return;
-	session->heard[head->origin] = head->number;
+	/* A strand that was made late may begin in the middle: what it leaves out comes
+	 * by another, and after that this one again. A loss does not wait. */
+	if (head->number == session->heard[head->origin] + 1)
+		session->heard[head->origin] = head->number;
+	else if (head->type != BULLETIN_LOST)
+		return;
 	if (!bulletins_append(&session->log, head, bytes, strand->node)) {
 		log_warn("boot: no memory for a message of rank %u", head->origin);
 		return;
@@ -451,15 +462,18 @@ void session_serve(struct strand *strand, uint64_t now_ns)
 
 	strand_flush(strand);
 	while ((news = strand_read(strand, now_ns)) != STRAND_NOTHING) {
-		if (news == STRAND_FRAME)
-			frame_take(strand, now_ns);
-		else if (strand->phase == STRAND_OPEN)
+		if (news != STRAND_FRAME)
+			continue;
+		/* its first words say that the other end has taken the strand up: before
+		 * that it could leave without a word */
+		if (!strand->was_open)
 			strand_opened(strand);
+		frame_take(strand, now_ns);
 	}
 	strand_pump(strand, now_ns);
 }
 
-bool session_adopt(struct session *session, struct strand *strand)
+bool session_adopt(struct session *session, struct strand *strand, uint64_t now_ns)
 {
 	const struct strand_claim *claim = &strand->claim;
 
@@ -470,6 +484,7 @@ bool session_adopt(struct session *session, struct strand *strand)
 	strand->is_edge = claim->is_edge;
 	strand_add(session, strand, claim->from);
 	strand_opened(strand);
+	strand_write(strand, &(struct strand_head){.type = BULLETIN_BEAT}, NULL, now_ns);
 	return true;
 }
 

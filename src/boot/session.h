@@ -97,7 +97,7 @@ struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES]);
 bool session_was_there(const unsigned char id[STRAND_SESSION_BYTES]);
 
 /* A stranger has proved that it knows the key. False: it is none of us. */
-bool session_adopt(struct session *session, struct strand *strand);
+bool session_adopt(struct session *session, struct strand *strand, uint64_t now_ns);
 
 /* Begin the calls that are due, write what can be written. */
 void session_pump(struct session *session, uint64_t now_ns);

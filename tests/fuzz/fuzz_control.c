@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ours->claim.to = RANKS - 1;
 	ours->claim.is_edge = size % 2;
 	hub_lock();
-	if (!session_adopt(control->session, ours))
+	if (!session_adopt(control->session, ours, 1))
 		abort();
 	frames_send(theirs, data, size);
 	session_serve(ours, 1);
