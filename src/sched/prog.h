@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "sched/insn.h"
 
-enum { PROG_INSNS_MAX = 32768, PROG_PEERS_MAX = 256 };
+enum { PROG_INSNS_MAX = 65536, PROG_PEERS_MAX = 256 };
 
 struct prog {
 	struct insn *insns; /* owned; the first `count` are valid */

@@ -190,8 +190,11 @@ static enum err write_contest(struct sched *sched)
  * stepped. */
 static void test_contest(void)
 {
-	static const struct sched_kind contest = {COLL_BROADCAST, "contest",
-		"two lanes, one link", 3, write_contest, DRIVERS_NONE};
+	static const struct sched_kind contest = {.coll = COLL_BROADCAST,
+		.name = "contest",
+		.summary = "two lanes, one link",
+		.rank_max = 3,
+		.write = write_contest};
 	struct sim_args args = make_args(COLL_BROADCAST, "ring", 3, 3 * 6400);
 
 	args.kind = &contest;

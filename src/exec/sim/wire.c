@@ -8,20 +8,20 @@ static const double ps_per_ns = 1000;
 /* Longer than anyone waits, and sums of it still fit. */
 static const double latency_max_ps = 1e15;
 
-enum err wires_init(struct wires *wires, const struct sim_args *args)
+enum err wires_init(struct sim_wires *wires, const struct sim_args *args)
 {
 	size_t n = args->rank_count;
 
 	/* most pairs of a large group never talk: those pages are never touched */
-	*wires = (struct wires){
+	*wires = (struct sim_wires){
 		.args = args, .wires = calloc(n * n, sizeof(*wires->wires))};
 	return wires->wires ? OK : err_set(ERR_SYSTEM, "no memory for links of %zu", n);
 }
 
-void wires_fini(struct wires *wires)
+void wires_fini(struct sim_wires *wires)
 {
 	free(wires->wires);
-	*wires = (struct wires){0};
+	*wires = (struct sim_wires){0};
 }
 
 static bool is_network(const struct sim_args *args, uint32_t from, uint32_t to)
@@ -29,7 +29,7 @@ static bool is_network(const struct sim_args *args, uint32_t from, uint32_t to)
 	return args->hosts && args->hosts[from] != args->hosts[to];
 }
 
-static struct wire *wire_get(struct wires *wires, uint32_t from, uint32_t to)
+static struct wire *wire_get(struct sim_wires *wires, uint32_t from, uint32_t to)
 {
 	const struct sim_args *args = wires->args;
 	struct wire *wire = &wires->wires[(size_t)from * args->rank_count + to];
@@ -46,13 +46,13 @@ static struct wire *wire_get(struct wires *wires, uint32_t from, uint32_t to)
 	return wire;
 }
 
-uint64_t wire_latency(struct wires *wires, uint32_t from, uint32_t to)
+uint64_t wire_latency(struct sim_wires *wires, uint32_t from, uint32_t to)
 {
 	return wire_get(wires, from, to)->latency_ps;
 }
 
-uint64_t wire_send(
-	struct wires *wires, uint32_t from, uint32_t to, uint64_t now_ps, size_t bytes)
+uint64_t wire_send(struct sim_wires *wires, uint32_t from, uint32_t to, uint64_t now_ps,
+	size_t bytes)
 {
 	struct wire *wire = wire_get(wires, from, to);
 	uint64_t leaves = wire->free_ps > now_ps ? wire->free_ps : now_ps;

@@ -14,7 +14,7 @@ struct wire {
 	uint64_t message_count, message_bytes;
 };
 
-struct wires {
+struct sim_wires {
 	const struct sim_args *args; /* borrowed */
 	struct wire *wires;	     /* owned: [from * rank_count + to] */
 	/* what they carried, all together and the busiest */
@@ -23,15 +23,15 @@ struct wires {
 	uint64_t network_count, network_bytes; /* between hosts */
 };
 
-enum err wires_init(struct wires *wires, const struct sim_args *args);
-void wires_fini(struct wires *wires);
+enum err wires_init(struct sim_wires *wires, const struct sim_args *args);
+void wires_fini(struct sim_wires *wires);
 
 /* At least 1. */
-uint64_t wire_latency(struct wires *wires, uint32_t from, uint32_t to);
+uint64_t wire_latency(struct sim_wires *wires, uint32_t from, uint32_t to);
 
 /* Put a message on the link at `now_ps`; calls for one link come in order of time. The
  * instant it arrives. */
-uint64_t wire_send(
-	struct wires *wires, uint32_t from, uint32_t to, uint64_t now_ps, size_t bytes);
+uint64_t wire_send(struct sim_wires *wires, uint32_t from, uint32_t to, uint64_t now_ps,
+	size_t bytes);
 
 #endif

@@ -51,7 +51,7 @@ struct world {
 	struct sim_lane *lanes;	  /* owned: [rank * SCHED_LANES_MAX + lane] */
 	struct sim_lane *current; /* being stepped */
 	struct agenda agenda;
-	struct wires wires;
+	struct sim_wires wires;
 	uint32_t *senders[SCHED_LANES_MAX]; /* owned: lanes with messages to grant */
 	uint32_t sender_count[SCHED_LANES_MAX];
 };
