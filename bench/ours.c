@@ -1,9 +1,13 @@
 /*
- * Ours, timed as the peers are: ./ours threads|processes|malloc N COLLECTIVE BYTES,..
+ * Ours, timed as the peers are: ./ours threads|processes|malloc|hosts=K N COLLECTIVE
+ * BYTES,..
  *
  * `threads` and `processes` use ncclMemAlloc, `malloc` is processes with plain memory.
+ * `hosts=K` is processes spread over the first K of the hosts weft0, weft1, .. that were
+ * made of namespaces on this machine, with plain memory.
  * `./ours call 1` prints what one call costs that has nobody to wait for.
  */
+#include <fcntl.h>
 #include <nccl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +32,7 @@ struct job {
 	struct shared *shared;
 	int rank, ranks, coll, size_count;
 	bool plain_memory;
+	int host; /* to be on, or -1 */
 	const size_t *sizes;
 };
 
@@ -136,6 +141,27 @@ static void bind_rank(const struct job *job)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
+/* The namespaces of a host are those of a process that keeps them. */
+static void host_enter(int host)
+{
+	static const char *const spaces[] = {"net", "uts", "ipc", "mnt"};
+	char path[96], pid[32] = "";
+	int fds[4];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/run/weft-hosts/%d/pid", host);
+	bytes = readlink(path, pid, sizeof(pid) - 1);
+	for (int i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "/proc/%s/ns/%s", pid, spaces[i]);
+		fds[i] = bytes > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+		if (fds[i] < 0)
+			fail(ncclSystemError, "there is no such host");
+	}
+	for (int i = 0; i < 4; i++)
+		if (setns(fds[i], 0))
+			fail(ncclSystemError, "cannot go to that host");
+}
+
 static void *rank_main(void *argument)
 {
 	const struct job *job = argument;
@@ -146,6 +172,8 @@ static void *rank_main(void *argument)
 	ncclResult_t result;
 
 	bind_rank(job);
+	if (job->host >= 0)
+		host_enter(job->host);
 	if (!job->rank) {
 		result = ncclGetUniqueId(&job->shared->id);
 		if (result)
@@ -225,6 +253,7 @@ int main(int argc, char **argv)
 	static size_t sizes[METHOD_SIZES_MAX];
 	const char *mode = argc > 1 ? argv[1] : "";
 	int ranks = argc > 2 ? atoi(argv[2]) : 0;
+	int hosts = strncmp(mode, "hosts=", 6) ? 0 : atoi(mode + 6);
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -235,8 +264,8 @@ int main(int argc, char **argv)
 		return run_call(&jobs[0]);
 	if (argc != 5 || ranks < 1 || ranks > METHOD_RANKS_MAX ||
 		method_find(argv[3]) == METHOD_COLLS) {
-		fprintf(stderr,
-			"usage: ours threads|processes|malloc N COLLECTIVE BYTES,..\n");
+		fprintf(stderr, "usage: ours threads|processes|malloc|hosts=K N "
+				"COLLECTIVE BYTES,..\n");
 		return 2;
 	}
 	for (int i = 0; i < ranks; i++)
@@ -245,7 +274,8 @@ int main(int argc, char **argv)
 			.ranks = ranks,
 			.coll = method_find(argv[3]),
 			.size_count = method_sizes(argv[4], sizes),
-			.plain_memory = !strcmp(mode, "malloc"),
+			.plain_memory = !strcmp(mode, "malloc") || hosts,
+			.host = hosts ? i * hosts / ranks : -1,
 			.sizes = sizes};
 	return !strcmp(mode, "threads") ? run_threads(jobs, ranks)
 					: run_processes(jobs, ranks);

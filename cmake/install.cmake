@@ -41,7 +41,7 @@ install(CODE "
     \"${CMAKE_BINARY_DIR}/nccl.pc\" @ONLY)")
 install(FILES ${CMAKE_BINARY_DIR}/nccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-foreach(section 1 7)
+foreach(section 1 3 7)
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
   install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()

@@ -44,9 +44,6 @@ void boot_id_drop(const struct boot_id *id);
 /* Let go of what meetings that are over have left. */
 void boot_tidy(void);
 
-/* A key that whoever has the id has, for the purpose that `label` names; 32 bytes. */
-void boot_id_key(const struct boot_id *id, const char *label, unsigned char *key);
-
 /* A 64-bit fingerprint of the id, for logs and for keys. */
 uint64_t boot_id_hash(const struct boot_id *id);
 

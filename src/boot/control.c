@@ -8,7 +8,10 @@
 #include "boot/hub.h"
 #include "boot/session.h"
 
-enum { SLICE_MS = 10 }; /* how often a waiting rank looks at the abort word */
+enum {
+	SLICE_MS = 10,	   /* how often a waiting rank looks at the abort word .. */
+	SLICE_MAX_MS = 100 /* .. where there are many that do */
+};
 
 enum err control_listen(struct addr *addr)
 {
@@ -97,6 +100,7 @@ enum err control_settle(
 	struct control *control, uint64_t deadline_ns, const atomic_int *abort)
 {
 	struct session *session = control->session;
+	uint32_t slice = SLICE_MS + session->rank_count / 10;
 	const struct station *lost;
 	uint32_t missing;
 	enum err e = OK;
@@ -117,7 +121,7 @@ enum err control_settle(
 			e = settle_fail(&session->nodes[missing]);
 		if (e || missing == session->node_count)
 			break;
-		hub_sleep(SLICE_MS);
+		hub_sleep(slice < SLICE_MAX_MS ? slice : SLICE_MAX_MS);
 	}
 	hub_unlock();
 	return e;

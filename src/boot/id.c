@@ -195,15 +195,6 @@ void boot_id_drop(const struct boot_id *id)
 	auth_wipe(&body, sizeof(body));
 }
 
-void boot_id_key(const struct boot_id *id, const char *label, unsigned char *key)
-{
-	struct id_body body;
-
-	memcpy(&body, id->bytes, sizeof(body));
-	auth_tag(body.secret, label, id->bytes, sizeof(id->bytes), key);
-	auth_wipe(&body, sizeof(body));
-}
-
 uint64_t boot_id_hash(const struct boot_id *id)
 {
 	unsigned char digest[AUTH_TAG_BYTES];

@@ -17,6 +17,7 @@
 #include "base/param.h"
 #include "comm/comm.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
 enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, NO_COLOR = -1 };
@@ -61,6 +62,7 @@ static void mail_post(
 	else
 		memcpy(status->mail, id, sizeof(*id));
 	atomic_store_explicit(&status->mail_number, number, memory_order_release);
+	touch_mail(parent);
 }
 
 /* Who makes a child, and with whom. */
@@ -298,6 +300,7 @@ static enum err colors_vote(struct comm *parent, const struct comm *child,
 	vote->color = mine.color;
 	vote->key = mine.key;
 	atomic_store_explicit(&vote->number, number, memory_order_release);
+	touch_vote(parent, number);
 	for (uint32_t rank = 0; rank < parent->rank_count; rank++) {
 		vote = &peer_status(parent->peers, rank)->votes[number % 2];
 		while (atomic_load_explicit(&vote->number, memory_order_acquire) !=

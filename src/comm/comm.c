@@ -16,8 +16,10 @@
 #include "base/param.h"
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
+#include "comm/hosts.h"
 #include "comm/meet.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 #include "comm/wiring.h"
 #include "link/wires.h"
 #include "net/psk.h"
@@ -187,7 +189,12 @@ uint64_t comm_hash(const struct comm *comm)
 
 bool comm_can_put(const struct comm *comm)
 {
-	return comm->gpu ? !comm->gpu_apart : comm->zero_copy;
+	return comm->gpu ? !comm->gpu_apart : comm->zero_copy && !comm->hosts;
+}
+
+bool comm_reaches(const struct comm *comm, uint32_t rank)
+{
+	return comm_is_near(comm, rank);
 }
 
 bool comm_can_signal(const struct comm *comm)
@@ -270,6 +277,7 @@ static void tell_peers(
 	if (!atomic_load(&comm->ready))
 		return;
 	health_tell(comm->health, code, culprit, sentence);
+	touch_state(comm);
 	host_engine_wake(comm->engine);
 }
 
@@ -395,7 +403,9 @@ static void comm_free(struct comm *comm, enum rank_state last)
 			&peer_status(comm->peers, comm->rank)->state, &live,
 			(uint32_t)last);
 		atomic_store(&peer_status(comm->peers, comm->rank)->gone_ns, clock_ns());
+		touch_state(comm);
 	}
+	touch_close(comm);
 	comm_registrations_drop(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);
@@ -403,6 +413,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
 	wires_destroy(comm->wires);
+	free(comm->host_records);
 	peers_destroy(comm->peers);
 	free(comm->hosts);
 	if (comm->has_pulse)

@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 #include "link/wires.h"
 #include "net/iface.h"
 
@@ -12,6 +14,8 @@
 struct host_record {
 	struct board_address board; /* of the first rank of each host */
 	struct net_handle handle;
+	struct control_peer control;
+	uint32_t pid, unused;
 };
 
 _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
@@ -71,7 +75,7 @@ enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
 }
 
 /* Listen where the others can reach this rank for data. */
-static enum err data_listen(struct comm *comm, const struct boot_id *id,
+static enum err data_listen(struct comm *comm, const struct meeting *meeting,
 	struct wires_args *wires, struct net_handle *handle)
 {
 	struct iface ifaces[IFACES_MAX];
@@ -91,7 +95,7 @@ static enum err data_listen(struct comm *comm, const struct boot_id *id,
 	log_info(LOG_INIT | LOG_NET, "Using network Socket");
 	for (uint32_t i = 0; i < args.addr_count; i++)
 		addrs[i] = ifaces[i].addr;
-	boot_id_key(id, "wires", args.key);
+	boot_key(meeting, "wires", args.key);
 	memcpy(wires->key, args.key, sizeof(args.key));
 	wires->net = &net_socket;
 	wires->rank = comm->rank;
@@ -140,12 +144,11 @@ static enum err wires_make(
 	return e;
 }
 
-enum err comm_hosts_connect(
-	struct comm *comm, const struct boot_id *id, struct meeting *meeting)
+enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 {
 	const struct board_size size = comm_board_size(comm);
 	struct host_record *records = calloc(comm->rank_count, sizeof(*records));
-	struct host_record mine = {0};
+	struct host_record mine = {.pid = (uint32_t)getpid()};
 	struct wires_args wires = {0};
 	enum err e = records ? board_renew(comm)
 			     : err_set(ERR_SYSTEM, "no memory to meet %u ranks",
@@ -154,7 +157,9 @@ enum err comm_hosts_connect(
 	if (!e && comm->board)
 		mine.board = board_address(comm->board);
 	if (!e)
-		e = data_listen(comm, id, &wires, &mine.handle);
+		e = data_listen(comm, meeting, &wires, &mine.handle);
+	if (!e)
+		e = touch_listen(comm, &mine.control);
 	e = boot_gather(meeting, e, &mine, sizeof(mine), records);
 	if (!e && !comm->board)
 		e = board_attach(
@@ -164,6 +169,39 @@ enum err comm_hosts_connect(
 	if (wires.listener)
 		wires.net->close(wires.listener);
 	auth_wipe(&wires, sizeof(wires));
-	free(records);
+	comm->host_records = records;
+	return e;
+}
+
+/* What a rank of this host would have shown. */
+static void shadows_fill(struct comm *comm)
+{
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++) {
+		struct rank_status *status = peer_status(comm->peers, rank);
+
+		if (peer_is_local(comm->peers, rank))
+			continue;
+		status->pid = comm->host_records[rank].pid;
+		status->rank = rank;
+		atomic_store(&status->state, RANK_LIVE);
+	}
+}
+
+enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting)
+{
+	struct control_peer *peers;
+	enum err e;
+
+	if (!comm->hosts)
+		return OK;
+	peers = malloc(comm->rank_count * sizeof(*peers));
+	if (!peers)
+		return err_set(ERR_SYSTEM, "no memory for connections with %u ranks",
+			comm->rank_count);
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		peers[rank] = comm->host_records[rank].control;
+	shadows_fill(comm);
+	e = touch_open(comm, meeting, peers);
+	free(peers);
 	return e;
 }

@@ -15,8 +15,10 @@ enum err comm_hosts_number(struct comm *comm, const uint64_t *identities);
 
 /* The board of this rank's host, made by its first rank, and wires to all others: a round
  * of the meeting. */
-enum err comm_hosts_connect(
-	struct comm *comm, const struct boot_id *id, struct meeting *meeting);
+enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting);
+
+/* Keep in touch with the others, now that the peers are there. */
+enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting);
 
 /* Ranks of this rank's host; is that one among them? */
 uint32_t comm_local_count(const struct comm *comm);

@@ -226,7 +226,8 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 }
 
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
-static enum err comm_equip(struct comm *comm, struct init_times *times)
+static enum err comm_equip(
+	struct comm *comm, const struct meeting *meeting, struct init_times *times)
 {
 	const struct peers_args peers = {.board = comm->board,
 		.rank = comm->rank,
@@ -242,6 +243,8 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
 	times->connections += clock_ns() - start;
 	e = peers_create(&peers, &comm->peers);
+	if (!e)
+		e = comm_hosts_touch(comm, meeting);
 	if (!e)
 		e = comm_wire(comm, times);
 	start = clock_ns();
@@ -285,9 +288,8 @@ static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *recor
 /* Step by step, and after each all hear how it went with everybody. Rank 0 keeps the
  * segment's descriptor open for the others, so nobody goes on, and perhaps leaves, before
  * all have mapped it. */
-static enum err comm_join(struct comm *comm, const struct boot_id *id,
-	const struct peer_record *records, struct meeting *meeting,
-	struct init_times *times)
+static enum err comm_join(struct comm *comm, const struct peer_record *records,
+	struct meeting *meeting, struct init_times *times)
 {
 	bool on_gpu = is_on_gpu(records, comm->rank_count);
 	uint64_t start = clock_ns();
@@ -298,14 +300,14 @@ static enum err comm_join(struct comm *comm, const struct boot_id *id,
 				  "ranks are on several");
 	on_gpu = on_gpu && !comm->hosts;
 	if (!e && comm->hosts)
-		e = comm_hosts_connect(comm, id, meeting);
+		e = comm_hosts_connect(comm, meeting);
 	if (!e)
 		e = comm_attach(comm, records);
 	e = boot_agree(meeting, e, false);
 
 	times->connections = clock_ns() - start;
 	if (!e)
-		e = boot_agree(meeting, comm_equip(comm, times), !on_gpu);
+		e = boot_agree(meeting, comm_equip(comm, meeting, times), !on_gpu);
 	if (!e)
 		host_engine_reach(comm->engine, foreign_works_for_all(comm));
 	if (!e && on_gpu)
@@ -380,7 +382,7 @@ enum err comm_meet(
 	e = boot_meet(&boot, records, &meeting);
 	times->bootstrap = clock_ns() - start;
 	if (!e && records) /* without them this rank has refused to come */
-		e = comm_join(comm, &args->ids[0], records, meeting, times);
+		e = comm_join(comm, records, meeting, times);
 	if (e && is_root_lost)
 		e = dead_name(comm, e);
 	if (args->is_root_lost)

@@ -50,9 +50,12 @@ struct comm {
 	struct board *board;	     /* counted: of this host */
 	uint16_t *hosts;	     /* owned: of each rank; NULL where all are on one */
 	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
-	struct peers *peers;	     /* owned: NULL until all are on their boards */
-	struct wiring *wiring;	     /* counted; NULL: nobody looks, or not known */
-	struct limits *limits;	     /* owned; NULL none; needs the wiring */
+	struct control *control;     /* owned: the same for what is told; NULL: none */
+	struct host_record *host_records; /* owned: see hosts.c; NULL on one host */
+	bool has_touch;	       /* the process listens for that on its account */
+	struct peers *peers;   /* owned: NULL until all are on their boards */
+	struct wiring *wiring; /* counted; NULL: nobody looks, or not known */
+	struct limits *limits; /* owned; NULL none; needs the wiring */
 	bool zero_copy;
 	struct health *health;	    /* owned: of the peers */
 	struct host_engine *engine; /* owned */

@@ -123,6 +123,18 @@ enum err health_failed(const struct health *health, uint64_t number, uint32_t *c
 	return OK;
 }
 
+/* Of a rank on another host we hear how it was lost. */
+static enum err rank_dead(const struct health *health, uint32_t rank)
+{
+	const struct rank_status *status = status_of(health, rank);
+
+	if (peer_is_local(health->peers, rank) || !status->sentence[0])
+		return err_set(
+			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
+	return err_set(ERR_REMOTE, "rank %u (process %u on another host) is lost: %.*s",
+		rank, status->pid, BOARD_SENTENCE_BYTES - 1, status->sentence);
+}
+
 /* Who left or failed before its process ended is not dead but gone. */
 static enum err dead_find(const struct health *health,
 	bool (*needed)(const void *what, uint32_t rank), const void *what,
@@ -135,8 +147,7 @@ static enum err dead_find(const struct health *health,
 			!health_is_dead(health, rank) || !needed(what, rank))
 			continue;
 		*culprit = rank;
-		return err_set(
-			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
+		return rank_dead(health, rank);
 	}
 	return OK;
 }

@@ -3,7 +3,6 @@
 #include "launch/giver.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "launch/door.h"
 #include "launch/master.h"
 #include "net/seal.h"
 
@@ -36,7 +36,7 @@ struct giver {
 	const struct master_args *args;
 	const unsigned char *bytes;
 	size_t count;
-	int fd; /* where it listens */
+	struct door door;
 	unsigned char key[AUTH_KEY_BYTES];
 	unsigned char *has_it; /* by rank */
 	int left;
@@ -150,21 +150,28 @@ static void visitors_judge(struct giver *giver)
 	}
 }
 
-static void visitor_let_in(struct giver *giver)
+/* False: nobody is at this door. */
+static bool visitor_let_in(struct giver *giver, struct visitor *chair, int door)
 {
-	for (int i = 0; i < VISITORS_MAX; i++) {
-		struct visitor *visitor = &giver->visitors[i];
-		int fd;
+	int fd = accept4(door, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (visitor->fd >= 0)
-			continue;
-		fd = accept4(giver->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0)
-			return;
-		*visitor = (struct visitor){.fd = fd, .since_ns = clock_ns()};
-		visitor->seal = seal_create(fd, SEAL_SERVER, giver->key);
-		if (!visitor->seal)
-			visitor_leave(visitor);
+	if (fd < 0)
+		return false;
+	*chair = (struct visitor){.fd = fd, .since_ns = clock_ns()};
+	chair->seal = seal_create(fd, SEAL_SERVER, giver->key);
+	if (!chair->seal)
+		visitor_leave(chair);
+	return true;
+}
+
+static void visitors_let_in(struct giver *giver)
+{
+	for (int i = 0, door = 0; i < VISITORS_MAX && door < giver->door.count; i++) {
+		struct visitor *chair = &giver->visitors[i];
+
+		while (chair->fd < 0 && door < giver->door.count &&
+			!visitor_let_in(giver, chair, giver->door.fds[door]))
+			door++;
 	}
 }
 
@@ -179,7 +186,8 @@ static short visitor_events(const struct giver *giver, const struct visitor *vis
 
 static void serve_once(struct giver *giver)
 {
-	struct pollfd waits[VISITORS_MAX + 1];
+	struct pollfd waits[VISITORS_MAX + DOOR_SOCKETS];
+	int doors = giver->door.count;
 	bool has_chair = false;
 
 	for (int i = 0; i < VISITORS_MAX; i++) {
@@ -190,15 +198,16 @@ static void serve_once(struct giver *giver)
 		if (visitor->fd >= 0)
 			waits[i].events = visitor_events(giver, visitor);
 	}
-	waits[VISITORS_MAX] = (struct pollfd){
-		.fd = has_chair ? giver->fd : -1, .events = POLLIN};
-	poll(waits, VISITORS_MAX + 1, clock_left_ms(giver->args->deadline_ns, SLICE_MS));
+	for (int i = 0; i < doors; i++)
+		waits[VISITORS_MAX + i] = (struct pollfd){
+			.fd = has_chair ? giver->door.fds[i] : -1, .events = POLLIN};
+	poll(waits, VISITORS_MAX + (nfds_t)doors,
+		clock_left_ms(giver->args->deadline_ns, SLICE_MS));
 	for (int i = 0; i < VISITORS_MAX; i++)
 		if (waits[i].revents)
 			visitor_move(giver, &giver->visitors[i]);
 	visitors_judge(giver);
-	if (waits[VISITORS_MAX].revents)
-		visitor_let_in(giver);
+	visitors_let_in(giver);
 }
 
 static enum err some_missing(const struct giver *giver, const char *where)
@@ -217,54 +226,7 @@ static enum err some_missing(const struct giver *giver, const char *where)
 		giver->left > named ? ", .." : "");
 }
 
-/* The usual reason is that the address is of another host. */
-static enum err not_here(const struct launch *launch, enum err code)
-{
-	char why[ERR_TEXT_BYTES];
-
-	snprintf(why, sizeof(why), "%.200s", err_last());
-	return err_set(code,
-		"rank 0 (%s) is to wait for the others at %s and cannot (%s): rank 0 "
-		"must "
-		"run on that host, or WEFT_MASTER name another",
-		launch_name(launch->kind), launch->master, why);
-}
-
-/* At the first free port. The name must be one of this host's own. */
-static enum err listen_somewhere(
-	const struct master_args *args, struct addr *addr, int *fd)
-{
-	const struct launch *launch = args->launch;
-	char ports[GIVER_PORTS_BYTES];
-	int port, rc = 0;
-
-	do {
-		for (int turn = 0; (port = giver_port(launch, turn)); turn++) {
-			enum err e;
-
-			rc = giver_resolve(launch, port, addr);
-			if (rc)
-				break;
-			e = addr_listen(addr, fd, NULL);
-			if (e && e != ERR_AGAIN)
-				return not_here(launch, e);
-			if (!e)
-				return OK;
-		}
-		poll(NULL, 0, clock_left_ms(args->deadline_ns, SLICE_MS));
-	} while (clock_ns() < args->deadline_ns);
-	if (rc)
-		return err_set(ERR_SYSTEM,
-			"rank 0 (%s) is to listen at %s, whose address is not known: %s",
-			launch_name(launch->kind), launch->master, gai_strerror(rc));
-	giver_ports_print(launch, ports);
-	return err_set(ERR_SYSTEM,
-		"rank 0 (%s) is to listen at %s, and other programs do so at %s: set "
-		"WEFT_MASTER=host:port",
-		launch_name(launch->kind), launch->master, ports);
-}
-
-static enum err serve_all(struct giver *giver, const struct addr *addr)
+static enum err serve_all(struct giver *giver)
 {
 	char where[ADDR_TEXT_BYTES];
 	enum err e = OK;
@@ -272,7 +234,7 @@ static enum err serve_all(struct giver *giver, const struct addr *addr)
 	while (giver->left > 0 && !e) {
 		serve_once(giver);
 		if (giver->left > 0 && clock_ns() >= giver->args->deadline_ns) {
-			addr_print(addr, where);
+			addr_print(&giver->door.addr, where);
 			e = some_missing(giver, where);
 		}
 	}
@@ -286,7 +248,6 @@ enum err master_give(const struct master_args *args, const void *bytes, size_t c
 {
 	struct giver *giver = calloc(
 		1, sizeof(*giver) + (size_t)args->launch->rank_count);
-	struct addr addr;
 	enum err e = giver ? auth_init() : ERR_SYSTEM;
 
 	if (!giver)
@@ -299,11 +260,11 @@ enum err master_give(const struct master_args *args, const void *bytes, size_t c
 	for (int i = 0; i < VISITORS_MAX; i++)
 		giver->visitors[i].fd = -1;
 	if (!e)
-		e = listen_somewhere(args, &addr, &giver->fd);
+		e = door_open(args, &giver->door);
 	if (!e) {
 		giver_key(args->launch, giver->key);
-		e = serve_all(giver, &addr);
-		close(giver->fd);
+		e = serve_all(giver);
+		door_close(&giver->door);
 		auth_wipe(giver->key, sizeof(giver->key));
 	}
 	free(giver);

@@ -10,7 +10,7 @@
 #include "net/addr.h"
 #include "net/auth.h"
 
-enum { GIVER_PORTS_BYTES = 40, GIVER_MAGIC_BYTES = 8 };
+enum { GIVER_PORTS_BYTES = 40, GIVER_MAGIC_BYTES = 8, GIVER_ADDRS = 8 };
 
 static const char giver_magic[GIVER_MAGIC_BYTES + 1] = "WEFTMS01";
 
@@ -28,7 +28,9 @@ void giver_key(const struct launch *launch, unsigned char key[AUTH_KEY_BYTES]);
 int giver_port(const struct launch *launch, int turn);
 void giver_ports_print(const struct launch *launch, char text[GIVER_PORTS_BYTES]);
 
-/* The address of rank 0 at this port; 0 or what getaddrinfo() says. */
-int giver_resolve(const struct launch *launch, int port, struct addr *addr);
+/* The addresses of rank 0 at this port, as its name is known here: at most
+ * GIVER_ADDRS, how many in `count`. 0 or what getaddrinfo() says. */
+int giver_resolve(const struct launch *launch, int port, struct addr addrs[GIVER_ADDRS],
+	int *count);
 
 #endif

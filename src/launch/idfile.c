@@ -83,10 +83,10 @@ static bool file_look(
 	const struct idfile *file, const char *name, void *bytes, size_t count)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	char text[TEXT_BYTES], head[TEXT_BYTES];
+	char text[TEXT_BYTES] = "", head[TEXT_BYTES];
 	int used = head_print(file, head, sizeof(head));
+	ssize_t n = -1, wanted = used + (ssize_t)(2 * count) + 1;
 	struct stat info;
-	ssize_t n = -1;
 
 	if (fd < 0)
 		return false;
@@ -94,10 +94,9 @@ static bool file_look(
 		!is_stale(file, &info))
 		n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	if (n != (ssize_t)((size_t)used + 2 * count + 1) || text[n - 1] != '\n' ||
-		strncmp(text, head, (size_t)used))
+	if (n != wanted || text[wanted - 1] != '\n' || strncmp(text, head, (size_t)used))
 		return false;
-	text[n - 1] = '\0';
+	text[wanted - 1] = '\0';
 	return hex_read(text + used, bytes, count);
 }
 

@@ -64,27 +64,33 @@ void giver_ports_print(const struct launch *launch, char text[GIVER_PORTS_BYTES]
 			giver_port(launch, MASTER_PORTS - 1));
 }
 
+static bool addr_of(const struct addrinfo *entry, int port, struct addr *addr)
+{
+	char host[NI_MAXHOST], text[NI_MAXHOST + 16];
+
+	if (getnameinfo(entry->ai_addr, entry->ai_addrlen, host, sizeof(host), NULL, 0,
+		    NI_NUMERICHOST))
+		return false;
+	snprintf(text, sizeof(text), entry->ai_family == AF_INET6 ? "[%s]:%d" : "%s:%d",
+		host, port);
+	return !addr_parse(text, addr);
+}
+
 /* The name may be known only once rank 0's pod is there, so a failure is not the end. */
-int giver_resolve(const struct launch *launch, int port, struct addr *addr)
+int giver_resolve(
+	const struct launch *launch, int port, struct addr addrs[GIVER_ADDRS], int *count)
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct addrinfo *found = NULL;
-	char host[NI_MAXHOST], text[NI_MAXHOST + 16];
 	int rc = getaddrinfo(launch->master, NULL, &hints, &found);
 
-	if (!rc)
-		rc = getnameinfo(found->ai_addr, found->ai_addrlen, host, sizeof(host),
-			NULL, 0, NI_NUMERICHOST);
-	if (!rc) {
-		bool is_v6 = found->ai_family == AF_INET6;
-
-		snprintf(text, sizeof(text), is_v6 ? "[%s]:%d" : "%s:%d", host, port);
-		if (addr_parse(text, addr))
-			rc = EAI_NONAME;
-	}
+	*count = 0;
+	for (const struct addrinfo *entry = rc ? NULL : found;
+		entry && *count < GIVER_ADDRS; entry = entry->ai_next)
+		*count += addr_of(entry, port, &addrs[*count]);
 	if (found)
 		freeaddrinfo(found);
-	return rc;
+	return rc || *count ? rc : EAI_NONAME;
 }
 
 /* ---- one visit ---- */
@@ -191,15 +197,16 @@ static bool visit_one(
 static bool visit_all(struct caller *caller, void *bytes, size_t count, int *rc)
 {
 	const struct launch *launch = caller->args->launch;
-	struct addr addr;
-	int port;
+	struct addr addrs[GIVER_ADDRS];
+	int port, found;
 
 	for (int turn = 0; (port = giver_port(launch, turn)); turn++) {
-		*rc = giver_resolve(launch, port, &addr);
+		*rc = giver_resolve(launch, port, addrs, &found);
 		if (*rc)
 			return false;
-		if (visit_one(caller, &addr, bytes, count))
-			return true;
+		for (int i = 0; i < found; i++)
+			if (visit_one(caller, &addrs[i], bytes, count))
+				return true;
 	}
 	return false;
 }

@@ -140,26 +140,27 @@ static enum err text_recv(struct pmi *pmi, bool is_framed, char text[PMI_TEXT_BY
 	return OK;
 }
 
-/* One question and its answer. */
+/* One question, in one piece, and its answer. */
 static enum err ask(struct pmi *pmi, char answer[PMI_TEXT_BYTES], const char *format, ...)
 {
-	char text[PMI_TEXT_BYTES], head[PMI_LENGTH_DIGITS + 1];
+	char text[PMI_LENGTH_DIGITS + PMI_TEXT_BYTES], *body = text + PMI_LENGTH_DIGITS;
 	bool is_framed = pmi->version == 2;
+	char head[PMI_LENGTH_DIGITS + 1];
 	va_list args;
-	enum err e = OK;
+	enum err e;
 	int bytes;
 
 	va_start(args, format);
-	bytes = vsnprintf(text, sizeof(text), format, args);
+	bytes = vsnprintf(body, PMI_TEXT_BYTES, format, args);
 	va_end(args);
-	if (bytes < 0 || bytes >= (int)sizeof(text))
+	if (bytes < 0 || bytes >= PMI_TEXT_BYTES)
 		return err_set(ERR_INTERNAL, "a PMI message of %d bytes", bytes);
-	if (is_framed) {
-		snprintf(head, sizeof(head), "%6u", (unsigned)bytes % 1000000u);
-		e = text_send(pmi, head, PMI_LENGTH_DIGITS);
-	}
-	if (!e)
-		e = text_send(pmi, text, (size_t)bytes);
+	snprintf(head, sizeof(head), "%6u", (unsigned)bytes % 1000000u);
+	memcpy(text, head, PMI_LENGTH_DIGITS);
+	if (is_framed)
+		e = text_send(pmi, text, PMI_LENGTH_DIGITS + (size_t)bytes);
+	else
+		e = text_send(pmi, body, (size_t)bytes);
 	return e ? e : text_recv(pmi, is_framed, answer);
 }
 

@@ -42,20 +42,21 @@ bool pmi_is_good(const char *text, char end, const char *command)
 	return !pmi_value(text, end, "rc", word, sizeof(word)) || !strcmp(word, "0");
 }
 
+/* Hydra puts the blanks in front of the number, Slurm behind it. */
 bool pmi_length(const char digits[PMI_LENGTH_DIGITS], size_t *bytes)
 {
+	int begin = 0, end = PMI_LENGTH_DIGITS;
 	size_t number = 0;
-	int i = 0;
 
-	while (i < PMI_LENGTH_DIGITS && digits[i] == ' ')
-		i++;
-	if (i == PMI_LENGTH_DIGITS)
-		return false;
-	for (; i < PMI_LENGTH_DIGITS; i++) {
+	while (begin < end && digits[begin] == ' ')
+		begin++;
+	while (end > begin && digits[end - 1] == ' ')
+		end--;
+	for (int i = begin; i < end; i++) {
 		if (digits[i] < '0' || digits[i] > '9')
 			return false;
 		number = number * 10 + (size_t)(digits[i] - '0');
 	}
 	*bytes = number;
-	return true;
+	return begin < end;
 }

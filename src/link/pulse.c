@@ -163,3 +163,8 @@ __attribute__((destructor)) static void keepers_stop(void)
 			keeper_stop(&keepers[i]);
 	pthread_mutex_unlock(&lock);
 }
+
+void pulse_mark_stopped(struct pulse *pulse)
+{
+	atomic_fetch_or(&pulse->word, PULSE_STOPPED);
+}

@@ -26,12 +26,15 @@ struct pulse {
 enum err pulse_hold(struct pulse *pulse);
 void pulse_drop(struct pulse *pulse);
 
+/* The process behind a shadow of it has ended, as we hear. */
+void pulse_mark_stopped(struct pulse *pulse);
+
 /* Has the process that held it ended? False for one that never was held. */
+enum { PULSE_STOPPED = 0x40000000 }; /* FUTEX_OWNER_DIED of linux/futex.h */
+
 static inline bool pulse_has_stopped(const struct pulse *pulse)
 {
-	enum { OWNER_DIED = 0x40000000 }; /* FUTEX_OWNER_DIED of linux/futex.h */
-
-	return atomic_load_explicit(&pulse->word, memory_order_acquire) & OWNER_DIED;
+	return atomic_load_explicit(&pulse->word, memory_order_acquire) & PULSE_STOPPED;
 }
 
 #endif

@@ -238,10 +238,3 @@ const struct sched_kind *between_choose(
 	}
 	return best;
 }
-
-bool between_is_chain(const struct sched_kind *kind)
-{
-	const struct row *row = row_find(kind);
-
-	return row && row->chain;
-}

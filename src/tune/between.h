@@ -28,7 +28,4 @@ const struct sched_kind *between_choose(
 /* What a kind is taken to cost, in microseconds; negative: it is not in the table. */
 double between_cost(const struct sched_kind *kind, const struct between_call *call);
 
-/* Do its tiles follow each other from host to host, so that they should be small? */
-bool between_is_chain(const struct sched_kind *kind);
-
 #endif

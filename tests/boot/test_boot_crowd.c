@@ -1,10 +1,12 @@
 /*
- * Many processes meet, gather twice and leave: `test_boot_crowd [PROCESSES]`. Prints how
- * long it took from the first process to the last, and what it cost.
+ * Many processes meet, gather and leave: `test_boot_crowd [PROCESSES [PER HOST]]`. With
+ * PER HOST they believe to be on as many hosts and open the control channel, too. Prints
+ * how long it took from the first process to the last, and what it cost.
  *
  * The processes are forked from one that has made the id, so their start costs little;
  * the time is that of the meeting.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #include "base/clock.h"
 #include "boot/boot.h"
+#include "boot/control.h"
 #include "test.h"
 
 enum { RECORD = 400, GATHER = 256 };
@@ -34,7 +37,58 @@ static void records_check(const unsigned char *records, uint32_t bytes, uint32_t
 	}
 }
 
-static int rank_run(const struct boot_id *id, uint32_t rank, uint32_t count)
+static atomic_uint messages;
+
+static void on_message(
+	void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
+{
+	(void)arg;
+	(void)bytes;
+	EQ(from + kind + size, 0);
+	atomic_fetch_add(&messages, 1);
+}
+
+static void on_lost(void *arg, uint32_t rank, const char *why)
+{
+	(void)arg;
+	fprintf(stderr, "rank %u is lost: %s\n", rank, why);
+	_exit(1);
+}
+
+/* Open it, hear one message of rank 0, close it. */
+static enum err keep_in_touch(
+	struct meeting *meeting, uint32_t rank, uint32_t count, uint32_t per_host)
+{
+	struct control_peer mine = {.host = rank / per_host};
+	struct control_peer *peers = calloc(count, sizeof(*peers));
+	struct control_args args = {.rank = rank,
+		.rank_count = count,
+		.peers = peers,
+		.on_message = on_message,
+		.on_lost = on_lost};
+	struct control *control = NULL;
+	enum err e = control_listen(&mine.addr);
+
+	e = boot_gather(meeting, e, &mine, sizeof(mine), peers);
+	boot_key(meeting, "control", args.key);
+	if (!e)
+		e = control_open(&args, &control);
+	if (!e)
+		e = control_settle(control, clock_ns() + 60 * CLOCK_SEC, NULL);
+	e = boot_agree(meeting, e, false);
+	if (!e && rank == 0)
+		e = control_send(control, CONTROL_ALL, 0, NULL, 0);
+	while (!e && rank && !atomic_load(&messages))
+		usleep(1000 + 100 * count); /* a thousand that look are a load */
+	e = boot_agree(meeting, e, false); /* else who leaves takes the message along */
+	control_close(control);
+	control_unlisten();
+	free(peers);
+	return e;
+}
+
+static int rank_run(
+	const struct boot_id *id, uint32_t rank, uint32_t count, uint32_t per_host)
 {
 	unsigned char mine[RECORD], *records = malloc((size_t)count * RECORD);
 	struct boot_args args = {.ids = id,
@@ -55,8 +109,11 @@ static int rank_run(const struct boot_id *id, uint32_t rank, uint32_t count)
 	}
 	if (!e) {
 		records_check(records, GATHER, count);
-		e = boot_agree(meeting, OK, true);
+		if (per_host)
+			e = keep_in_touch(meeting, rank, count, per_host);
 	}
+	if (!e)
+		e = boot_agree(meeting, OK, true);
 	boot_leave(meeting);
 	free(records);
 	if (e)
@@ -67,6 +124,7 @@ static int rank_run(const struct boot_id *id, uint32_t rank, uint32_t count)
 int main(int argc, char **argv)
 {
 	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 256;
+	uint32_t per_host = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
 	struct rusage usage;
 	struct boot_id id;
 	uint64_t begin;
@@ -82,7 +140,7 @@ int main(int argc, char **argv)
 
 		TRUE(pid >= 0);
 		if (!pid)
-			_exit(rank_run(&id, rank, count));
+			_exit(rank_run(&id, rank, count, per_host));
 	}
 	for (uint32_t rank = 0; rank < count; rank++) {
 		TRUE(wait(&status) > 0);

@@ -20,6 +20,7 @@ _weft_words() {
 		'') "$weft" help 2> /dev/null | awk '/^  [a-z]/ { print $1 }' ;;
 		topo | graph | tune) "$weft" topo --list 2> /dev/null | awk '{ print $1 }' ;;
 		params) "$weft" params 2> /dev/null | awk 'NR > 1 { print $1 == "*" ? $2 : $1 }' ;;
+		run) [ "$count" -gt 0 ] || compgen -c ;;
 		help) "$weft" help 2> /dev/null | awk '/^  [a-z]/ { print $1 }' ;;
 		ps) "$weft" ps 2> /dev/null | awk '$2 ~ /^[0-9]+$/ && $1 ~ /^[0-9]+$/ { print $2 }' ;;
 		sched)
@@ -43,14 +44,14 @@ _weft() {
 			[[ ${COMP_WORDS[i]} == -* ]] || count=$((count + 1))
 		done
 	fi
-	if [[ $word == -* && -n $command ]]; then
+	if [[ $word == -* && -n $command && ! ($command == run && $count -gt 0) ]]; then
 		words=$(_weft_options "$weft" "$command")
 	else
 		words=$(_weft_words "$weft" "$command" "$before" "$count" "${COMP_WORDS[3]}")
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 	case "$command $before" in
-	*' --svg' | *' --xml' | *' --dump') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	*' --svg' | *' --xml' | *' --dump' | 'run --hostfile' | 'run --path') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	'topo '* | 'graph '* | 'tune '*)
 		[[ $word == -* ]] || mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.xml' -- "$word")
 		;;

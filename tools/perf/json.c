@@ -57,13 +57,12 @@ static json_t *devices(const struct run *run)
 	/* As nccl-tests: the first of each process. */
 	for (uint32_t rank = 0; rank < run->rank_count; rank += per_process) {
 		json_t *device = json_object();
+		struct place place = run_place(run, rank);
 
 		json_object_set_new(device, "rank", json_integer(rank));
 		json_object_set_new(device, "group", json_integer(0));
-		json_object_set_new(device, "pid",
-			json_integer(
-				meet_pid(run->meet, rank / (uint32_t)run->options.gpus)));
-		json_object_set_new(device, "hostname", text(run->machine.host));
+		json_object_set_new(device, "pid", json_integer(place.pid));
+		json_object_set_new(device, "hostname", text(place.host));
 		json_object_set_new(device, "device", json_integer(0));
 		json_object_set_new(device, "device_hex", json_string("0000:00:00"));
 		json_object_set_new(device, "device_info", text(run->machine.cpu));
@@ -81,7 +80,7 @@ static json_t *config(const struct run *run)
 	} numbers[] = {
 		{"nthreads", (uint64_t)options->threads},
 		{"ngpus", (uint64_t)options->gpus},
-		{"nprocs", (uint64_t)options->procs},
+		{"nprocs", (uint64_t)options->procs * run->process_count},
 		{"minimum_bytes", options->min_bytes},
 		{"maximum_bytes", run->max_bytes},
 		{options->step_factor > 1 ? "step_factor" : "step_bytes",

@@ -3,38 +3,46 @@
 #include <stdlib.h>
 
 #include "common/output.h"
+#include "perf/job.h"
 #include "perf/run.h"
 
 /* Two buffers per rank in three quarters of what is free. */
 static uint64_t bytes_that_fit(const struct run *run)
 {
 	uint64_t available = run->machine.memory_available_bytes / 4 * 3;
-	uint64_t each = available / (2 * (uint64_t)run->rank_count);
+	uint64_t here = run->rank_count / run->process_count * run->local_count;
+	uint64_t each = available / (2 * here);
 
 	if (!available || run->options.max_bytes <= each)
 		return run->options.max_bytes;
 	return each / 4096 * 4096;
 }
 
+/* The exit status when it cannot be run, the same in every process. */
 static int refuse(const struct run *run)
 {
 	const struct options *options = &run->options;
 	bool power_of_two = !(run->rank_count & (run->rank_count - 1));
+	bool speaks = !run->process; /* one says it for all */
 
 	if (run->kind->has_root && options->root >= (int)run->rank_count) {
-		fprintf(stderr, "root %d: there are only %u ranks\n", options->root,
-			run->rank_count);
+		if (speaks)
+			fprintf(stderr, "root %d: there are only %u ranks\n",
+				options->root, run->rank_count);
 		return TEST_USAGE;
 	}
 	if (run->kind->in_rounds && !power_of_two) {
-		printf("nRanks %u is not a power of 2, skipping\n", run->rank_count);
+		if (speaks)
+			printf("nRanks %u is not a power of 2, skipping\n",
+				run->rank_count);
 		return TEST_USAGE;
 	}
 	if (run->kind->in_rounds && (options->gpus > 1 || options->agg_iters > 1)) {
-		fprintf(stderr,
-			"%s swaps in rounds, which a group would merge: use -p or -t "
-			"instead of -g, and no -m\n",
-			run->program);
+		if (speaks)
+			fprintf(stderr,
+				"%s swaps in rounds, which a group would merge: use -p "
+				"or -t instead of -g, and no -m\n",
+				run->program);
 		return TEST_USAGE;
 	}
 	if (run->kind->setup && !run->kind->setup(run->rank_count, options->min_bytes,
@@ -49,6 +57,7 @@ static int run_all(int argc, char **argv)
 		.kind = coll_find(PERF_COLLECTIVE),
 		.argc = argc,
 		.argv = argv};
+	uint32_t local_workers;
 	int status;
 
 	if (!options_parse(&run.options, argc, argv))
@@ -58,19 +67,29 @@ static int run_all(int argc, char **argv)
 		return TEST_OK;
 	}
 	machine_read(&run.machine);
-	run.worker_count = (uint32_t)(run.options.procs * run.options.threads);
+	run.local_count = 1;
+	status = job_find(&run);
+	if (status)
+		return status;
+	local_workers = (uint32_t)(run.options.procs * run.options.threads);
+	run.worker_count = local_workers * run.process_count;
 	run.rank_count = run.worker_count * (uint32_t)run.options.gpus;
 	run.max_bytes = bytes_that_fit(&run);
 	status = refuse(&run);
 	if (status)
 		return status;
-	run.meet = meet_create(run.worker_count);
+	run.meet = meet_create(local_workers);
 	if (!run.meet) {
 		fprintf(stderr, "%s: no shared page for %u workers: %m\n",
-			run.machine.host, run.worker_count);
+			run.machine.host, local_workers);
 		return TEST_INTERNAL;
 	}
-	return run_processes(&run);
+	status = job_open(&run);
+	if (!status)
+		status = run_processes(&run);
+	if (!status)
+		job_close(&run);
+	return status;
 }
 
 int main(int argc, char **argv)

@@ -20,8 +20,13 @@ struct slot {
 struct meet {
 	atomic_int failure;
 	atomic_uint arrived;
-	atomic_uint round; /* the futex word: grows when the last worker arrives */
-	uint32_t worker_count;
+	atomic_uint round;     /* the futex word: grows when the last worker arrives */
+	uint32_t worker_count; /* on this page */
+	uint32_t first_worker; /* the first of them */
+	bool has_others;
+	struct meet_others others;
+	int others_failure;
+	double value; /* of all workers; written before the round grows */
 	unsigned char shared[SHARE_BYTES];
 	struct slot slots[];
 };
@@ -47,13 +52,67 @@ static void sleep_on(atomic_uint *word, unsigned seen)
 	syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
-bool meet_wait(struct meet *meet)
+/* What the last to arrive does before the others go on. */
+enum task { TASK_WAIT, TASK_COMBINE, TASK_SHARE };
+
+static double fold(enum combine how, double a, double b)
+{
+	switch (how) {
+	case COMBINE_FIRST:
+		return a;
+	case COMBINE_MIN:
+		return a < b ? a : b;
+	case COMBINE_MAX:
+		return a > b ? a : b;
+	default:
+		return a + b;
+	}
+}
+
+static bool values_combine(struct meet *meet, enum combine how)
+{
+	const struct meet_others *others = &meet->others;
+	double all = meet->slots[0].value, count = meet->worker_count;
+
+	for (uint32_t i = 1; i < meet->worker_count; i++)
+		all = fold(how, all, meet->slots[i].value);
+	if (meet->has_others) {
+		enum combine between = how == COMBINE_AVERAGE ? COMBINE_SUM : how;
+
+		if (!others->combine(others->arg, between, &all))
+			return false;
+		count *= others->process_count;
+	}
+	meet->value = how == COMBINE_AVERAGE ? all / count : all;
+	return true;
+}
+
+static bool task_do(struct meet *meet, enum task task, enum combine how)
+{
+	const struct meet_others *others = &meet->others;
+	double nothing = 0;
+
+	if (task == TASK_COMBINE)
+		return values_combine(meet, how);
+	if (!meet->has_others)
+		return true;
+	if (task == TASK_SHARE)
+		return others->share(others->arg, meet->shared, SHARE_BYTES);
+	return others->combine(others->arg, COMBINE_SUM, &nothing);
+}
+
+/* Wait for all workers of the page. What one wrote before is seen by the task, and what
+ * the task wrote is seen by all: nobody writes again before all have come to the next
+ * wait. */
+static bool arrive(struct meet *meet, enum task task, enum combine how)
 {
 	unsigned round = atomic_load_explicit(&meet->round, memory_order_acquire);
 
 	/* The last to arrive resets the count before the round grows; pairs with the
 	 * acquire loads of `round` below. */
 	if (atomic_fetch_add(&meet->arrived, 1) + 1 == meet->worker_count) {
+		if (!meet_failure(meet) && !task_do(meet, task, how))
+			meet_fail(meet, meet->others_failure);
 		atomic_store(&meet->arrived, 0);
 		atomic_fetch_add(&meet->round, 1);
 		syscall(SYS_futex, &meet->round, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
@@ -73,34 +132,26 @@ bool meet_wait(struct meet *meet)
 	return !meet_failure(meet);
 }
 
-static double fold(enum combine how, double a, double b)
+void meet_join(struct meet *meet, const struct meet_others *others, int failure)
 {
-	switch (how) {
-	case COMBINE_FIRST:
-		return a;
-	case COMBINE_MIN:
-		return a < b ? a : b;
-	case COMBINE_MAX:
-		return a > b ? a : b;
-	default:
-		return a + b;
-	}
+	meet->others = *others;
+	meet->has_others = true;
+	meet->others_failure = failure;
+	meet->first_worker = others->process * meet->worker_count;
+}
+
+bool meet_wait(struct meet *meet)
+{
+	return arrive(meet, TASK_WAIT, COMBINE_SUM);
 }
 
 bool meet_combine(struct meet *meet, uint32_t worker, enum combine how, double *value)
 {
-	double all;
-
-	meet->slots[worker].value = *value;
-	if (!meet_wait(meet))
+	meet->slots[worker - meet->first_worker].value = *value;
+	if (!arrive(meet, TASK_COMBINE, how))
 		return false;
-	all = meet->slots[0].value;
-	for (uint32_t i = 1; i < meet->worker_count; i++)
-		all = fold(how, all, meet->slots[i].value);
-	if (how == COMBINE_AVERAGE)
-		all /= meet->worker_count;
-	*value = all;
-	return meet_wait(meet); /* nobody writes a slot again before all have read */
+	*value = meet->value;
+	return true;
 }
 
 bool meet_share(struct meet *meet, uint32_t worker, void *data, size_t bytes)
@@ -109,20 +160,20 @@ bool meet_share(struct meet *meet, uint32_t worker, void *data, size_t bytes)
 		return false;
 	if (!worker)
 		memcpy(meet->shared, data, bytes);
-	if (!meet_wait(meet))
+	if (!arrive(meet, TASK_SHARE, COMBINE_SUM))
 		return false;
 	memcpy(data, meet->shared, bytes);
-	return meet_wait(meet);
+	return true;
 }
 
 void meet_set_pid(struct meet *meet, uint32_t worker, int pid)
 {
-	meet->slots[worker].pid = pid;
+	meet->slots[worker - meet->first_worker].pid = pid;
 }
 
 int meet_pid(const struct meet *meet, uint32_t worker)
 {
-	return meet->slots[worker].pid;
+	return meet->slots[worker - meet->first_worker].pid;
 }
 
 int meet_fail(struct meet *meet, int code)

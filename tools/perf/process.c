@@ -107,6 +107,23 @@ static void workers_init(
 	}
 }
 
+/* `local_rank` is that of the rank, not of its process. */
+struct place run_place(const struct run *run, uint32_t rank)
+{
+	uint32_t gpus = (uint32_t)run->options.gpus;
+	uint32_t per_process = (uint32_t)run->options.threads * gpus;
+	struct place place = {.local_rank = rank % per_process};
+
+	if (run->process_count > 1) {
+		place = run->places[rank / per_process];
+		place.local_rank = place.local_rank * per_process + rank % per_process;
+		return place;
+	}
+	place.pid = meet_pid(run->meet, rank / gpus);
+	memcpy(place.host, run->machine.host, sizeof(place.host));
+	return place;
+}
+
 int run_workers(struct run *run, uint32_t process)
 {
 	uint32_t count = (uint32_t)run->options.threads;
@@ -216,7 +233,7 @@ int run_processes(struct run *run)
 	int status;
 
 	if (count == 1)
-		return run_workers(run, 0);
+		return run_workers(run, run->process);
 	pids = calloc(count, sizeof(*pids));
 	if (!pids)
 		return TEST_INTERNAL;

@@ -43,16 +43,18 @@ static void print_ours(const struct run *run)
 		"malloc", "malloc and ncclCommRegister"};
 	const struct options *options = &run->options;
 	const struct machine *machine = &run->machine;
+	uint32_t processes = run->process_count * (uint32_t)options->procs;
+	uint32_t here = run->rank_count / run->process_count * run->local_count;
 
 	printf("# weft %s, library %s\n", weftVersion(), library_path());
-	printf("# %u rank%s: %d process%s x %d thread%s x %d\n", run->rank_count,
-		run->rank_count == 1 ? "" : "s", options->procs,
-		options->procs == 1 ? "" : "es", options->threads,
-		options->threads == 1 ? "" : "s", options->gpus);
+	printf("# %u rank%s: %u process%s%s%s x %d thread%s x %d\n", run->rank_count,
+		run->rank_count == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
+		run->launcher ? " of " : "", run->launcher ? run->launcher : "",
+		options->threads, options->threads == 1 ? "" : "s", options->gpus);
 	printf("# host memory: %s\n", memories[options->memory]);
 	printf("# %s, %d core%s%s, %s\n#\n", machine->cpu, machine->cores,
 		machine->cores == 1 ? "" : "s",
-		run->rank_count > (uint32_t)machine->cores ? " (fewer than ranks)" : "",
+		here > (uint32_t)machine->cores ? " (fewer than ranks)" : "",
 		machine->vector_unit);
 }
 
@@ -91,15 +93,15 @@ static void print_settings(const struct run *run)
 
 static void print_ranks(const struct run *run)
 {
-	uint32_t gpus = (uint32_t)run->options.gpus;
-	uint32_t per_process = (uint32_t)run->options.threads * gpus;
-
 	printf("# Using devices\n");
-	for (uint32_t rank = 0; rank < run->rank_count; rank++)
+	for (uint32_t rank = 0; rank < run->rank_count; rank++) {
+		struct place place = run_place(run, rank);
+
 		printf("#  Rank %2u Group %2d Pid %6d on %10s device %2u [0000:00:00] "
 		       "%s\n",
-			rank, 0, meet_pid(run->meet, rank / gpus), run->machine.host,
-			rank % per_process, run->machine.cpu);
+			rank, 0, place.pid, place.host, place.local_rank,
+			run->machine.cpu);
+	}
 }
 
 void report_open(struct report *report, const struct run *run)

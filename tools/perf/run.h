@@ -1,8 +1,9 @@
 /*
  * run.h - one run of a *_perf program: what its files share.
  *
- * process.c starts the rank processes and watches over them; worker.c is a thread with
- * its ranks, buffers and communicators; measure.c times; report.c and json.c print.
+ * process.c starts the rank processes and watches over them, where no launcher has
+ * (job.h); worker.c is a thread with its ranks, buffers and communicators; measure.c
+ * times; report.c and json.c print.
  */
 #ifndef TOOLS_PERF_RUN_H
 #define TOOLS_PERF_RUN_H
@@ -26,6 +27,13 @@ enum test_result {
 	TEST_BAD_OPTION = 255
 };
 
+/* Where a process of a launcher is. */
+struct place {
+	int pid;
+	uint32_t local_rank;
+	char host[64];
+};
+
 /* Read-only once the workers run. */
 struct run {
 	const char *program; /* "all_reduce_perf" */
@@ -33,7 +41,11 @@ struct run {
 	struct options options;
 	struct machine machine;
 	struct meet *meet;
-	uint32_t worker_count, rank_count;
+	uint32_t worker_count, rank_count; /* of all processes */
+	const char *launcher;		   /* who started the processes; NULL: we do */
+	uint32_t process, process_count;   /* of a launcher's; else 0 of 1 */
+	uint32_t local_rank, local_count;  /* of those on this host */
+	struct place *places;		   /* owned; by process */
 	uint64_t max_bytes; /* options.max_bytes, or what the memory allows */
 	int argc;
 	char **argv;
@@ -67,6 +79,9 @@ void worker_busy(struct worker *worker, bool on);
 
 /* Print a library failure in one sentence, tell all workers, return TEST_NCCL. */
 int run_nccl_failed(const struct worker *worker, ncclResult_t result, const char *call);
+
+/* Where a rank runs, for the list of ranks. */
+struct place run_place(const struct run *run, uint32_t rank);
 
 /* Start the processes and their workers, run to the end; the exit status. */
 int run_processes(struct run *run);

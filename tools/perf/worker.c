@@ -205,6 +205,16 @@ static void buffers_close(struct worker *worker)
 	}
 }
 
+/* Worker 0 knows it; every process ends with it. */
+static int shared_verdict(struct worker *worker)
+{
+	double verdict = worker->verdict;
+
+	return meet_combine(worker->run->meet, worker->index, COMBINE_MAX, &verdict)
+		       ? (int)verdict
+		       : meet_failure(worker->run->meet);
+}
+
 /* After a failure nothing is taken down: peers may be inside a call, and the process is
  * about to end. */
 int worker_run(struct worker *worker)
@@ -230,5 +240,5 @@ int worker_run(struct worker *worker)
 		status = comms_close(worker);
 	if (!status)
 		buffers_close(worker);
-	return status ? status : worker->verdict;
+	return status ? status : shared_verdict(worker);
 }

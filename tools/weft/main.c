@@ -20,6 +20,7 @@ static const struct {
 		"environment variables: value, default, range, meaning"},
 	{"ps", command_ps,
 		"communicators of running jobs: ranks, calls, who waits for whom"},
+	{"run", command_run, "start the ranks of a job, here or on other hosts"},
 	{"sched", command_sched, "the collective algorithms: list, show, check, time"},
 	{"topo", command_topo,
 		"a machine: nvidia-smi's table, NCCL's paths and rules, a picture"},

@@ -23,7 +23,7 @@ int option_next(const struct option_set *set, int argc, char **argv)
 
 static void print_all(const struct option_set *set)
 {
-	const char *letter = set->letters + strspn(set->letters, "-:");
+	const char *letter = set->letters + strspn(set->letters, "+-:");
 
 	for (; *letter; letter++)
 		if (*letter != ':')

@@ -247,6 +247,8 @@ bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t t
 	uint64_t want = call->origin + (uint64_t)tile * program->lanes[wait->lane].count +
 			wait->position;
 
+	if (call->error) /* its cause was found; nothing more is to be said */
+		return false;
 	if (tx->count)
 		remote_flush(call);
 	if (!tx->count || position_reached(tx->left, want))
@@ -371,6 +373,8 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 		wait->position;
 	enum err e = OK;
 
+	if (call->error)
+		return false;
 	if (rx->call != call->number)
 		e = words_await(call, wait, rx);
 	if (!e && !rx->awaits_message)
@@ -406,7 +410,7 @@ void remote_sleep(struct host_call *call, uint32_t timeout_us)
 	/* what is still to leave may be what the others wait for */
 	if (remote->busy && timeout_us > PUSH_US)
 		timeout_us = PUSH_US;
-	if (rx->awaits_words || rx->awaits_message)
+	if (!call->error && (rx->awaits_words || rx->awaits_message))
 		remote->net->test(&rx->request, timeout_us);
 	else
 		usleep(timeout_us < PUSH_US ? timeout_us : PUSH_US);

@@ -1,0 +1,182 @@
+#include "comm/touch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/param.h"
+#include "comm/state.h"
+
+enum touch_kind_of { TOUCH_STATE = 1, TOUCH_MAIL, TOUCH_VOTE };
+
+/* Of one version of the library, on machines of one kind: that was checked before. */
+struct state_words {
+	uint32_t state, code, culprit, has_gone;
+	uint64_t failed_at;
+	char sentence[BOARD_SENTENCE_BYTES];
+};
+
+struct mail_words {
+	uint64_t number;
+	uint32_t code, unused;
+	unsigned char mail[BOARD_MAIL_BYTES];
+};
+
+struct vote_words {
+	uint64_t number;
+	int32_t color, key;
+};
+
+enum err touch_listen(struct comm *comm, struct control_peer *mine)
+{
+	enum err e = control_listen(&mine->addr);
+
+	mine->host = comm->hosts[comm->rank];
+	comm->has_touch = !e;
+	return e;
+}
+
+/* ---- what the others tell; in the thread of the control channel ---- */
+
+static void state_take(struct rank_status *status, const struct state_words *words)
+{
+	memcpy(status->sentence, words->sentence, sizeof(status->sentence));
+	status->sentence[sizeof(status->sentence) - 1] = '\0';
+	atomic_store(&status->culprit, words->culprit);
+	atomic_store(&status->code, words->code);
+	atomic_store(&status->failed_at, words->failed_at);
+	if (words->has_gone)
+		atomic_store(&status->gone_ns, clock_ns());
+	atomic_store(&status->state, words->state);
+}
+
+static void mail_take(struct rank_status *status, const struct mail_words *words)
+{
+	status->mail_code = words->code;
+	memcpy(status->mail, words->mail, sizeof(status->mail));
+	atomic_store_explicit(&status->mail_number, words->number, memory_order_release);
+}
+
+static void vote_take(struct rank_status *status, const struct vote_words *words)
+{
+	struct vote *vote = &status->votes[words->number % 2];
+
+	vote->color = words->color;
+	vote->key = words->key;
+	atomic_store_explicit(&vote->number, words->number, memory_order_release);
+}
+
+static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
+{
+	struct comm *comm = arg;
+	struct rank_status *status = peer_status(comm->peers, from);
+
+	if (peer_is_local(comm->peers, from)) /* it is on the board */
+		return;
+	if (kind == TOUCH_STATE && size == sizeof(struct state_words))
+		state_take(status, bytes);
+	if (kind == TOUCH_MAIL && size == sizeof(struct mail_words))
+		mail_take(status, bytes);
+	if (kind == TOUCH_VOTE && size == sizeof(struct vote_words))
+		vote_take(status, bytes);
+	if (atomic_load(&comm->ready))
+		host_engine_wake(comm->engine);
+}
+
+static void lost(void *arg, uint32_t rank, const char *why)
+{
+	struct comm *comm = arg;
+	struct rank_status *status = peer_status(comm->peers, rank);
+
+	/* of a rank of this host the board knows better */
+	if (peer_is_local(comm->peers, rank))
+		return;
+	if (atomic_load(&status->state) == RANK_LIVE)
+		snprintf(status->sentence, sizeof(status->sentence), "%s", why);
+	pulse_mark_stopped(&status->pulse);
+	if (atomic_load(&comm->ready))
+		host_engine_wake(comm->engine);
+}
+
+/* ---- the channel ---- */
+
+enum err touch_open(struct comm *comm, const struct meeting *meeting,
+	const struct control_peer *peers)
+{
+	struct control_args args = {.rank = comm->rank,
+		.rank_count = comm->rank_count,
+		.peers = peers,
+		.arg = comm,
+		.on_message = heard,
+		.on_lost = lost};
+	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+	enum err e;
+
+	boot_key(meeting, "control", args.key);
+	e = control_open(&args, &comm->control);
+	auth_wipe(args.key, sizeof(args.key));
+	return e ? e
+		 : control_settle(comm->control,
+			   limit_s > 0 ? clock_ns() + (uint64_t)limit_s * CLOCK_SEC : 0,
+			   &comm->abort);
+}
+
+void touch_close(struct comm *comm)
+{
+	control_close(comm->control);
+	comm->control = NULL;
+	if (comm->has_touch)
+		control_unlisten();
+	comm->has_touch = false;
+}
+
+static void tell(
+	struct comm *comm, enum touch_kind_of kind, const void *bytes, size_t size)
+{
+	/* who cannot be told now will hear that the connection is lost */
+	(void)control_send(comm->control, CONTROL_ALL, kind, bytes, size);
+}
+
+void touch_state(struct comm *comm)
+{
+	const struct rank_status *status;
+	struct state_words words = {0};
+
+	if (!comm->control)
+		return;
+	status = peer_status(comm->peers, comm->rank);
+	words.state = atomic_load(&status->state);
+	words.code = atomic_load(&status->code);
+	words.culprit = atomic_load(&status->culprit);
+	words.failed_at = atomic_load(&status->failed_at);
+	words.has_gone = atomic_load(&status->gone_ns) != 0;
+	memcpy(words.sentence, status->sentence, sizeof(words.sentence));
+	tell(comm, TOUCH_STATE, &words, sizeof(words));
+}
+
+void touch_mail(struct comm *comm)
+{
+	const struct rank_status *status;
+	struct mail_words words = {0};
+
+	if (!comm->control)
+		return;
+	status = peer_status(comm->peers, comm->rank);
+	words.number = atomic_load(&status->mail_number);
+	words.code = status->mail_code;
+	memcpy(words.mail, status->mail, sizeof(words.mail));
+	tell(comm, TOUCH_MAIL, &words, sizeof(words));
+	auth_wipe(&words, sizeof(words));
+}
+
+void touch_vote(struct comm *comm, uint64_t number)
+{
+	const struct vote *vote;
+	struct vote_words words;
+
+	if (!comm->control)
+		return;
+	vote = &peer_status(comm->peers, comm->rank)->votes[number % 2];
+	words = (struct vote_words){number, vote->color, vote->key};
+	tell(comm, TOUCH_VOTE, &words, sizeof(words));
+}

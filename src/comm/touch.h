@@ -1,0 +1,26 @@
+/*
+ * touch.h - the ranks of a communicator on several hosts keep in touch: what a rank shows
+ * on its own host's board is told to the others, and what they tell is written where a
+ * rank of this host would have shown it.
+ *
+ * All of this is for hosts' sake: on one host each function does nothing.
+ */
+#ifndef COMM_TOUCH_H
+#define COMM_TOUCH_H
+
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "comm/comm.h"
+
+/* Where this process is reached; in touch_open() everybody's, in rank order. */
+enum err touch_listen(struct comm *comm, struct control_peer *mine);
+enum err touch_open(struct comm *comm, const struct meeting *meeting,
+	const struct control_peer *peers);
+void touch_close(struct comm *comm);
+
+/* This rank's state, and why; its letter; its vote: tell the others. */
+void touch_state(struct comm *comm);
+void touch_mail(struct comm *comm);
+void touch_vote(struct comm *comm, uint64_t number);
+
+#endif
