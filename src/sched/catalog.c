@@ -214,6 +214,23 @@ static bool is_composed(const struct sched_kind *kind, const struct sched_hosts 
 	return kind->drivers != DRIVERS_NONE && sched_hosts_several(hosts);
 }
 
+/* Chunks of scratch that a driver may need, where each rank has a block: of the blocks it
+ * moves, those it sends and those it receives. */
+static uint64_t scratch_most(
+	const struct sched_kind *kind, const struct sched_hosts *hosts)
+{
+	uint32_t drivers = kind->drivers == DRIVERS_ONE ? 1 : hosts->local_min;
+	uint64_t moved = 0, share = (hosts->local_max + drivers - 1) / drivers;
+
+	if (coll_is_vector(kind->coll))
+		return 0;
+	for (uint32_t g = 0; g < hosts->host_count; g++)
+		moved += (sched_hosts_size(hosts, g) + drivers - 1) / drivers;
+	return kind->coll == COLL_ALL_TO_ALL
+		       ? hosts->local_max * moved + hosts->rank_count * share
+		       : 2 * moved;
+}
+
 bool catalog_suits(const struct sched_kind *kind, const struct sched_hosts *hosts,
 	uint32_t rank_count)
 {
@@ -224,7 +241,8 @@ bool catalog_suits(const struct sched_kind *kind, const struct sched_hosts *host
 	/* a driver has connections to its host and to the other drivers */
 	peers = kind->rank_max == RANKS_ALL_PAIRS ? hosts->host_count : PEERS_FEW;
 	return hosts->host_count <= kind->rank_max &&
-	       hosts->local_max + peers <= PROG_PEERS_MAX;
+	       hosts->local_max + peers <= PROG_PEERS_MAX &&
+	       scratch_most(kind, hosts) <= UINT16_MAX;
 }
 
 static enum err refuse(
@@ -233,9 +251,9 @@ static enum err refuse(
 	if (is_composed(kind, hosts))
 		return err_set(ERR_ARGUMENT,
 			"%s %s is not for %u hosts of up to %u ranks: a rank has at most "
-			"%d connections",
+			"%d connections and %d chunks of scratch",
 			kind->name, coll_name(kind->coll), hosts->host_count,
-			hosts->local_max, PROG_PEERS_MAX);
+			hosts->local_max, PROG_PEERS_MAX, UINT16_MAX);
 	return err_set(ERR_ARGUMENT, "%s %s is for 1 to %u ranks, not %u", kind->name,
 		coll_name(kind->coll), kind->rank_max, n);
 }

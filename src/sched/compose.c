@@ -257,8 +257,9 @@ static uint32_t inner_wait(
 	return wait_pc;
 }
 
-static void lane_translate(
-	struct compose *compose, uint32_t lane, uint32_t *done[SCHED_LANES_MAX])
+/* `done` is how many of this rank's instructions stand for the first, the first two, ..
+ * of the first lane: that one fills it, the second one waits by it. */
+static void lane_translate(struct compose *compose, uint32_t lane, uint32_t *done)
 {
 	const struct prog *inner = &compose->between->lanes[lane];
 	struct writer *w = compose->writer;
@@ -271,34 +272,29 @@ static void lane_translate(
 		uint32_t wait_pc = inner_wait(compose, insn, lane);
 
 		assert(insn->wait_lane == WAIT_NONE || insn->wait_lane + 1u == lane);
-		if (wait_pc) /* as many of this rank's: lanes are translated in order */
-			wait_pc = done[lane - 1][wait_pc - 1];
-
+		if (wait_pc)
+			wait_pc = done[wait_pc - 1];
 		for (uint32_t turn = 0; turn < insn_turns(insn) && !w->error; turn++)
 			turn_translate(&state, insn, turn, wait_pc);
 		run_end(&state.run);
-		done[lane][pc] = w->sched->lanes[lane].count;
+		if (!lane) /* only the second one waits */
+			done[pc] = w->sched->lanes[lane].count;
 	}
 }
 
 void compose_between(struct compose *compose)
 {
-	uint32_t *done[SCHED_LANES_MAX] = {0};
 	struct writer *w = compose->writer;
+	uint32_t *done = calloc(compose->between->lanes[0].count + 1u, sizeof(*done));
+	bool failed = !done;
 
-	for (uint32_t lane = 0; lane < compose->between->lane_count; lane++) {
-		done[lane] = calloc(
-			compose->between->lanes[lane].count + 1u, sizeof(**done));
-		if (!done[lane] && !w->error)
-			w->error = err_set(ERR_SYSTEM, "no memory for a schedule");
-	}
-	for (enum space s = 0; s < SPACE_COUNT && !w->error; s++)
-		if (compose->maps[s].failed)
-			w->error = err_set(ERR_SYSTEM, "no memory for a schedule");
+	for (enum space s = 0; s < SPACE_COUNT; s++)
+		failed = failed || compose->maps[s].failed;
+	if (failed && !w->error)
+		w->error = err_set(ERR_SYSTEM, "no memory for a schedule");
 	for (uint32_t i = 0; i < compose->between->lane_count && !w->error; i++)
 		lane_translate(compose, i, done);
-	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
-		free(done[lane]);
+	free(done);
 }
 
 void compose_fini(struct compose *compose)

@@ -178,6 +178,7 @@ static void test_refused(void)
 	const struct sched_kind *direct = catalog_find(COLL_ALL_REDUCE, "hosts-direct");
 	const struct sched_kind *ring = catalog_find(COLL_ALL_REDUCE, "hosts-ring");
 	struct sched_hosts *many = shape("200x80"), *crowd = shape("2x300");
+	struct sched_hosts *wide = shape("100x100");
 	struct sched sched;
 
 	EQ(catalog_write_hosts(direct, many, 0, 0, &sched), ERR_ARGUMENT);
@@ -185,8 +186,17 @@ static void test_refused(void)
 	sched_fini(&sched);
 	EQ(catalog_write_hosts(ring, crowd, 0, 0, &sched), ERR_ARGUMENT);
 	EQ(catalog_write_hosts(ring, many, 16000, 0, &sched), ERR_ARGUMENT);
+	/* 100 * 100 blocks for each of 99 hosts cannot be numbered */
+	TRUE(!catalog_suits(
+		catalog_find(COLL_ALL_TO_ALL, "hosts-one-direct"), wide, 10000));
+	TRUE(catalog_suits(catalog_find(COLL_ALL_TO_ALL, "hosts-direct"), wide, 10000));
+	EQ(catalog_write_hosts(
+		   catalog_find(COLL_ALL_TO_ALL, "hosts-direct"), wide, 777, 0, &sched),
+		OK);
+	sched_fini(&sched);
 	sched_hosts_destroy(many);
 	sched_hosts_destroy(crowd);
+	sched_hosts_destroy(wide);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 static void usage(FILE *file)
 {
 	fputs("usage: weft tune MACHINE... [OPTIONS]\n"
-	      "       weft tune [-n RANKS] [--coll NAME] [--json]\n\n"
+	      "       weft tune [-n RANKS | --hosts SHAPE] [--coll NAME] [--json]\n\n"
 	      "What NCCL chooses on these machines, for sizes from 8 bytes to 8 GiB:\n"
 	      "algorithm, protocol, channels, threads, and the time its model expects.\n"
 	      "MACHINE is an NCCL topology file, a name (weft topo --list), or 'this'.\n"
@@ -25,7 +25,9 @@ static void usage(FILE *file)
 	      "  --proto LIST      protocols allowed, as NCCL_PROTO\n"
 	      "  --table           also the model's latencies and bandwidths\n"
 	      "  --json            the same as JSON\n"
-	      "  -n RANKS          ranks on this host; one per core unless said\n\n"
+	      "  -n RANKS          ranks on this host; one per core unless said\n"
+	      "  --hosts SHAPE     ranks on several hosts: 2x4, 3+5, or a host per "
+	      "rank\n\n"
 	      "NCCL_ALGO, NCCL_P2P_LEVEL and the like count as for a job.\n\n"
 	      "example: weft tune dgx-h100 --nodes 2 --coll all_reduce\n"
 	      "example: weft tune dgx-h100 --algo ring --proto ^LL128\n",

@@ -19,7 +19,8 @@ enum flag {
 	FLAG_COLL,
 	FLAG_ALGO,
 	FLAG_PROTO,
-	FLAG_TABLE
+	FLAG_TABLE,
+	FLAG_HOSTS
 };
 
 bool tune_args_want(const struct tune_args *args, const char *name)
@@ -96,6 +97,9 @@ static bool parse_value(struct tune_args *args, int flag)
 	case FLAG_OP:
 		args->is_typed = true;
 		return parse_op(args);
+	case FLAG_HOSTS:
+		args->hosts = optarg;
+		return true;
 	case FLAG_COLL:
 		args->coll = optarg;
 		return true;
@@ -128,7 +132,7 @@ static bool parse_flag(struct tune_args *args, int flag)
 	}
 }
 
-/* Does anything but -n, --coll and --json stand there? */
+/* Does anything but -n, --hosts, --coll and --json stand there? */
 static bool is_about_machines(const struct tune_args *args)
 {
 	return args->machines.is_given || args->is_typed || args->algo || args->proto ||
@@ -138,12 +142,15 @@ static bool is_about_machines(const struct tune_args *args)
 /* What belongs to machines and what to this host. */
 static bool agrees(const struct tune_args *args)
 {
-	if (args->machines.name_count && args->ranks)
-		fprintf(stderr, "weft tune: -n counts ranks on this host, and machines "
-				"have one per GPU; leave out -n\n");
+	if (args->machines.name_count && (args->ranks || args->hosts))
+		fprintf(stderr, "weft tune: -n and --hosts count ranks on host memory, "
+				"and machines have one per GPU; leave them out\n");
+	else if (args->ranks && args->hosts)
+		fprintf(stderr, "weft tune: --hosts says how many ranks there are; leave "
+				"out -n\n");
 	else if (!args->machines.name_count && is_about_machines(args))
-		fprintf(stderr, "weft tune: on this host's memory only -n, --coll and "
-				"--json are taken; name a machine, or 'this'\n");
+		fprintf(stderr, "weft tune: on host memory only -n, --hosts, --coll "
+				"and --json are taken; name a machine, or 'this'\n");
 	else
 		return check_coll(args);
 	return false;
@@ -156,6 +163,7 @@ static const struct option options[] = {
 	{"algo", required_argument, 0, FLAG_ALGO},
 	{"proto", required_argument, 0, FLAG_PROTO},
 	{"table", no_argument, 0, FLAG_TABLE},
+	{"hosts", required_argument, 0, FLAG_HOSTS},
 	{"json", no_argument, 0, FLAG_JSON},
 	{0, 0, 0, 0},
 };

@@ -1,6 +1,6 @@
 /*
  * tune_args.h - what `weft tune` is asked: machines and a collective, or, without
- * machines, a number of ranks on this host.
+ * machines, a number of ranks on this host, or on hosts like it.
  */
 #ifndef TOOLS_WEFT_TUNE_ARGS_H
 #define TOOLS_WEFT_TUNE_ARGS_H
@@ -12,6 +12,7 @@ enum { TUNE_RANKS_MAX = 1024 };
 struct tune_args {
 	struct machine_args machines;
 	uint32_t ranks;		  /* of this host; 0: one per core */
+	const char *hosts;	  /* borrowed: or on hosts of this shape; NULL none */
 	const char *coll;	  /* borrowed; NULL all */
 	int type, op;		  /* enum dtype, enum redop */
 	bool is_typed;		  /* one of the two was given */

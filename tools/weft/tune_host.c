@@ -11,6 +11,8 @@
 #include "weft/tune.h"
 #include "weft/tune_rows.h"
 
+enum { NAME_WIDTH = 20 };
+
 /* What a run of sizes gets. */
 struct stretch {
 	uint64_t first, last; /* bytes */
@@ -72,10 +74,11 @@ static void print_stretches(enum coll coll, const struct stretch *stretches, int
 
 		tune_size_text(s->first, first);
 		tune_size_text(s->last, last);
-		printf("%-14s  %9s to %-9s  %-5s  %-14s", i ? "" : coll_name(coll), first,
-			last, s->choice.eager ? "eager" : "-", direct_name(&s->choice));
+		printf("%-14s  %9s to %-9s  %-5s  %-*s", i ? "" : coll_name(coll), first,
+			last, s->choice.eager ? "eager" : "-", NAME_WIDTH,
+			direct_name(&s->choice));
 		print_tile(s->choice.direct_tile, !s->choice.eager);
-		printf("  %-14s", s->choice.staged->name);
+		printf("  %-*s", NAME_WIDTH, s->choice.staged->name);
 		print_tile(s->choice.staged_tile, true);
 		printf("\n");
 	}
@@ -142,30 +145,56 @@ static enum err table_walk(
 	return e;
 }
 
+static void print_head(const struct machine *machine, const struct choose_args *ask)
+{
+	if (ask->hosts)
+		printf("%" PRIu32 " ranks on %" PRIu32 " hosts", ask->rank_count,
+			ask->hosts->host_count);
+	else
+		printf("%s, %d cores, %" PRIu32 " ranks", machine->host, machine->cores,
+			ask->rank_count);
+	printf(" on host memory\n\n%-14s  %-22s  %-5s  %-*s  %9s  %-*s  %9s\n",
+		"collective", "bytes of a block", "eager", NAME_WIDTH, "in place", "tile",
+		NAME_WIDTH, "staged", "tile");
+}
+
+/* How many ranks, where, and what room the cards of the largest host have. */
+static enum err ask_begin(const struct tune_args *args, const struct machine *machine,
+	struct choose_args *ask, struct sched_hosts **hosts)
+{
+	enum err e = args->hosts ? sched_hosts_read(args->hosts, hosts) : OK;
+
+	if (e)
+		return e;
+	ask->hosts = *hosts;
+	ask->rank_count = *hosts ? (*hosts)->rank_count : args->ranks;
+	if (!ask->rank_count)
+		ask->rank_count = machine->cores > 1 ? (uint32_t)machine->cores : 2;
+	return eager_room(
+		*hosts ? (*hosts)->local_max : ask->rank_count, &ask->eager_bytes);
+}
+
 enum err tune_host(const struct tune_args *args)
 {
-	struct choose_args ask = {.rank_count = args->ranks};
 	json_t *top = json_object(), *colls = json_object();
+	struct choose_args ask = {0};
+	struct sched_hosts *hosts = NULL;
 	struct machine machine;
 	enum err e;
 
 	machine_read(&machine);
-	if (!ask.rank_count)
-		ask.rank_count = machine.cores > 1 ? (uint32_t)machine.cores : 2;
-	e = eager_room(ask.rank_count, &ask.eager_bytes);
+	e = ask_begin(args, &machine, &ask, &hosts);
 	if (!e && !args->json)
-		printf("%s, %d cores, %" PRIu32 " ranks on host memory\n\n"
-		       "%-14s  %-22s  %-5s  %-14s  %9s  %-14s  %9s\n",
-			machine.host, machine.cores, ask.rank_count, "collective",
-			"bytes of a block", "eager", "in place", "tile", "staged",
-			"tile");
+		print_head(&machine, &ask);
 	if (!e)
 		e = table_walk(args, &ask, colls);
 	json_object_set_new(top, "ranks", json_integer(ask.rank_count));
+	json_object_set_new(top, "hosts", json_integer(hosts ? hosts->host_count : 1));
 	json_object_set_new(top, "collectives", colls);
 	if (!e && args->json &&
 		(json_dumpf(top, stdout, JSON_COMPACT) || putchar('\n') == EOF))
 		e = err_set(ERR_SYSTEM, "cannot write the JSON: %m");
 	json_decref(top);
+	sched_hosts_destroy(hosts);
 	return e;
 }
