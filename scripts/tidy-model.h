@@ -1,6 +1,6 @@
 /*
- * Read before every source by check-tidy: err_set() returns the code it is given, which the
- * analyser cannot see and without which it believes that failures go on as successes.
+ * Read before every source by check-tidy: err_set() returns the code it is given, which
+ * the analyser cannot see and without which it believes that failures go on as successes.
  */
 #ifndef TIDY_MODEL_H
 #define TIDY_MODEL_H

@@ -38,7 +38,7 @@ enum err touch_listen(struct comm *comm, struct control_peer *mine)
 
 /* ---- what the others tell; in the thread of the control channel ---- */
 
-static void state_take(struct rank_status *status, const struct state_words *words)
+static void told_state(struct rank_status *status, const struct state_words *words)
 {
 	memcpy(status->sentence, words->sentence, sizeof(status->sentence));
 	status->sentence[sizeof(status->sentence) - 1] = '\0';
@@ -50,14 +50,14 @@ static void state_take(struct rank_status *status, const struct state_words *wor
 	atomic_store(&status->state, words->state);
 }
 
-static void mail_take(struct rank_status *status, const struct mail_words *words)
+static void told_mail(struct rank_status *status, const struct mail_words *words)
 {
 	status->mail_code = words->code;
 	memcpy(status->mail, words->mail, sizeof(status->mail));
 	atomic_store_explicit(&status->mail_number, words->number, memory_order_release);
 }
 
-static void vote_take(struct rank_status *status, const struct vote_words *words)
+static void told_vote(struct rank_status *status, const struct vote_words *words)
 {
 	struct vote *vote = &status->votes[words->number % 2];
 
@@ -74,11 +74,11 @@ static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, si
 	if (peer_is_local(comm->peers, from)) /* it is on the board */
 		return;
 	if (kind == TOUCH_STATE && size == sizeof(struct state_words))
-		state_take(status, bytes);
+		told_state(status, bytes);
 	if (kind == TOUCH_MAIL && size == sizeof(struct mail_words))
-		mail_take(status, bytes);
+		told_mail(status, bytes);
 	if (kind == TOUCH_VOTE && size == sizeof(struct vote_words))
-		vote_take(status, bytes);
+		told_vote(status, bytes);
 	if (atomic_load(&comm->ready))
 		host_engine_wake(comm->engine);
 }

@@ -3,9 +3,9 @@
  *
  * A connection carries messages one way, from the end that connected to the end that
  * accepted, in order: the k-th send meets the k-th receive, which takes as many bytes as
- * it asked for and no more than were sent. Nothing blocks. A send or receive is asked for and tested until it is
- * done; its memory is the network's until then. This is the shape of NCCL's network
- * plugins, so one of those is another `struct net_ops`.
+ * it asked for and no more than were sent. Nothing blocks. A send or receive is asked for
+ * and tested until it is done; its memory is the network's until then. This is the shape
+ * of NCCL's network plugins, so one of those is another `struct net_ops`.
  *
  * One thread at a time uses an end. Which rank is at the other one is said by the claim
  * that comes with the connection; who does not know the listener's key gets none in.

@@ -265,8 +265,7 @@ static void call_move(void *engine, const struct move *move, uint32_t lane, uint
 static bool is_unheard(const struct host_call *call, const struct move *move)
 {
 	return call->plan->eager && !call->engine->remote && call->announced &&
-	       move->op & IN_RECV && !move->send_count &&
-	       call->shape->tile_count == 1;
+	       move->op & IN_RECV && !move->send_count && call->shape->tile_count == 1;
 }
 
 static void call_publish(

@@ -13,7 +13,7 @@
 
 #include "exec/host/engine.h"
 #include "link/peer.h"
-#include "net/net.h"
+#include "link/wires.h"
 
 struct p2p {
 	struct host_engine *engine;

@@ -242,16 +242,19 @@ bool remote_flush(struct host_call *call)
 bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t tile)
 {
 	struct host_remote *remote = call->engine->remote;
-	const struct program *program = call->shape->program;
+	const struct lane *lane = &call->lanes[wait->lane];
+	uint32_t count = call->shape->program->lanes[wait->lane].count;
 	struct tx *tx = &remote->tx[wait->rank * SCHED_LANES_MAX + wait->lane];
-	uint64_t want = call->origin + (uint64_t)tile * program->lanes[wait->lane].count +
-			wait->position;
+	uint64_t retired = (uint64_t)tile * count + wait->position;
+	uint64_t want = call->origin + retired;
 
 	if (call->error) /* its cause was found; nothing more is to be said */
 		return false;
 	if (tx->count)
 		remote_flush(call);
-	if (!tx->count || position_reached(tx->left, want))
+	/* another lane may not have sent it yet */
+	if ((uint64_t)lane->tile * count + lane->move >= retired &&
+		(!tx->count || position_reached(tx->left, want)))
 		return !call->error;
 	host_call_block(call, wait->rank, wait->lane, want);
 	return false;
