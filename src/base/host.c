@@ -46,6 +46,9 @@ enum err host_identity(char *name, size_t room, uint64_t *identity)
 	}
 	if (!stat("/proc/self/ns/pid", &processes))
 		hash = hash_add(hash, processes.st_ino);
+	else if (errno != ENOENT && errno != EACCES)
+		return err_set(ERR_SYSTEM,
+			"cannot tell whose processes this host has in common: %m");
 	*identity = hash;
 	return OK;
 }

@@ -13,7 +13,7 @@ static bool bulletins_grow(struct bulletins *bulletins)
 
 	if (!ring)
 		return false;
-	for (uint64_t i = bulletins->first; i < bulletins->end; i++)
+	for (uint64_t i = bulletins->first; bulletins->room && i < bulletins->end; i++)
 		ring[i % room] = bulletins->ring[i % bulletins->room];
 	free(bulletins->ring);
 	bulletins->ring = ring;

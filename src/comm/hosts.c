@@ -172,6 +172,8 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 	if (!e)
 		e = touch_listen(comm, &mine.control);
 	e = boot_gather(meeting, e, &mine, sizeof(mine), records);
+	if (!e && !records) /* without them this rank has refused to come */
+		e = ERR_SYSTEM;
 	if (!e && !comm->board)
 		e = board_attach(
 			&records[first_of_host(comm)].board, &size, &comm->board);

@@ -177,7 +177,7 @@ void iface_none(enum iface_use use, char text[IFACE_NONE_BYTES])
 	static const struct iface_wish every = {.names = "^"};
 	bool is_own = use == IFACE_CONTROL && param_text(PARAM_OOB_NET_IFNAME);
 	const char *names = names_wanted(use), *family = param_text(PARAM_SOCKET_FAMILY);
-	struct iface there[IFACES_MAX], *all;
+	struct iface there[IFACES_MAX] = {0}, *all;
 	uint32_t count = 0, all_count;
 	size_t used = 0;
 

@@ -13,7 +13,6 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,23 +275,14 @@ static bool stranger_welcome(const struct door *door, const struct stranger *str
 
 static void where_print(int fd, char text[ADDR_TEXT_BYTES])
 {
-	struct sockaddr_storage name;
+	struct sockaddr_storage name = {0};
 	socklen_t bytes = sizeof(name);
-	struct addr addr = {0};
+	struct addr addr;
 
 	text[0] = '\0';
-	if (getpeername(fd, (struct sockaddr *)&name, &bytes))
-		return;
-	if (name.ss_family == AF_INET) {
-		addr.family = ADDR_IPV4;
-		addr.port = ((struct sockaddr_in *)&name)->sin_port;
-		memcpy(addr.bytes, &((struct sockaddr_in *)&name)->sin_addr, 4);
-	} else {
-		addr.family = ADDR_IPV6;
-		addr.port = ((struct sockaddr_in6 *)&name)->sin6_port;
-		memcpy(addr.bytes, &((struct sockaddr_in6 *)&name)->sin6_addr, 16);
-	}
-	addr_print(&addr, text);
+	if (!getpeername(fd, (struct sockaddr *)&name, &bytes) &&
+		addr_from_system((const struct sockaddr *)&name, &addr))
+		addr_print(&addr, text);
 }
 
 static enum err socket_accept(

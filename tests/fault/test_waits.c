@@ -216,7 +216,6 @@ static void settings(void)
 		{"NCCL_ALGO", "Ring", "NCCL_ALGO is '"},
 		{"NCCL_PROTO", "LL", "NCCL_PROTO is '"},
 		{"NCCL_GRAPH_FILE", "/etc/passwd", "/etc/passwd"},
-		{"NCCL_HOSTID", "elsewhere", "host"},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
