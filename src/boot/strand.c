@@ -11,7 +11,7 @@
 #include "net/psk.h"
 
 /* Changes with every change of what goes over a strand. */
-static const char magic[9] = "WEFTCT01";
+static const char magic[9] = "WEFTCT02";
 
 /* A frame's tag is of its number and of all that follows it here. */
 enum { NUMBER_BYTES = 8, FRAME_BYTES = NUMBER_BYTES + (int)sizeof(struct strand_head) };

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -40,6 +41,7 @@ struct seat {
 
 static struct table {
 	atomic_uint ready, settled, go, done;
+	atomic_uint failed; /* a check of some process did */
 	struct seat seats[RANKS_MAX];
 } * table;
 
@@ -87,10 +89,21 @@ static void on_lost(void *arg, uint32_t lost, const char *why)
 	atomic_fetch_add(&seat->lost[lost], 1);
 }
 
+/* Nobody waits for what a process that failed was to do. */
 static void until(const atomic_uint *word, uint32_t value)
 {
-	while (atomic_load(word) < value)
+	while (atomic_load(word) < value) {
+		if (atomic_load(&table->failed))
+			_exit(1);
 		usleep(500);
+	}
+}
+
+static void on_end(int status, void *arg)
+{
+	(void)arg;
+	if (status)
+		atomic_store(&table->failed, 1);
 }
 
 static void rank_open(struct rank *rank)
@@ -159,8 +172,10 @@ static void job_start(uint32_t count, rank_work *work)
 		pid_t pid = fork();
 
 		TRUE(pid >= 0);
-		if (!pid)
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL); /* one may stand still */
 			process_run(first, work);
+		}
 		for (uint32_t i = 0; i < per_process; i++)
 			table->seats[first + i].pid = pid;
 	}
@@ -408,7 +423,7 @@ static int stranger_connect(uint32_t rank)
  * one for a session there is not, one that says too much. */
 static void stranger_speak(int fd, uint32_t n)
 {
-	struct strand_hello hello = {.magic = "WEFTCT01"};
+	struct strand_hello hello = {.magic = "WEFTCT02"};
 	unsigned char noise[3000], tag[AUTH_TAG_BYTES];
 
 	if (fd < 0)
@@ -571,6 +586,7 @@ int main(void)
 	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	TRUE(table != MAP_FAILED);
+	EQ(on_exit(on_end, NULL), 0);
 	everything_works();
 	silence_is_known();
 	sessions_leave_nothing();
