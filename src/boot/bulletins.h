@@ -12,7 +12,8 @@
 #include "boot/strand.h"
 
 enum bulletin_type {
-	BULLETIN_BEAT = 1, /* we are still here */
+	BULLETIN_BEAT = 1, /* we are still here, and have taken `number` bulletins that
+			    * came over this strand */
 	BULLETIN_LEAVE,	   /* we close this strand and are well */
 	BULLETIN_FLOOD,	   /* for all ranks, by way of all processes */
 	BULLETIN_LOST,	/* the same: the process of the rank that `kind` says is lost */

@@ -17,6 +17,8 @@ enum {
 	MEND_MS = 200,	    /* after somebody left: often all are about to */
 	LEAVE_MS = 500,	    /* for the others to take our last words */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
+	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
+	RECEIPT_MS = 200,   /* .. or after this */
 	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
 	KEPT_BYTES = 1 << 20,
 	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */
@@ -111,7 +113,9 @@ static bool direct_hear(
 
 	if (!control || head->after > session->heard[head->origin])
 		return false;
-	if (head->number > control->direct_heard[head->origin]) {
+	/* a strand that was made late may begin in the middle: what it leaves out comes
+	 * by the one before it, and after that this one again */
+	if (head->number == control->direct_heard[head->origin] + 1) {
 		control->direct_heard[head->origin] = head->number;
 		control_hear(control,
 			&(struct delivery){.rank = head->origin,
@@ -164,14 +168,38 @@ static void leave_write(struct strand *strand, uint64_t now_ns)
 	strand_write(strand, &head, NULL, now_ns);
 }
 
+/* We are here, and have taken so much. */
+static void beat_write(struct strand *strand, uint64_t now_ns)
+{
+	struct strand_head head = {.type = BULLETIN_BEAT, .number = strand->taken};
+
+	strand->taken_told = strand->taken;
+	strand->owed_ns = 0;
+	strand_write(strand, &head, NULL, now_ns);
+}
+
+/* The other end has taken `count` bulletins of this strand. */
+static void receipt_take(struct strand *strand, uint64_t count)
+{
+	const struct session *session = strand->owner;
+
+	while (strand->safe < strand->cursor && strand->safe_count < count) {
+		const struct bulletin *bulletin = bulletins_at(
+			&session->log, strand->safe++);
+
+		if (strand_carries(session, strand, bulletin))
+			strand->safe_count++;
+	}
+}
+
 /* Carry on with the log. */
 static void strand_pump(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session = strand->owner;
 	const struct bulletins *log = &session->log;
 
-	if (strand->cursor < log->first)
-		strand->cursor = log->first;
+	if (strand->taken - strand->taken_told >= RECEIPT_COUNT && strand_is_idle(strand))
+		beat_write(strand, now_ns);
 	while (strand_is_idle(strand) && strand->cursor < log->end) {
 		const struct bulletin *bulletin = bulletins_at(log, strand->cursor++);
 
@@ -185,16 +213,51 @@ static void strand_pump(struct strand *strand, uint64_t now_ns)
 	hub_watch(strand);
 }
 
-/* Forget what every strand has carried, but for what a broken one might need again. */
+/* From this bulletin on the other end may miss what this strand was to carry. */
+static uint64_t strand_needs(const struct strand *strand)
+{
+	const struct session *session = strand->owner;
+	uint64_t at = strand->safe;
+
+	while (at < strand->cursor &&
+		!strand_carries(session, strand, bulletins_at(&session->log, at)))
+		at++;
+	return at;
+}
+
+/* Forget the oldest, though a strand may need it. */
+static void log_drop(struct session *session)
+{
+	struct bulletins *log = &session->log;
+	const struct bulletin *oldest = bulletins_at(log, log->first);
+
+	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+		if (strand->safe > log->first)
+			continue;
+		if (strand->cursor > log->first &&
+			strand_carries(session, strand, oldest))
+			strand->safe_count++;
+		strand->safe = log->first + 1;
+		if (strand->cursor < strand->safe)
+			strand->cursor = strand->safe;
+	}
+	bulletins_drop(log);
+}
+
+/* Forget what has arrived over every strand, but for what one that broke unseen might
+ * need again. One that is gone and was not looked at yet may be made again. */
 static void log_trim(struct session *session)
 {
 	struct bulletins *log = &session->log;
 	uint64_t needed = log->end;
 
-	for (const struct strand *strand = session->strands; strand;
-		strand = strand->next)
-		if (strand->phase != STRAND_GONE && strand->cursor < needed)
-			needed = strand->cursor;
+	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+		if (session->nodes[strand->node].state != NODE_THERE)
+			continue;
+		strand->safe = strand_needs(strand);
+		if (strand->safe < needed)
+			needed = strand->safe;
+	}
 	/* a strand that is still to be made carries all of it */
 	for (uint32_t i = 0; i < session->node_count && needed > log->first; i++)
 		if (session->nodes[i].is_wanted &&
@@ -205,7 +268,7 @@ static void log_trim(struct session *session)
 		((log->first < needed && (log->end - log->first > KEPT_COUNT ||
 						 log->bytes > KEPT_BYTES)) ||
 			log->bytes > LOG_BYTES_MAX))
-		bulletins_drop(log);
+		log_drop(session);
 }
 
 static void strands_pump(struct session *session, uint64_t now_ns)
@@ -219,7 +282,7 @@ static void strand_add(struct session *session, struct strand *strand, uint32_t 
 {
 	strand->owner = session;
 	strand->node = node;
-	strand->cursor = session->log.first;
+	strand->cursor = strand->safe = session->log.first;
 	strand->next = session->strands;
 	session->strands = strand;
 }
@@ -418,6 +481,14 @@ static void direct_take(
 		log_warn("boot: no memory for a message of rank %u", head->origin);
 }
 
+/* The other end is to know of it by and by. */
+static void bulletin_count(struct strand *strand, uint64_t now_ns)
+{
+	strand->taken++;
+	if (!strand->owed_ns)
+		strand->owed_ns = now_ns;
+}
+
 static void frame_take(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session = strand->owner;
@@ -436,12 +507,17 @@ static void frame_take(struct strand *strand, uint64_t now_ns)
 		break;
 	case BULLETIN_FLOOD:
 	case BULLETIN_LOST:
+		bulletin_count(strand, now_ns);
 		flood_take(session, strand, &head, strand_bytes(strand), now_ns);
 		break;
 	case BULLETIN_DIRECT:
+		bulletin_count(strand, now_ns);
 		direct_take(session, &head, strand_bytes(strand));
 		break;
-	default: /* a beat */
+	case BULLETIN_BEAT:
+		receipt_take(strand, head.number);
+		break;
+	default:
 		break;
 	}
 }
@@ -484,7 +560,7 @@ bool session_adopt(struct session *session, struct strand *strand, uint64_t now_
 	strand->is_edge = claim->is_edge;
 	strand_add(session, strand, claim->from);
 	strand_opened(strand);
-	strand_write(strand, &(struct strand_head){.type = BULLETIN_BEAT}, NULL, now_ns);
+	beat_write(strand, now_ns);
 	return true;
 }
 
@@ -577,12 +653,28 @@ static uint64_t add_ns(uint64_t at_ns, uint64_t more_ns)
 	return more_ns > UINT64_MAX - at_ns ? UINT64_MAX : at_ns + more_ns;
 }
 
+/* Say what we have taken, if the other end waits for that. */
+static uint64_t receipt_tick(struct strand *strand, uint64_t now_ns)
+{
+	uint64_t due = strand->owed_ns + RECEIPT_MS * CLOCK_MS;
+
+	if (!strand->owed_ns)
+		return UINT64_MAX;
+	if (now_ns < due)
+		return due;
+	if (strand_is_idle(strand)) {
+		beat_write(strand, now_ns);
+		hub_watch(strand);
+	}
+	return UINT64_MAX; /* what cannot be written now is written when it can */
+}
+
 /* Say that we are here, and listen whether the other end does. */
 static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session = strand->owner;
 	uint64_t beat = add_ns(strand->told_ns, beat_ns());
-	uint64_t limit = limit_ns(), end;
+	uint64_t limit = limit_ns(), end, receipt;
 	char why[64];
 
 	if (strand->phase != STRAND_OPEN) {
@@ -593,8 +685,9 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 		}
 		return end > now_ns ? end : UINT64_MAX;
 	}
+	receipt = receipt_tick(strand, now_ns);
 	if (!is_remote(session, strand->node))
-		return UINT64_MAX;
+		return receipt;
 	end = add_ns(strand->heard_ns, limit);
 	if (now_ns >= end) { /* but for what has come and was not read yet */
 		session_serve(strand, now_ns);
@@ -607,37 +700,35 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 		return now_ns;
 	}
 	if (now_ns >= beat && strand_is_idle(strand)) {
-		strand_write(strand, &(struct strand_head){.type = BULLETIN_BEAT}, NULL,
-			now_ns);
+		beat_write(strand, now_ns);
 		hub_watch(strand);
 	}
 	beat = add_ns(strand->told_ns, beat_ns());
 	/* what cannot be written now is written when it can */
-	return sooner(end, beat > now_ns ? beat : end);
+	return sooner(receipt, sooner(end, beat > now_ns ? beat : end));
 }
 
-/* Take the strands off that are gone, and see what that means. */
+static struct strand *gone_take(struct session *session)
+{
+	struct strand **at = &session->strands, *gone;
+
+	while (*at && (*at)->phase != STRAND_GONE)
+		at = &(*at)->next;
+	gone = *at;
+	if (gone)
+		*at = gone->next;
+	return gone;
+}
+
+/* Take the strands off that are gone, and see what that means. One by one: until it is
+ * this one's turn, the log is kept for it. */
 static void strands_sweep(struct session *session, uint64_t now_ns)
 {
-	struct strand *gone = NULL;
+	struct strand *gone;
 
-	for (struct strand **at = &session->strands; *at;) {
-		struct strand *strand = *at;
-
-		if (strand->phase != STRAND_GONE) {
-			at = &strand->next;
-			continue;
-		}
-		*at = strand->next;
-		strand->next = gone;
-		gone = strand;
-	}
-	while (gone) {
-		struct strand *strand = gone;
-
-		gone = strand->next;
-		strand_lost(strand, now_ns);
-		hub_drop(strand);
+	while ((gone = gone_take(session))) {
+		strand_lost(gone, now_ns);
+		hub_drop(gone);
 	}
 }
 

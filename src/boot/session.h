@@ -4,8 +4,10 @@
  *
  * Bulletins are kept in one log. Every strand has a cursor into it and carries what
  * concerns its other end, so a slow strand holds up no other, and one that broke and was
- * made again begins with what the other end may have missed; numbers sort out what it has
- * already. Everything here is done under the hub's lock.
+ * made again begins with what the other end may have missed: a bulletin is kept until the
+ * other end of each of these strands has said that it took it, for what is written to a
+ * socket may still be lost with it. Numbers sort out what came twice or too early.
+ * Everything here is done under the hub's lock.
  */
 #ifndef BOOT_SESSION_H
 #define BOOT_SESSION_H

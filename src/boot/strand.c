@@ -11,7 +11,7 @@
 #include "net/psk.h"
 
 /* Changes with every change of what goes over a strand. */
-static const char magic[9] = "WEFTCT01";
+static const char magic[9] = "WEFTCT02";
 
 /* A frame's tag is of its number and of all that follows it here. */
 enum { NUMBER_BYTES = 8, FRAME_BYTES = NUMBER_BYTES + (int)sizeof(struct strand_head) };
@@ -69,6 +69,14 @@ static void strand_end(struct strand *strand, int status)
 {
 	strand->phase = STRAND_GONE;
 	strand->status = status;
+}
+
+/* By errno. Who hangs up is seen by who writes, too, and that is no other trouble. */
+static void strand_break(struct strand *strand)
+{
+	bool is_closed = errno == ECONNRESET || errno == EPIPE;
+
+	strand_end(strand, is_closed ? 0 : errno);
 }
 
 struct strand *strand_accept(int fd, uint64_t now_ns)
@@ -129,12 +137,12 @@ void strand_flush(struct strand *strand)
 		} else if (errno == EAGAIN) {
 			return;
 		} else if (errno != EINTR) {
-			strand_end(strand, errno);
+			strand_break(strand);
 			return;
 		}
 	}
 	if (strand->seal && seal_flush(strand->seal) && errno != EAGAIN)
-		strand_end(strand, errno);
+		strand_break(strand);
 }
 
 static void out_set(struct strand *strand, const void *bytes, size_t count)
@@ -165,7 +173,7 @@ static bool in_fill(struct strand *strand, size_t want, uint64_t now_ns)
 		} else if (errno == EAGAIN) {
 			return false;
 		} else if (errno != EINTR) {
-			strand_end(strand, errno == ECONNRESET ? 0 : errno);
+			strand_break(strand);
 			return false;
 		}
 	}

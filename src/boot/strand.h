@@ -90,6 +90,11 @@ struct strand {
 	struct session *owner; /* NULL: a stranger */
 	uint32_t node;	       /* who is at the other end */
 	uint64_t cursor;       /* the next bulletin it is to carry */
+	uint64_t safe; /* the other end has all that it carried before this one .. */
+	uint64_t safe_count; /* .. which were so many bulletins */
+	uint64_t taken;	     /* bulletins that came over it */
+	uint64_t taken_told; /* .. as far as the other end knows */
+	uint64_t owed_ns;    /* since when it is to know of more; 0: it knows of all */
 	bool was_open, is_edge, is_leaving, has_left;
 	short polled; /* what the hub polls for; -1: it does not know the strand yet */
 };
