@@ -18,7 +18,7 @@ enum {
 	LEAVE_MS = 500,	    /* for the others to take our last words */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
 	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
-	RECEIPT_MS = 200,   /* .. or after this */
+	RECEIPT_MS = 1000,  /* .. or after this: seldom, as beats are */
 	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
 	KEPT_BYTES = 1 << 20,
 	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */

@@ -106,8 +106,10 @@ static void on_message(
 	for (uint32_t i = 0; i < 31; i++)
 		EQ(message->filler[i], from * 1000 + i);
 	atomic_fetch_add(kind ? &seat->direct : &seat->flooded, 1);
-	if (theft_bytes && rank->rank == 1 && !kind && !message->number)
-		theft_commit(theft_bytes);
+	if (theft_bytes && rank->rank == 1 && !kind && !message->number) {
+		atomic_store(&table->go, 1);
+		theft_commit(theft_bytes); /* meanwhile nobody reads here */
+	}
 }
 
 static void on_lost(void *arg, uint32_t lost, const char *why)
@@ -232,6 +234,8 @@ static void send_all(struct rank *rank)
 	for (uint32_t i = 0; i < 31; i++)
 		message.filler[i] = rank->rank * 1000 + i;
 	for (uint32_t n = 0; n < messages; n++) {
+		if (theft_bytes && n == 1)
+			until(&table->go, 1); /* the thief waits */
 		message.number = n;
 		EQ(control_send(rank->control, CONTROL_ALL, 0, &message, sizeof(message)),
 			OK);
