@@ -9,9 +9,9 @@ CTEST = ctest --output-on-failure -j $(TEST_JOBS)
 # does inside a program is not ours to mend.
 ASAN_TESTS ?= -LE 'long|proof' -E 'matrix_schedules|check-|launch_(openmpi|slurm|hosts)'
 # The thread sanitizer cannot see what another process orders, as perf's ranks do; deciding
-# what NCCL decides is the work of one thread.
+# what NCCL decides is the work of one thread; a crowd forks where threads run.
 TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' \
-	-E 'matrix_schedules|check-|perf_|test_(graph|topo|tune_model)|weft_|pictures'
+	-E 'matrix_schedules|check-|perf_|test_(graph|topo|tune_model)|weft_|pictures|crowd_hosts'
 
 .PHONY: build run test test-long test-asan test-tsan test-clang fuzz bench lint format install \
 	clean help deps-build deps-test deps-clang deps-lint
