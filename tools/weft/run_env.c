@@ -123,6 +123,13 @@ char **run_env_settings(const struct run_args *args)
 	return list;
 }
 
+void run_env_forget(char **settings)
+{
+	for (char **text = settings; *text; text++)
+		free(*text);
+	free(settings);
+}
+
 static void launchers_forget(void)
 {
 	char name[RUN_NAME_BYTES];

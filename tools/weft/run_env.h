@@ -11,6 +11,7 @@
 /* NAME=VALUE of all that goes to every host, NULL at the end: WEFT_ and NCCL_ variables,
  * those of --env, and where torch's ranks meet. Lives as long as the process. */
 char **run_env_settings(const struct run_args *args);
+void run_env_forget(char **settings);
 
 /* In a process that is about to become a rank: set its variables, and take out those by
  * which another launcher would say that it is another rank. */

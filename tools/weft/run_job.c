@@ -338,6 +338,7 @@ static bool links_open(struct state *state)
 			job_send(state, i, &job);
 	}
 	free(folder);
+	run_env_forget(job.settings);
 	return is_good;
 }
 
