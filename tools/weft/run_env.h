@@ -9,7 +9,7 @@
 #include "weft/run_wire.h"
 
 /* NAME=VALUE of all that goes to every host, NULL at the end: WEFT_ and NCCL_ variables,
- * those of --env, and where torch's ranks meet. Lives as long as the process. */
+ * those of --env, and where torch's ranks meet; for run_env_forget(). */
 char **run_env_settings(const struct run_args *args);
 void run_env_forget(char **settings);
 
