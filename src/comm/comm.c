@@ -192,11 +192,6 @@ bool comm_can_put(const struct comm *comm)
 	return comm->gpu ? !comm->gpu_apart : comm->zero_copy && !comm->hosts;
 }
 
-bool comm_reaches(const struct comm *comm, uint32_t rank)
-{
-	return comm_is_near(comm, rank);
-}
-
 bool comm_can_signal(const struct comm *comm)
 {
 	return comm->config.rma_eager || atomic_load(&comm->had_window);

@@ -121,7 +121,7 @@ uint32_t comm_rank_count(const struct comm *comm);
 int comm_device(const struct comm *comm);
 uint64_t comm_hash(const struct comm *comm); /* the same on all ranks */
 bool comm_can_put(const struct comm *comm);  /* windows of others can be reached */
-bool comm_reaches(const struct comm *comm, uint32_t rank); /* .. of that one */
+bool comm_is_near(const struct comm *comm, uint32_t rank); /* on the same host */
 /* May signals be used: has it ever had a window, or was it told to be ready? */
 bool comm_can_signal(const struct comm *comm);
 const struct comm_config *comm_config(const struct comm *comm);

@@ -26,7 +26,7 @@ bool comm_is_near(const struct comm *comm, uint32_t rank)
 	return !comm->hosts || comm->hosts[rank] == comm->hosts[comm->rank];
 }
 
-uint32_t comm_local_count(const struct comm *comm)
+static uint32_t local_count(const struct comm *comm)
 {
 	uint32_t count = 0;
 
@@ -43,7 +43,7 @@ struct board_size comm_board_size(const struct comm *comm)
 			   (uint32_t)comm->config.rma_signals;
 
 	return (struct board_size){
-		comm_local_count(comm), signals ? signals : 1, comm->rank_count};
+		local_count(comm), signals ? signals : 1, comm->rank_count};
 }
 
 enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
@@ -94,7 +94,6 @@ static enum err data_listen(struct comm *comm, const struct meeting *meeting,
 			"this version");
 	}
 	e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
-
 	if (!e && !args.addr_count) {
 		iface_none(IFACE_DATA, why);
 		e = err_set(ERR_SYSTEM,

@@ -9,7 +9,7 @@
 #include "comm/comm.h"
 #include "link/board.h"
 
-/* Number the hosts in the order of their first rank. `hosts_of` is each rank's identity.
+/* Number the hosts in the order of their first rank. `identities` has each rank's.
  * comm->hosts stays NULL where all are the same. */
 enum err comm_hosts_number(struct comm *comm, const uint64_t *identities);
 
@@ -19,10 +19,6 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting);
 
 /* Keep in touch with the others, now that the peers are there. */
 enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting);
-
-/* Ranks of this rank's host; is that one among them? */
-uint32_t comm_local_count(const struct comm *comm);
-bool comm_is_near(const struct comm *comm, uint32_t rank);
 
 /* What the board of this rank's host is made for. */
 struct board_size comm_board_size(const struct comm *comm);

@@ -7,7 +7,7 @@
 #include "base/param.h"
 #include "comm/state.h"
 
-enum touch_kind_of { TOUCH_STATE = 1, TOUCH_MAIL, TOUCH_VOTE };
+enum told { TOLD_STATE = 1, TOLD_MAIL, TOLD_VOTE };
 
 /* Of one version of the library, on machines of one kind: that was checked before. */
 struct state_words {
@@ -73,11 +73,11 @@ static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, si
 
 	if (peer_is_local(comm->peers, from)) /* it is on the board */
 		return;
-	if (kind == TOUCH_STATE && size == sizeof(struct state_words))
+	if (kind == TOLD_STATE && size == sizeof(struct state_words))
 		told_state(status, bytes);
-	if (kind == TOUCH_MAIL && size == sizeof(struct mail_words))
+	if (kind == TOLD_MAIL && size == sizeof(struct mail_words))
 		told_mail(status, bytes);
-	if (kind == TOUCH_VOTE && size == sizeof(struct vote_words))
+	if (kind == TOLD_VOTE && size == sizeof(struct vote_words))
 		told_vote(status, bytes);
 	if (atomic_load(&comm->ready))
 		host_engine_wake(comm->engine);
@@ -130,8 +130,7 @@ void touch_close(struct comm *comm)
 	comm->has_touch = false;
 }
 
-static void tell(
-	struct comm *comm, enum touch_kind_of kind, const void *bytes, size_t size)
+static void tell(struct comm *comm, enum told kind, const void *bytes, size_t size)
 {
 	/* who cannot be told now will hear that the connection is lost */
 	(void)control_send(comm->control, CONTROL_ALL, kind, bytes, size);
@@ -151,7 +150,7 @@ void touch_state(struct comm *comm)
 	words.failed_at = atomic_load(&status->failed_at);
 	words.has_gone = atomic_load(&status->gone_ns) != 0;
 	memcpy(words.sentence, status->sentence, sizeof(words.sentence));
-	tell(comm, TOUCH_STATE, &words, sizeof(words));
+	tell(comm, TOLD_STATE, &words, sizeof(words));
 }
 
 void touch_mail(struct comm *comm)
@@ -165,7 +164,7 @@ void touch_mail(struct comm *comm)
 	words.number = atomic_load(&status->mail_number);
 	words.code = status->mail_code;
 	memcpy(words.mail, status->mail, sizeof(words.mail));
-	tell(comm, TOUCH_MAIL, &words, sizeof(words));
+	tell(comm, TOLD_MAIL, &words, sizeof(words));
 	auth_wipe(&words, sizeof(words));
 }
 
@@ -178,5 +177,5 @@ void touch_vote(struct comm *comm, uint64_t number)
 		return;
 	vote = &peer_status(comm->peers, comm->rank)->votes[number % 2];
 	words = (struct vote_words){number, vote->color, vote->key};
-	tell(comm, TOUCH_VOTE, &words, sizeof(words));
+	tell(comm, TOLD_VOTE, &words, sizeof(words));
 }

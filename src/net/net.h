@@ -31,7 +31,7 @@ struct net_handle {
 
 /* What a connection is for, said by who makes it. The fields are the caller's. */
 struct net_claim {
-	uint32_t from, to, purpose, unused;
+	uint32_t from, to, purpose;
 };
 
 struct net_listen_args {

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ring.h"
 #include "net/addr.h"
 #include "net/net.h"
 
@@ -32,7 +33,6 @@ enum {
 	STRANGER_MS = 2000,
 	AGAIN_MS = 5,	  /* before a connection that was dropped is tried again */
 	TRIES_MAX = 1000, /* .. so often */
-	PIECES_MIN = 8,
 	LIST_MAX = 32,
 	FRAME_BYTES = 8,
 	AHEAD_BYTES = 16 << 10, /* read at once where messages are short */
@@ -108,9 +108,8 @@ struct net_end {
 	struct approach *approach; /* owned: until it is open */
 	char where[ADDR_TEXT_BYTES];
 	char why[96]; /* it was lost */
-	/* what was asked for, first to last; a ring */
-	struct piece *pieces; /* owned */
-	uint32_t piece_first, piece_count, piece_room;
+	/* what was asked for, first to last: struct piece */
+	struct ring pieces;
 	size_t piece_done; /* bytes of the first, a sender's with its frame's size */
 	uint64_t done;	   /* messages */
 	bool has_frame;	   /* of a receiving end: its size is known */
@@ -162,7 +161,7 @@ static void socket_close(struct net_end *end)
 	approach_end(end);
 	if (end->fd >= 0)
 		close(end->fd);
-	free(end->pieces);
+	free(end->pieces.things);
 	free(end->ahead);
 	free(end);
 }
@@ -204,17 +203,20 @@ static enum err socket_listen(const struct net_listen_args *args,
 	return OK;
 }
 
-static void claim_tag(const unsigned char *key, const struct claim_words *words,
-	const unsigned char *listener_nonce, const char *label, unsigned char *tag)
-{
-	struct {
-		unsigned char listener[NONCE_BYTES];
-		struct claim_words words;
-	} all = {.words = *words};
+/* What the two tags are over: the claim without its tag, for this listener. */
+struct claim_proof {
+	unsigned char listener[NONCE_BYTES];
+	struct claim_words words;
+};
 
-	memcpy(all.listener, listener_nonce, sizeof(all.listener));
-	memset(all.words.tag, 0, sizeof(all.words.tag));
-	auth_tag(key, label, &all, sizeof(all), tag);
+static struct claim_proof claim_proof(
+	const struct claim_words *words, const struct handle_body *listener)
+{
+	struct claim_proof proof = {.words = *words};
+
+	memcpy(proof.listener, listener->nonce, sizeof(proof.listener));
+	memset(proof.words.tag, 0, sizeof(proof.words.tag));
+	return proof;
 }
 
 /* When there are too many, who came first has had its chance. */
@@ -245,7 +247,7 @@ static void strangers_come(struct door *door)
 static enum err stranger_hear(const struct door *door, struct stranger *stranger)
 {
 	const struct claim_words *words = &stranger->words;
-	unsigned char tag[AUTH_TAG_BYTES];
+	struct claim_proof proof;
 	ssize_t got = recv(stranger->fd, (char *)&stranger->words + stranger->done,
 		sizeof(*words) - stranger->done, 0);
 
@@ -260,16 +262,19 @@ static enum err stranger_hear(const struct door *door, struct stranger *stranger
 		return clock_ns() - stranger->since_ns > STRANGER_MS * CLOCK_MS
 			       ? ERR_REMOTE
 			       : ERR_AGAIN;
-	claim_tag(door->key, words, door->body.nonce, "claim", tag);
-	return memcmp(tag, words->tag, sizeof(tag)) ? ERR_REMOTE : OK;
+	proof = claim_proof(words, &door->body);
+	return auth_check(door->key, "claim", &proof, sizeof(proof), words->tag)
+		       ? OK
+		       : ERR_REMOTE;
 }
 
 /* It fits in the empty buffer of a new connection. */
 static bool stranger_welcome(const struct door *door, const struct stranger *stranger)
 {
+	struct claim_proof proof = claim_proof(&stranger->words, &door->body);
 	unsigned char tag[AUTH_TAG_BYTES];
 
-	claim_tag(door->key, &stranger->words, door->body.nonce, "welcome", tag);
+	auth_tag(door->key, "welcome", &proof, sizeof(proof), tag);
 	return send(stranger->fd, tag, sizeof(tag), MSG_NOSIGNAL) == sizeof(tag);
 }
 
@@ -352,13 +357,14 @@ static enum err approach_begin(struct net_end *end)
 {
 	struct approach *approach = end->approach;
 	uint32_t way = approach->args.way % approach->body.way_count;
+	struct claim_proof proof;
 	int status;
 
 	if (clock_ns() < approach->again_ns)
 		return ERR_AGAIN;
 	auth_random(approach->words.nonce, sizeof(approach->words.nonce));
-	claim_tag(approach->args.key, &approach->words, approach->body.nonce, "claim",
-		approach->words.tag);
+	proof = claim_proof(&approach->words, &approach->body);
+	auth_tag(approach->args.key, "claim", &proof, sizeof(proof), approach->words.tag);
 	addr_print(&approach->body.ways[way], end->where);
 	status = addr_connect(&approach->body.ways[way], &end->fd);
 	approach->done = 0;
@@ -408,7 +414,7 @@ static enum err approach_claim(struct net_end *end)
 static enum err approach_hear(struct net_end *end)
 {
 	struct approach *approach = end->approach;
-	unsigned char tag[AUTH_TAG_BYTES];
+	struct claim_proof proof = claim_proof(&approach->words, &approach->body);
 	ssize_t got = recv(end->fd, approach->welcome + approach->done,
 		sizeof(approach->welcome) - approach->done, 0);
 
@@ -417,11 +423,10 @@ static enum err approach_hear(struct net_end *end)
 	if (got <= 0)
 		return approach_again(end, "the other end does not take it");
 	approach->done += (size_t)got;
-	if (approach->done < sizeof(tag))
+	if (approach->done < sizeof(approach->welcome))
 		return ERR_AGAIN;
-	claim_tag(approach->args.key, &approach->words, approach->body.nonce, "welcome",
-		tag);
-	if (memcmp(tag, approach->welcome, sizeof(tag)))
+	if (!auth_check(approach->args.key, "welcome", &proof, sizeof(proof),
+		    approach->welcome))
 		return end_lost(end, "the other end does not know the communicator");
 	end->phase = END_OPEN;
 	approach_end(end);
@@ -485,34 +490,27 @@ static enum err socket_connect(const struct net_connect_args *args, struct net_e
 
 /* ---- messages ---- */
 
+static struct piece *piece_at(const struct net_end *end, uint32_t i)
+{
+	return ring_at(&end->pieces, sizeof(struct piece), i);
+}
+
 static enum err piece_add(
 	struct net_end *end, char *data, size_t bytes, struct net_request *request)
 {
-	struct piece *pieces;
+	struct piece *piece = ring_add(&end->pieces, sizeof(*piece));
 
-	if (end->piece_count == end->piece_room) {
-		uint32_t room = end->piece_room ? 2 * end->piece_room : PIECES_MIN;
-
-		pieces = malloc(room * sizeof(*pieces));
-		if (!pieces)
-			return err_set(ERR_SYSTEM, "no memory for %u messages", room);
-		for (uint32_t i = 0; i < end->piece_count; i++)
-			pieces[i] = end->pieces[(end->piece_first + i) % end->piece_room];
-		free(end->pieces);
-		end->pieces = pieces;
-		end->piece_room = room;
-		end->piece_first = 0;
-	}
-	end->pieces[(end->piece_first + end->piece_count++) % end->piece_room] =
-		(struct piece){htole64(bytes), data, bytes};
-	*request = (struct net_request){.end = end, .goal = end->done + end->piece_count};
+	if (!piece)
+		return ERR_SYSTEM;
+	*piece = (struct piece){htole64(bytes), data, bytes};
+	*request = (struct net_request){
+		.end = end, .goal = end->done + end->pieces.count};
 	return OK;
 }
 
 static void piece_end(struct net_end *end)
 {
-	end->piece_first = (end->piece_first + 1) % end->piece_room;
-	end->piece_count--;
+	ring_drop(&end->pieces);
 	end->piece_done = 0;
 	end->done++;
 }
@@ -521,8 +519,8 @@ static void piece_end(struct net_end *end)
 static void pieces_written(struct net_end *end, size_t bytes)
 {
 	end->piece_done += bytes;
-	while (end->piece_count) {
-		size_t frame = FRAME_BYTES + end->pieces[end->piece_first].bytes, all;
+	while (end->pieces.count) {
+		size_t frame = FRAME_BYTES + piece_at(end, 0)->bytes, all;
 
 		all = end->piece_done;
 		if (all < frame)
@@ -538,9 +536,8 @@ static uint32_t pieces_list(const struct net_end *end, struct iovec *list)
 	uint32_t count = 0;
 	size_t skip = end->piece_done;
 
-	for (uint32_t i = 0; i < end->piece_count && count + 2 <= LIST_MAX; i++) {
-		struct piece *piece =
-			&end->pieces[(end->piece_first + i) % end->piece_room];
+	for (uint32_t i = 0; i < end->pieces.count && count + 2 <= LIST_MAX; i++) {
+		struct piece *piece = piece_at(end, i);
 
 		if (skip < FRAME_BYTES) {
 			list[count++] = (struct iovec){
@@ -558,7 +555,7 @@ static uint32_t pieces_list(const struct net_end *end, struct iovec *list)
 
 static enum err pieces_write(struct net_end *end)
 {
-	while (end->piece_count) {
+	while (end->pieces.count) {
 		struct iovec list[LIST_MAX];
 		struct msghdr message = {
 			.msg_iov = list, .msg_iovlen = pieces_list(end, list)};
@@ -627,7 +624,7 @@ static enum err frame_begin(struct net_end *end)
 /* Some of the frame's bytes: what there is no room for is dropped. */
 static enum err frame_move(struct net_end *end)
 {
-	const struct piece *piece = &end->pieces[end->piece_first];
+	const struct piece *piece = piece_at(end, 0);
 	size_t left = end->frame_bytes - end->piece_done, bytes = left;
 	size_t room = piece->bytes > end->piece_done ? piece->bytes - end->piece_done : 0;
 	struct iovec list = {0};
@@ -656,7 +653,7 @@ static enum err pieces_read(struct net_end *end)
 {
 	enum err e = OK;
 
-	while (end->piece_count && !e) {
+	while (end->pieces.count && !e) {
 		if (!end->has_frame)
 			e = frame_begin(end);
 		while (!e && end->piece_done < end->frame_bytes)

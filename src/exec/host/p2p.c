@@ -19,6 +19,12 @@ void p2p_init(struct p2p *p2p, struct host_engine *engine, bool is_send, uint32_
 	*p2p = (struct p2p){.engine = engine, .is_send = is_send, .peer = peer};
 }
 
+static bool is_near(const struct p2p *p2p)
+{
+	return peer_is_local(p2p->engine->peers, p2p->peer);
+}
+
+/* Of one that is near. */
 static struct box *p2p_box(const struct p2p *p2p)
 {
 	const struct host_engine *engine = p2p->engine;
@@ -212,12 +218,13 @@ static enum err far_step(struct p2p *p2p)
 
 enum err p2p_step(struct p2p *p2p)
 {
-	struct box *box = p2p_box(p2p);
+	struct box *box;
 	enum err e;
 	size_t before;
 
-	if (!peer_is_local(p2p->engine->peers, p2p->peer))
+	if (!is_near(p2p))
 		return far_step(p2p);
+	box = p2p_box(p2p);
 
 	do { /* pieces go on as long as there are letters */
 		before = p2p->done;
@@ -228,24 +235,24 @@ enum err p2p_step(struct p2p *p2p)
 
 enum err p2p_check(struct p2p *p2p)
 {
-	struct box *box = p2p_box(p2p);
-	uint64_t posted = atomic_load(&box->posted);
-	bool is_near = peer_is_local(p2p->engine->peers, p2p->peer);
-
 	if (p2p->engine->abort && atomic_load(p2p->engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	/* what was posted before the sender left can still be taken */
-	if (is_near && !p2p->is_send && posted != p2p->engine->taken[p2p->peer])
+	if (is_near(p2p) && !p2p->is_send &&
+		atomic_load(&p2p_box(p2p)->posted) != p2p->engine->taken[p2p->peer])
 		return OK;
 	return host_peers_check(p2p->engine, p2p_needs, p2p);
 }
 
 struct doing p2p_doing(const struct p2p *p2p)
 {
+	uint64_t taken = p2p->engine->taken[p2p->peer];
+
+	if (is_near(p2p) && p2p->is_send)
+		taken = atomic_load(&p2p_box(p2p)->taken);
 	return (struct doing){.kind = p2p->is_send ? DOING_SEND : DOING_RECV,
 		.rank = p2p->peer,
-		.number = p2p->is_send ? atomic_load(&p2p_box(p2p)->taken)
-				       : p2p->engine->taken[p2p->peer],
+		.number = taken,
 		.sign = {.count = p2p->bytes}};
 }
 

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/ring.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
 
-enum { LEAVING_MIN = 8, PUSH_US = 50 };
+enum { PUSH_US = 50 };
 
 /* What a call is, as it travels before its first message. */
 struct call_words {
@@ -27,9 +28,8 @@ struct tx {
 	bool is_listed;
 	uint64_t call; /* .. whose words were sent last */
 	struct call_words words;
-	uint64_t left;		 /* position up to which all has left */
-	struct leaving *leaving; /* owned: a ring */
-	uint32_t first, count, room;
+	uint64_t left;	     /* position up to which all has left */
+	struct ring leaving; /* of struct leaving */
 };
 
 struct rx {
@@ -79,7 +79,7 @@ void host_remote_destroy(struct host_remote *remote)
 		return;
 	for (uint32_t i = 0; i < remote->rank_count * SCHED_LANES_MAX; i++) {
 		if (remote->tx)
-			free(remote->tx[i].leaving);
+			free(remote->tx[i].leaving.things);
 		if (remote->rx)
 			free(remote->rx[i].inbox);
 	}
@@ -137,37 +137,18 @@ static enum err tx_open(
 	return remote->net->send(tx->end, &tx->words, sizeof(tx->words), &request);
 }
 
-static enum err leaving_add(struct tx *tx, const struct leaving *leaving)
-{
-	if (tx->count == tx->room) {
-		uint32_t room = tx->room ? 2 * tx->room : LEAVING_MIN;
-		struct leaving *ring = malloc(room * sizeof(*ring));
-
-		if (!ring)
-			return err_set(ERR_SYSTEM, "no memory for %u messages", room);
-		for (uint32_t i = 0; i < tx->count; i++)
-			ring[i] = tx->leaving[(tx->first + i) % tx->room];
-		free(tx->leaving);
-		tx->leaving = ring;
-		tx->room = room;
-		tx->first = 0;
-	}
-	tx->leaving[(tx->first + tx->count++) % tx->room] = *leaving;
-	return OK;
-}
-
 /* Write on. OK when all has left. */
 static enum err tx_push(const struct host_remote *remote, struct tx *tx)
 {
-	while (tx->count) {
-		const struct leaving *leaving = &tx->leaving[tx->first];
+	while (tx->leaving.count) {
+		const struct leaving *leaving = ring_at(
+			&tx->leaving, sizeof(*leaving), 0);
 		enum err e = remote->net->test(&leaving->request, 0);
 
 		if (e)
 			return e;
 		tx->left = leaving->position;
-		tx->first = (tx->first + 1) % tx->room;
-		tx->count--;
+		ring_drop(&tx->leaving);
 	}
 	return OK;
 }
@@ -179,17 +160,21 @@ static enum err message_send(struct host_call *call, const struct move *move,
 	const struct program *program = call->shape->program;
 	uint32_t lane = (uint32_t)(tx - call->engine->remote->tx) % SCHED_LANES_MAX;
 	const struct lane_moves *moves = &program->lanes[lane];
-	struct leaving leaving;
+	struct net_request request;
+	struct leaving *leaving;
 	enum err e = OK;
 
 	for (uint32_t j = 0; j < move->count && !e; j++)
 		e = net->send(tx->end,
 			host_place(call, &program->places[sent->place], tile, j),
-			message_piece(call->shape, sent->chunk, tile, j),
-			&leaving.request);
-	leaving.position = call->origin + (uint64_t)tile * moves->count +
-			   (uint64_t)(move - moves->moves) + 1;
-	return e ? e : leaving_add(tx, &leaving);
+			message_piece(call->shape, sent->chunk, tile, j), &request);
+	leaving = e ? NULL : ring_add(&tx->leaving, sizeof(*leaving));
+	if (!leaving)
+		return e ? e : ERR_SYSTEM;
+	leaving->request = request;
+	leaving->position = call->origin + (uint64_t)tile * moves->count +
+			    (uint64_t)(move - moves->moves) + 1;
+	return OK;
 }
 
 void remote_send(
@@ -250,11 +235,11 @@ bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t t
 
 	if (call->error) /* its cause was found; nothing more is to be said */
 		return false;
-	if (tx->count)
+	if (tx->leaving.count)
 		remote_flush(call);
 	/* another lane may not have sent it yet */
 	if ((uint64_t)lane->tile * count + lane->move >= retired &&
-		(!tx->count || position_reached(tx->left, want)))
+		(!tx->leaving.count || position_reached(tx->left, want)))
 		return !call->error;
 	host_call_block(call, wait->rank, wait->lane, want);
 	return false;
@@ -272,7 +257,10 @@ static void words_take(struct host_call *call, uint32_t rank, struct rx *rx)
 	card->sign = (struct call_sign){
 		words->coll, words->type, words->op, words->root, words->count};
 	atomic_store_explicit(&card->sign_hash, words->sign_hash, memory_order_relaxed);
-	atomic_store_explicit(&card->position[0], call->base, memory_order_release);
+	/* the other lane's words may have come before, and messages with them */
+	if (!position_reached(atomic_load(&card->position[0]), call->base))
+		atomic_store_explicit(
+			&card->position[0], call->base, memory_order_release);
 	call->engine->buffers[rank].scalar.bits = words->scalar;
 	sign_check(call, rank, card);
 }
