@@ -7,7 +7,7 @@
 #include "base/param.h"
 #include "comm/state.h"
 
-enum told { TOLD_STATE = 1, TOLD_MAIL, TOLD_VOTE };
+enum told_kind { TOLD_STATE = 1, TOLD_MAIL, TOLD_VOTE };
 
 /* Of one version of the library, on machines of one kind: that was checked before. */
 struct state_words {
@@ -130,7 +130,7 @@ void touch_close(struct comm *comm)
 	comm->has_touch = false;
 }
 
-static void tell(struct comm *comm, enum told kind, const void *bytes, size_t size)
+static void tell(struct comm *comm, enum told_kind kind, const void *bytes, size_t size)
 {
 	/* who cannot be told now will hear that the connection is lost */
 	(void)control_send(comm->control, CONTROL_ALL, kind, bytes, size);
