@@ -16,8 +16,10 @@ struct host_record {
 	struct board_address board; /* of the first rank of each host */
 	struct net_handle handle;
 	struct control_peer control;
-	uint32_t pid, unused;
+	uint32_t pid, cache_bytes; /* the second-level cache of a core; 0: not known */
 };
+
+enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 4 };
 
 _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
 
@@ -154,11 +156,34 @@ static enum err wires_make(
 	return e;
 }
 
+static uint32_t cache_of_a_core(void)
+{
+	long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+
+	return bytes > 0 && bytes < INT32_MAX ? (uint32_t)bytes : 0;
+}
+
+/* A tile lies in an inbox, in a sum and on its way out at once; all ranks cut alike, so
+ * that the smallest cache decides. */
+size_t comm_hosts_tile(const struct comm *comm)
+{
+	uint32_t least = TILE_MAX * TILES_IN_CACHE;
+
+	if (!comm->host_records)
+		return 0;
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		if (comm->host_records[rank].cache_bytes < least)
+			least = comm->host_records[rank].cache_bytes;
+	least /= TILES_IN_CACHE;
+	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
+}
+
 enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 {
 	const struct board_size size = comm_board_size(comm);
 	struct host_record *records = calloc(comm->rank_count, sizeof(*records));
-	struct host_record mine = {.pid = (uint32_t)getpid()};
+	struct host_record mine = {
+		.pid = (uint32_t)getpid(), .cache_bytes = cache_of_a_core()};
 	struct wires_args wires = {0};
 	enum err e = records ? board_renew(comm)
 			     : err_set(ERR_SYSTEM, "no memory to meet %u ranks",

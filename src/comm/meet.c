@@ -249,6 +249,7 @@ static enum err comm_equip(
 		e = comm_wire(comm, times);
 	start = clock_ns();
 	args.limits = comm->limits;
+	args.tile_bytes = comm_hosts_tile(comm);
 	if (!e)
 		e = health_create(comm->peers, &comm->health);
 	args.peers = comm->peers;
