@@ -78,7 +78,7 @@ static inline void host_bind(int rank, int ranks)
 	CPU_ZERO(&one);
 	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < ranks)
 		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &all) && left-- == 0)
 			CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);

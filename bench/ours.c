@@ -90,13 +90,18 @@ static ncclResult_t call(
 	}
 }
 
-/* Seconds per call of the slowest rank, and processor seconds of all processes. */
-static double loop(const struct job *job, ncclComm_t comm, float *buffers[2],
-	size_t bytes, int iters, double *cpu)
+/* Seconds per call: of the slowest rank, and of all processors together. */
+struct taken {
+	double seconds, cpu;
+};
+
+static struct taken loop(const struct job *job, ncclComm_t comm, float *buffers[2],
+	size_t bytes, int iters)
 {
 	struct shared *shared = job->shared;
 	ncclResult_t result = ncclSuccess;
-	double start, used, slowest = 0;
+	struct taken taken = {0};
+	double start, used;
 
 	meet(shared, job->ranks);
 	start = method_now();
@@ -108,36 +113,33 @@ static double loop(const struct job *job, ncclComm_t comm, float *buffers[2],
 	if (result)
 		fail(result, method_name(job->coll));
 	meet(shared, job->ranks);
-	*cpu = 0;
 	for (int i = 0; i < job->ranks; i++) {
-		slowest = shared->seconds[i] > slowest ? shared->seconds[i] : slowest;
-		*cpu += shared->cpu[i];
+		if (shared->seconds[i] > taken.seconds)
+			taken.seconds = shared->seconds[i];
+		taken.cpu += shared->cpu[i];
 	}
 	meet(shared, job->ranks);
-	return slowest;
+	return taken;
 }
 
 static void time_size(
 	const struct job *job, ncclComm_t comm, float *buffers[2], size_t bytes)
 {
-	double cpu, best = 0, best_cpu = 0;
-	double warm = loop(job, comm, buffers, bytes, method_warm(bytes), &cpu);
-	int iters = method_loop(bytes, warm);
+	struct taken best = loop(job, comm, buffers, bytes, method_warm(bytes));
+	int iters = method_loop(bytes, best.seconds);
 
 	for (int i = 0; i < METHOD_LOOPS; i++) {
-		double seconds = loop(job, comm, buffers, bytes, iters, &cpu);
+		struct taken taken = loop(job, comm, buffers, bytes, iters);
 
-		if (i && best <= seconds)
-			continue;
-		best = seconds;
-		best_cpu = cpu;
+		if (!i || taken.seconds < best.seconds)
+			best = taken;
 	}
 	if (job->rank)
 		return;
 	if (job->host >= 0)
-		method_print_cpu(job->coll, job->ranks, bytes, best, best_cpu);
+		method_print_cpu(job->coll, job->ranks, bytes, best.seconds, best.cpu);
 	else
-		method_print(job->coll, job->ranks, bytes, best);
+		method_print(job->coll, job->ranks, bytes, best.seconds);
 }
 
 static void host_pretend(int host)
