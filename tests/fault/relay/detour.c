@@ -55,14 +55,19 @@ static int real_listen(int fd, int backlog)
 
 int detour_listen(int fd, int backlog)
 {
+	struct relay_page *page = relay ? relay->page : NULL;
 	struct sockaddr_in at = {0};
 	socklen_t bytes = sizeof(at);
 	int rc = real_listen(fd, backlog);
 
-	if (!rc && relay && !getsockname(fd, (struct sockaddr *)&at, &bytes) &&
-		at.sin_family == AF_INET)
-		atomic_store(&relay->page->listener_of[ntohs(at.sin_port)],
-			(unsigned char)(process + 1));
+	if (rc || !page || getsockname(fd, (struct sockaddr *)&at, &bytes) ||
+		at.sin_family != AF_INET)
+		return rc;
+	atomic_store(
+		&page->listener_of[ntohs(at.sin_port)], (unsigned char)(process + 1));
+	atomic_store(
+		&page->listens[atomic_fetch_add(&page->listen_count, 1) % RELAY_LISTENS],
+		at.sin_port);
 	return rc;
 }
 

@@ -46,7 +46,8 @@ struct pair {
 	unsigned kind;
 	struct flow *flows; /* owned: two */
 	uint64_t passed, waited_us;
-	bool is_marked; /* to be ended .. */
+	struct relay_tape tape; /* until it is answered */
+	bool is_marked;		/* to be ended .. */
 	uint64_t end_us, end_bytes;
 };
 
@@ -210,6 +211,27 @@ static void piece_strike(struct pair *pair, struct flow *flow)
 	}
 }
 
+static void tape_make(struct pair *pair, int way, const struct flow *flow)
+{
+	struct relay_page *page = desk.relay->page;
+	struct relay_tape *tape = &pair->tape;
+	size_t room = sizeof(tape->said) - tape->bytes;
+	struct sockaddr_in at = {0};
+	socklen_t bytes = sizeof(at);
+
+	if (tape->port)
+		return;
+	if (!way) {
+		room = flow->count < room ? flow->count : room;
+		memcpy(tape->said + tape->bytes, flow->bytes, room);
+		tape->bytes += (uint32_t)room;
+	} else if (!getpeername(pair->fds[1], (struct sockaddr *)&at, &bytes)) {
+		tape->port = at.sin_port;
+		page->tapes[atomic_load(&page->tape_count) % RELAY_TAPES] = *tape;
+		atomic_fetch_add(&page->tape_count, 1);
+	}
+}
+
 static size_t piece_room(const struct pair *pair)
 {
 	bool is_small = desk.relay->plan.trouble == RELAY_TRICKLE && suffers(pair) &&
@@ -231,8 +253,10 @@ static bool flow_read(struct pair *pair, int way)
 	flow->count = (size_t)got;
 	if (got && !way)
 		kind_read(pair, flow->bytes, flow->count);
-	if (got)
+	if (got) {
+		tape_make(pair, way, flow);
 		piece_strike(pair, flow);
+	}
 	return true;
 }
 

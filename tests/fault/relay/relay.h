@@ -15,7 +15,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { RELAY_PROCESSES = 32, RELAY_PORTS = 65536 };
+enum {
+	RELAY_PROCESSES = 32,
+	RELAY_PORTS = 65536,
+	RELAY_TAPES = 64,
+	TAPE_BYTES = 512,
+	RELAY_LISTENS = 16
+};
 
 enum relay_trouble {
 	RELAY_NONE,
@@ -43,12 +49,24 @@ struct relay_plan {
 	int host_of[RELAY_PROCESSES];
 };
 
+/* How somebody began to talk to whom, for who wants to say it again. The other end has
+ * answered it by then. */
+struct relay_tape {
+	uint16_t port; /* of the listener, in network order */
+	uint32_t bytes;
+	char said[TAPE_BYTES];
+};
+
 /* Shared by all processes of the job. */
 struct relay_page {
 	atomic_bool is_struck;
 	_Atomic uint32_t troubles;			/* done so far */
 	_Atomic uint32_t connections;			/* through here so far */
 	_Atomic unsigned char listener_of[RELAY_PORTS]; /* process + 1; 0: nobody */
+	_Atomic uint32_t listen_count; /* ever; the ports of the last ones are kept */
+	_Atomic uint16_t listens[RELAY_LISTENS];
+	_Atomic uint32_t tape_count; /* ever made; the last ones are kept */
+	struct relay_tape tapes[RELAY_TAPES];
 };
 
 struct relay {
