@@ -21,9 +21,9 @@ enum {
 	HELD = 300, /* connections that stay */
 	PAUSE_EVERY = 16,
 	PAUSE_US = 2000,
+	TRIES = 20, /* for each connection: listeners come and go */
 	PORT_FIRST = 21000,
-	WORD_ENOUGH = 0,
-	WORD_OPENED
+	WORD_ENOUGH = 0
 };
 
 /* ---- the job ---- */
@@ -68,6 +68,7 @@ static void job_main(struct rank *rank)
 /* ---- strangers ---- */
 
 static uint64_t state = 1;
+static uint32_t opened; /* connections so far */
 
 static uint32_t draw(uint32_t below)
 {
@@ -99,6 +100,7 @@ static int knock(uint16_t port)
 		return -1;
 	}
 	fcntl(fd, F_SETFL, O_NONBLOCK);
+	opened++;
 	return fd;
 }
 
@@ -165,10 +167,10 @@ static int stranger_come(const struct relay *relay)
 static void strangers_come(const struct relay *relay, struct ranks *ranks, uint32_t count)
 {
 	int held[HELD];
-	uint32_t at = 0, opened = 0;
+	uint32_t at = 0;
 
 	memset(held, -1, sizeof(held));
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; opened < count && i < TRIES * count; i++) {
 		int fd = stranger_come(relay), slow = held[draw(HELD)];
 
 		if (slow >= 0)
@@ -177,13 +179,11 @@ static void strangers_come(const struct relay *relay, struct ranks *ranks, uint3
 			usleep(PAUSE_US);
 		if (fd < 0)
 			continue;
-		opened++;
 		if (held[at] >= 0)
 			close(held[at]);
 		held[at] = fd;
 		at = (at + 1) % HELD;
 	}
-	atomic_store(&ranks->page->words[WORD_OPENED], opened);
 	atomic_store(&ranks->page->words[WORD_ENOUGH], 1);
 	/* who stayed stays on while the ranks leave */
 }
@@ -209,13 +209,12 @@ int main(int argc, char **argv)
 	relay_start(&relay, &plan);
 	ranks_start(&ranks);
 	strangers_come(&relay, &ranks, count);
-	count = (uint32_t)atomic_load(&ranks.page->words[WORD_OPENED]);
 	ranks_wait(&ranks, 0);
 	printf("%lu communicators came and went among %u strangers in %.1f s, by %u "
 	       "connections\n",
-		(unsigned long)ranks.result, count, (double)(now_us() - begin) * 1e-6,
+		(unsigned long)ranks.result, opened, (double)(now_us() - begin) * 1e-6,
 		atomic_load(&relay.page->connections));
-	TRUE(count > 0 && ranks.result > 0);
+	TRUE(opened >= count && ranks.result > 0);
 	relay_stop(&relay);
 	return 0;
 }
