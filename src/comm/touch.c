@@ -66,7 +66,7 @@ static void told_vote(struct rank_status *status, const struct vote_words *words
 	atomic_store_explicit(&vote->number, words->number, memory_order_release);
 }
 
-static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
+void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
 {
 	struct comm *comm = arg;
 	struct rank_status *status = peer_status(comm->peers, from);
@@ -92,7 +92,7 @@ static void shadow_lose(struct comm *comm, uint32_t rank, const char *why)
 	pulse_mark_stopped(&status->pulse);
 }
 
-static void lost(void *arg, uint32_t rank, const char *why)
+void touch_lost(void *arg, uint32_t rank, const char *why)
 {
 	struct comm *comm = arg;
 	char given_up[BOARD_SENTENCE_BYTES];
@@ -122,8 +122,8 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 		.rank_count = comm->rank_count,
 		.peers = peers,
 		.arg = comm,
-		.on_message = heard,
-		.on_lost = lost};
+		.on_message = touch_heard,
+		.on_lost = touch_lost};
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 	enum err e;
 
