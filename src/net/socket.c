@@ -284,7 +284,7 @@ static void where_print(int fd, char text[ADDR_TEXT_BYTES])
 	socklen_t bytes = sizeof(name);
 	struct addr addr;
 
-	text[0] = '\0';
+	snprintf(text, ADDR_TEXT_BYTES, "an end that has gone");
 	if (!getpeername(fd, (struct sockaddr *)&name, &bytes) &&
 		addr_from_system((const struct sockaddr *)&name, &addr))
 		addr_print(&addr, text);

@@ -434,17 +434,32 @@ static enum err scratch_reserve(struct host_engine *engine, const struct shape *
 	return OK;
 }
 
+/* Has a rank of another host left in peace? It may have done its part of the call long
+ * before what it sent comes here. */
+static bool has_left_far(const struct host_call *call, uint32_t rank)
+{
+	const struct host_engine *engine = call->engine;
+
+	return !peer_is_local(engine->peers, rank) &&
+	       health_has_left(engine->health, rank);
+}
+
 /* We need a rank while there is something of it that we wait for, now or later in this
- * call. Whoever waits for what it owes to others will say so itself. */
+ * call, or of ours that has not left for it. Whoever waits for what it owes to others
+ * will say so itself. */
 static bool call_needs(const void *what, uint32_t rank)
 {
 	const struct host_call *call = what;
 	struct card *card = peer_card(call->engine->peers, rank, call->number);
+	bool has_left = has_left_far(call, rank);
 	const struct program *program;
 
 	/* not settled yet: it is to arrive; whoever has may even have left again */
 	if (!call->shape)
-		return !position_reached(atomic_load(&card->position[0]), call->base);
+		return !has_left &&
+		       !position_reached(atomic_load(&card->position[0]), call->base);
+	if (call->engine->remote && !has_left && remote_owes(call->engine->remote, rank))
+		return true;
 	program = call->shape->program;
 	for (uint32_t i = 0; i < program->wait_count; i++) {
 		const struct wait *wait = &program->waits[i];
@@ -455,7 +470,9 @@ static bool call_needs(const void *what, uint32_t rank)
 		if (wait->kind != WAIT_SENT && wait->rank == rank &&
 			wait->back < call->shape->tile_count &&
 			!position_reached(atomic_load(&card->position[wait->lane]),
-				want - wait->back * length))
+				want - wait->back * length) &&
+			!(has_left &&
+				remote_is_heard(call->engine->remote, rank, wait->lane)))
 			return true;
 	}
 	return false;

@@ -97,11 +97,21 @@ struct wires *remote_wires(const struct host_remote *remote)
  * moment hears of that. */
 static void call_fails(struct host_call *call, uint32_t rank, enum err e)
 {
-	if (call->error)
-		return;
-	call->engine->culprit = rank;
-	call->error = host_blame(call->engine,
-		err_set(e, "rank %u cannot be reached: %s", rank, err_last()));
+	if (!call->error)
+		call->error = host_blame_wire(call->engine, rank, e);
+}
+
+bool remote_owes(const struct host_remote *remote, uint32_t rank)
+{
+	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
+		if (remote->tx[rank * SCHED_LANES_MAX + lane].leaving.count)
+			return true;
+	return false;
+}
+
+bool remote_is_heard(const struct host_remote *remote, uint32_t rank, uint32_t purpose)
+{
+	return wires_known(remote->wires, rank, (enum wire_purpose)purpose);
 }
 
 /* ---- sending ---- */
