@@ -14,6 +14,7 @@
 #include "comm/gpu.h"
 #include "comm/hosts.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 #include "comm/wiring.h"
 #include "link/foreign.h"
 #include "tune/limits.h"
@@ -225,6 +226,11 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	return e;
 }
 
+static void note_changed(void *comm)
+{
+	touch_note(comm);
+}
+
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
 static enum err comm_equip(
 	struct comm *comm, const struct meeting *meeting, struct init_times *times)
@@ -235,6 +241,8 @@ static enum err comm_equip(
 		.hosts = comm->hosts};
 	struct host_engine_args args = {.wires = comm->wires,
 		.abort = &comm->abort,
+		.on_note = comm->hosts ? note_changed : NULL,
+		.note_arg = comm,
 		.zero_copy = comm->zero_copy};
 	uint64_t start = clock_ns();
 	enum err e;

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "base/param.h"
 #include "comm/state.h"
+#include "exec/host/doing.h"
 
-enum told_kind { TOLD_STATE = 1, TOLD_MAIL, TOLD_VOTE };
+enum told_kind { TOLD_STATE = 1, TOLD_MAIL, TOLD_VOTE, TOLD_NOTE };
 
 /* Of one version of the library, on machines of one kind: that was checked before. */
 struct state_words {
@@ -66,6 +67,19 @@ static void told_vote(struct rank_status *status, const struct vote_words *words
 	atomic_store_explicit(&vote->number, words->number, memory_order_release);
 }
 
+/* Their clock is not ours: `since_ns` came as a time that has passed. */
+static void told_note(
+	const struct comm *comm, struct rank_status *status, const struct doing *words)
+{
+	struct doing note;
+
+	memcpy(&note, words, sizeof(note));
+	if (!doing_is_sound(comm->peers, &note))
+		return;
+	note.since_ns = clock_ns() - note.since_ns;
+	doing_write(&status->doing, &note);
+}
+
 static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
 {
 	struct comm *comm = arg;
@@ -79,6 +93,8 @@ static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, si
 		told_mail(status, bytes);
 	if (kind == TOLD_VOTE && size == sizeof(struct vote_words))
 		told_vote(status, bytes);
+	if (kind == TOLD_NOTE && size == sizeof(struct doing))
+		told_note(comm, status, bytes);
 	if (atomic_load(&comm->ready))
 		host_engine_wake(comm->engine);
 }
@@ -178,4 +194,16 @@ void touch_vote(struct comm *comm, uint64_t number)
 	vote = &peer_status(comm->peers, comm->rank)->votes[number % 2];
 	words = (struct vote_words){number, vote->color, vote->key};
 	tell(comm, TOLD_VOTE, &words, sizeof(words));
+}
+
+void touch_note(struct comm *comm)
+{
+	struct doing words;
+
+	if (!comm->control)
+		return;
+	/* this rank's thread, which writes it, is here */
+	memcpy(&words, &peer_status(comm->peers, comm->rank)->doing, sizeof(words));
+	words.since_ns = clock_ns() - words.since_ns;
+	tell(comm, TOLD_NOTE, &words, sizeof(words));
 }

@@ -18,9 +18,11 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 	const struct control_peer *peers);
 void touch_close(struct comm *comm);
 
-/* This rank's state, and why; its letter; its vote: tell the others. */
+/* This rank's state, and why; its letter; its vote; its note of what it waits for (for
+ * the thread that runs calls): tell the others. */
 void touch_state(struct comm *comm);
 void touch_mail(struct comm *comm);
 void touch_vote(struct comm *comm, uint64_t number);
+void touch_note(struct comm *comm);
 
 #endif

@@ -101,6 +101,15 @@ struct doing {
 	uint32_t lane;	   /* .. of that rank's lane; of a signal: which */
 	uint64_t since_ns; /* of the monotonic clock */
 	struct call_sign sign; /* of a send, receive or signal: count is bytes */
+	/* for ranks of other hosts, who cannot see the rest of the board: */
+	uint64_t sign_hash;  /* of a collective: as on the card */
+	uint64_t moves_want; /* .. what it waits for, as moves of that rank's lane */
+	uint64_t moves_done[BOARD_LANES]; /* .. and how far its own lanes are */
+	uint32_t is_leaving;		  /* it waits for its own message to leave */
+	uint32_t wait_id; /* counts this rank's waits; never 0 in a note */
+	/* what that rank waits for in its wait of that number, this one has not done: see
+	 * doing.h; 0: nothing is said of anybody */
+	uint32_t vouched_rank, vouched_wait;
 };
 
 /* Reading or writing buffers shown for a call; writing a peer's window. */

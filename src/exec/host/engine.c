@@ -96,6 +96,8 @@ enum err host_engine_create(
 	en->peers = args->peers;
 	en->health = args->health;
 	en->abort = args->abort;
+	en->on_note = args->on_note;
+	en->note_arg = args->note_arg;
 	en->rank = args->peers->rank;
 	en->culprit = en->rank;
 	en->rank_count = args->peers->rank_count;
@@ -432,6 +434,10 @@ static bool call_needs(const void *what, uint32_t rank)
 	/* not settled yet: it is to arrive; whoever has may even have left again */
 	if (!call->shape)
 		return !position_reached(atomic_load(&card->position[0]), call->base);
+	/* what is to leave for it: who has left in peace may have taken that just now,
+	 * and else the connection ends */
+	if (call->is_leaving && rank == call->blocked_rank)
+		return !health_has_left(call->engine->health, rank);
 	program = call->shape->program;
 	for (uint32_t i = 0; i < program->wait_count; i++) {
 		const struct wait *wait = &program->waits[i];
@@ -672,5 +678,8 @@ enum err host_call_check(struct host_call *call)
 			position_reached(atomic_load(&theirs->position[0]), call->base))
 			sign_check(call, rank, theirs);
 	}
+	for (uint32_t rank = 0; engine->remote && rank < engine->rank_count; rank++)
+		if (!peer_is_local(engine->peers, rank))
+			sign_check_note(call, rank);
 	return call->error ? call->error : host_peers_check(engine, call_needs, call);
 }

@@ -24,6 +24,11 @@ struct host_engine_args {
 	struct wires *wires;	   /* borrowed; NULL where all ranks are on this host */
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
+	/* This rank's note on the board has changed, and ranks on other hosts are to know
+	 * it (doing.h): called by the thread that runs calls. NULL where there are none.
+	 */
+	void (*on_note)(void *note_arg);
+	void *note_arg;
 };
 
 enum err host_engine_create(

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "exec/host/doing.h"
 
 /* An odd multiplier, so that equal calls after a difference keep it. */
 static uint64_t chained(uint64_t chain, uint64_t own)
@@ -144,6 +145,21 @@ void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)
 	if (!call->error && card_sign(engine->peers, rank, number, &theirs) &&
 		theirs != own_sign(engine, number))
 		call->error = mismatch(engine, rank, number);
+}
+
+/* It may be in an earlier call than we, which has not waited for it. */
+void sign_check_note(struct host_call *call, uint32_t rank)
+{
+	struct host_engine *engine = call->engine;
+	struct doing note;
+
+	if (call->error || !doing_read(engine->peers, rank, &note) ||
+		note.kind != DOING_COLL || note.number > call->number ||
+		call->number - note.number >= BOARD_CARDS ||
+		note.sign_hash == own_sign(engine, note.number))
+		return;
+	peer_card(engine->peers, rank, note.number)->sign = note.sign;
+	call->error = mismatch(engine, rank, note.number);
 }
 
 /* Who has left, failed or made fewer calls is not compared. */

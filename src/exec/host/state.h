@@ -45,6 +45,7 @@ struct host_call {
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
 	uint64_t blocked_want;
+	bool is_leaving; /* .. a message of ours, which is to leave for that rank */
 };
 
 /* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only
@@ -65,6 +66,7 @@ static inline void host_call_block(
 	call->blocked_rank = rank;
 	call->blocked_lane = lane;
 	call->blocked_want = want;
+	call->is_leaving = false;
 }
 
 /* A number that changes whenever the call makes progress. */
@@ -107,6 +109,10 @@ struct host_engine {
 	_Atomic uint64_t completed; /* .. and of the last one that ended well */
 	uint64_t chain;		    /* sign of all calls so far, see sign.h */
 	bool has_told;		    /* there is a note of what we wait for, see doing.h */
+	uint32_t wait_count;	    /* notes of new waits, so far */
+	uint32_t note_told; /* serial of the note that other hosts know; 0: none */
+	void (*on_note)(void *note_arg);
+	void *note_arg;		      /* borrowed */
 	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
 	struct host_shown shown;
 	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
