@@ -44,7 +44,7 @@ static uint32_t spin_turns(const struct peers *peers)
 	return peers->local_count > cpus_of_all(peers) ? SPIN_TURNS_SHORT : SPIN_TURNS;
 }
 
-static enum err engine_arrays(struct host_engine *engine)
+static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
 {
 	size_t n = engine->rank_count;
 
@@ -56,8 +56,10 @@ static enum err engine_arrays(struct host_engine *engine)
 		n * engine->peers->board->signal_count, sizeof(*engine->signals));
 	engine->awaited = calloc(
 		n * engine->peers->board->signal_count, sizeof(*engine->awaited));
+	if (has_hosts)
+		engine->past = calloc(SIGNS_PAST, sizeof(*engine->past));
 	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
-		!engine->signals || !engine->awaited)
+		!engine->signals || !engine->awaited || (has_hosts && !engine->past))
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -104,7 +106,7 @@ enum err host_engine_create(
 	en->cache_bytes = kernel_copy_threshold();
 	en->spin_turns = spin_turns(args->peers);
 	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
-	e = engine_arrays(en);
+	e = engine_arrays(en, args->wires);
 	if (!e)
 		e = ref_table_create(en->peers, args->zero_copy, &en->refs);
 	if (!e)
@@ -134,6 +136,7 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->taken);
 	free(engine->signals);
 	free(engine->awaited);
+	free(engine->past);
 	free(engine->scratch);
 	free(engine->bounce);
 	free(engine);

@@ -93,6 +93,13 @@ struct host_shown {
 	const struct shape *shape;
 };
 
+/* What the last calls were, for ranks of other hosts that are left behind. */
+enum { SIGNS_PAST = 256 };
+struct past_sign {
+	uint64_t number, hash;
+	struct call_sign sign;
+};
+
 struct host_engine {
 	const struct peers *peers;  /* borrowed */
 	struct health *health;	    /* borrowed */
@@ -108,6 +115,7 @@ struct host_engine {
 	uint64_t number;  /* of the last call begun */
 	_Atomic uint64_t completed; /* .. and of the last one that ended well */
 	uint64_t chain;		    /* sign of all calls so far, see sign.h */
+	struct past_sign *past;	    /* owned: SIGNS_PAST; NULL on one host */
 	bool has_told;		    /* there is a note of what we wait for, see doing.h */
 	uint32_t wait_count;	    /* notes of new waits, so far */
 	uint32_t note_told; /* serial of the note that other hosts know; 0: none */
