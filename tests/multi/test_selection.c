@@ -52,12 +52,13 @@ static bool is_chosen(const struct rank *rank, const char *want)
 	last_choice(algo);
 	if (has_several && strncmp(algo, between, skip))
 		return false;
-	return want ? !strcmp(algo + skip, want) : has_several || !strcmp(algo, "DIRECT");
+	return want && *want ? !strcmp(algo + skip, want)
+			     : has_several || !strcmp(algo, "DIRECT");
 }
 
 struct turn {
-	const char *names, *algo; /* NULL: it cannot be met */
-	bool is_free;		  /* it leaves a choice, which is "DIRECT" on one host */
+	/* NULL: it cannot be met; "": it leaves a choice */
+	const char *names, *algo;
 };
 
 static void all_reduce(struct rank *rank, ncclComm_t comm, const ncclCollConfig_t *config)
@@ -78,7 +79,7 @@ static void reductions(struct rank *rank)
 		{"ring+^ring_ll", "RING"}, {"symk_rsxld", NULL},
 		{"SYMK_RSxLD_", "DIRECT"}, {"^symk", "TREE"},
 		{"nvls,ring_simple", "RING"}, {"nvls", NULL}, {"SYMK_AGxLLMC_R", NULL},
-		{"pat", NULL}, {"^ring", "DIRECT", true}};
+		{"pat", NULL}, {"^ring", ""}};
 	ncclComm_t comm = rank_comm(rank, 0);
 	int word = 0;
 
@@ -100,7 +101,7 @@ static void reductions(struct rank *rank)
 		}
 		all_reduce(rank, comm, &config);
 		rank_meet(rank);
-		HOLDS(is_chosen(rank, turns[i].is_free ? NULL : turns[i].algo));
+		HOLDS(is_chosen(rank, turns[i].algo));
 		rank_meet(rank);
 	}
 	OK(ncclCommDestroy(comm));
