@@ -226,9 +226,15 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	return e;
 }
 
-static void note_changed(void *comm)
+static void far_note(void *comm)
 {
 	touch_note(comm);
+}
+
+static enum err far_put(void *comm, uint32_t to, const struct far_put *put,
+	const void *data, size_t bytes)
+{
+	return touch_put(comm, to, put, data, bytes);
 }
 
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
@@ -241,8 +247,6 @@ static enum err comm_equip(
 		.hosts = comm->hosts};
 	struct host_engine_args args = {.wires = comm->wires,
 		.abort = &comm->abort,
-		.on_note = comm->hosts ? note_changed : NULL,
-		.note_arg = comm,
 		.zero_copy = comm->zero_copy};
 	uint64_t start = clock_ns();
 	enum err e;
@@ -257,6 +261,8 @@ static enum err comm_equip(
 		e = comm_wire(comm, times);
 	start = clock_ns();
 	args.limits = comm->limits;
+	if (comm->hosts)
+		args.far = (struct host_far){far_note, far_put, comm};
 	if (!e)
 		e = health_create(comm->peers, &comm->health);
 	args.peers = comm->peers;

@@ -86,7 +86,16 @@ enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
 /* Can a rank have the kernel copy from all others? */
 enum foreign_answer { FOREIGN_UNKNOWN, FOREIGN_YES, FOREIGN_NO };
 
-enum doing_kind { DOING_NOTHING, DOING_COLL, DOING_SEND, DOING_RECV, DOING_SIGNAL };
+enum doing_kind {
+	DOING_NOTHING,
+	DOING_COLL,
+	DOING_SEND,
+	DOING_RECV,
+	DOING_SIGNAL,
+	DOING_PUT, /* to a rank of another host, which takes it without a call of its own
+		    */
+	DOING_KINDS
+};
 
 /* What a rank is blocked in. Written when it has waited for a while, never before; its
  * serial is odd while it is being written and changes with every new wait. */

@@ -58,12 +58,12 @@ void doing_tell_far(struct host_engine *engine, const struct doing *doing)
 {
 	uint64_t patience = (FAR_TELL_MS + engine->rank_count) * CLOCK_MS;
 
-	if (!engine->on_note || !engine->has_told ||
+	if (!engine->far.note || !engine->has_told ||
 		engine->note_told == note_serial(engine) ||
 		clock_ns() - doing->since_ns < patience)
 		return;
 	engine->note_told = note_serial(engine);
-	engine->on_note(engine->note_arg);
+	engine->far.note(engine->far.arg);
 }
 
 void doing_end(struct host_engine *engine)
@@ -75,7 +75,7 @@ void doing_end(struct host_engine *engine)
 	engine->has_told = false;
 	doing_write(own_note(engine), &nothing);
 	if (engine->note_told)
-		engine->on_note(engine->note_arg);
+		engine->far.note(engine->far.arg);
 	engine->note_told = 0;
 }
 
@@ -85,7 +85,7 @@ bool doing_is_sound(const struct peers *peers, const struct doing *doing)
 			 : doing->kind == DOING_SIGNAL ? peers->board->signal_count
 						       : UINT32_MAX;
 
-	return doing->kind <= DOING_SIGNAL && doing->rank < peers->rank_count &&
+	return doing->kind < DOING_KINDS && doing->rank < peers->rank_count &&
 	       doing->lane < lanes;
 }
 
@@ -119,6 +119,10 @@ void doing_print(const struct doing *doing, char text[DOING_TEXT_BYTES])
 	case DOING_RECV:
 		snprintf(text, DOING_TEXT_BYTES, "receive of %lu bytes from rank %u",
 			amount, doing->rank);
+		break;
+	case DOING_PUT:
+		snprintf(text, DOING_TEXT_BYTES, "put of %lu bytes to rank %u", amount,
+			doing->rank);
 		break;
 	default:
 		snprintf(text, DOING_TEXT_BYTES, "wait for %lu signals of rank %u",
@@ -166,6 +170,8 @@ static bool is_held_up(uint32_t x, const struct doing *of_x, const struct doing 
 {
 	uint32_t p2ps = of_y->jobs - of_y->colls;
 
+	if (of_x->kind == DOING_PUT)
+		return false;
 	if (!is_p2p(of_x))
 		return !of_y->colls || !is_p2p(of_y);
 	if (!p2ps)

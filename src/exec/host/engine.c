@@ -56,10 +56,12 @@ static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
 		n * engine->peers->board->signal_count, sizeof(*engine->signals));
 	engine->awaited = calloc(
 		n * engine->peers->board->signal_count, sizeof(*engine->awaited));
+	engine->puts = calloc(n, sizeof(*engine->puts));
 	if (has_hosts)
 		engine->past = calloc(SIGNS_PAST, sizeof(*engine->past));
 	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
-		!engine->signals || !engine->awaited || (has_hosts && !engine->past))
+		!engine->signals || !engine->awaited || !engine->puts ||
+		(has_hosts && !engine->past))
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -98,8 +100,7 @@ enum err host_engine_create(
 	en->peers = args->peers;
 	en->health = args->health;
 	en->abort = args->abort;
-	en->on_note = args->on_note;
-	en->note_arg = args->note_arg;
+	en->far = args->far;
 	en->rank = args->peers->rank;
 	en->culprit = en->rank;
 	en->rank_count = args->peers->rank_count;
@@ -136,6 +137,7 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->taken);
 	free(engine->signals);
 	free(engine->awaited);
+	free(engine->puts);
 	free(engine->past);
 	free(engine->scratch);
 	free(engine->bounce);

@@ -17,6 +17,28 @@ struct wires;
 struct host_engine;
 struct limits;
 
+/* What goes with a piece of a put to a rank on another host, see onesided.h. */
+struct far_put {
+	uint32_t window; /* its number: the first of a communicator is 1 */
+	uint32_t signal;
+	uint64_t offset;
+	uint64_t given; /* signals so far, this one included; 0: none yet */
+	uint32_t wants_receipt, unused;
+};
+
+/* How this rank tells ranks on other hosts what is not part of a call; all are called by
+ * the thread that runs calls. */
+struct host_far {
+	/* its note on the board has changed (doing.h) */
+	void (*note)(void *arg);
+	/* at most FAR_PUT_BYTES; copied */
+	enum err (*put)(void *arg, uint32_t to, const struct far_put *put,
+		const void *data, size_t bytes);
+	void *arg;
+};
+
+enum { FAR_PUT_BYTES = 60 << 10 };
+
 struct host_engine_args {
 	const struct peers *peers; /* borrowed */
 	struct health *health;	   /* borrowed, of the same rank */
@@ -24,11 +46,7 @@ struct host_engine_args {
 	struct wires *wires;	   /* borrowed; NULL where all ranks are on this host */
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
-	/* This rank's note on the board has changed, and ranks on other hosts are to know
-	 * it (doing.h): called by the thread that runs calls. NULL where there are none.
-	 */
-	void (*on_note)(void *note_arg);
-	void *note_arg;
+	struct host_far far;   /* only where there are other hosts */
 };
 
 enum err host_engine_create(

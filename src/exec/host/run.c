@@ -283,7 +283,9 @@ static enum err job_step(struct running *job, bool *moved)
 		*moved = *moved || stamp != p2p_stamp(&job->asked.p2p);
 		break;
 	case JOB_ONESIDED:
+		stamp = onesided_stamp(&job->asked.onesided);
 		job->result = onesided_step(&job->asked.onesided);
+		*moved = *moved || stamp != onesided_stamp(&job->asked.onesided);
 		break;
 	}
 	*moved = *moved || !job->result;

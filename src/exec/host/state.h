@@ -119,8 +119,7 @@ struct host_engine {
 	bool has_told;		    /* there is a note of what we wait for, see doing.h */
 	uint32_t wait_count;	    /* notes of new waits, so far */
 	uint32_t note_told; /* serial of the note that other hosts know; 0: none */
-	void (*on_note)(void *note_arg);
-	void *note_arg;		      /* borrowed */
+	struct host_far far;
 	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
 	struct host_shown shown;
 	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
@@ -136,6 +135,8 @@ struct host_engine {
 	uint64_t *posted, *taken; /* owned */
 	/* one-sided: signals given to and waited for from each peer */
 	uint64_t *signals, *awaited; /* owned */
+	/* .. and what puts to ranks on other hosts have cost, and at most cost now */
+	uint64_t *puts, puts_bound; /* owned */
 };
 
 #endif
