@@ -15,7 +15,8 @@ enum {
 	RETRY_MS = 5, /* before the first call is made again; then twice as long .. */
 	RETRY_MAX_MS = 100, /* .. up to this */
 	MEND_MS = 200,	    /* after somebody left: often all are about to */
-	LEAVE_MS = 500,	    /* for the others to take our last words */
+	LEAVE_MS = 500,	    /* for the others to take our last words .. */
+	HURRY_MS = 5,	    /* .. and in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
 	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
 	RECEIPT_MS = 1000,  /* .. or after this: seldom, as beats are */
@@ -770,7 +771,8 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 	for (struct strand *strand = session->strands; strand; strand = strand->next)
 		next = sooner(next, strand_tick(strand, now_ns));
 	if (session->is_closing) {
-		uint64_t end = session->closing_ns + LEAVE_MS * CLOCK_MS;
+		uint64_t end = session->closing_ns +
+			       (session->is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
 
 		for (struct strand *strand = session->strands; strand;
 			strand = strand->next)

@@ -191,6 +191,8 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 
 void touch_close(struct comm *comm)
 {
+	if (comm->control && atomic_load(&comm->abort))
+		control_hurry(comm->control);
 	control_close(comm->control);
 	comm->control = NULL;
 	if (comm->has_touch)
