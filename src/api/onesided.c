@@ -30,11 +30,6 @@ static enum err check_signal(
 		return err_set(ERR_ARGUMENT,
 			"%s: invalid peer %d (peer should be in the 0..%u range)",
 			function, peer, comm_rank_count(comm) - 1);
-	if (!comm_is_near(comm, (uint32_t)peer))
-		return err_set(ERR_USAGE,
-			"%s: rank %d is on another host, and puts and signals reach the "
-			"ranks of one host: use ncclSend and ncclRecv",
-			function, peer);
 	e = check_index(function, "ctx", context, comm_config(comm)->rma_contexts);
 	return e ? e
 		 : check_index(

@@ -161,6 +161,13 @@ void control_tell_lost(struct control *control, uint32_t rank, const char *why)
 	hub_unlock();
 }
 
+void control_hurry(struct control *control)
+{
+	hub_lock();
+	control->session->is_hurried = true;
+	hub_unlock();
+}
+
 void control_close(struct control *control)
 {
 	bool is_within;

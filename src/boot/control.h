@@ -81,6 +81,10 @@ enum err control_send(struct control *control, uint32_t to, uint32_t kind,
  * it by other means. */
 void control_tell_lost(struct control *control, uint32_t rank, const char *why);
 
+/* Who leaves soon does so at once: nobody is waited for to take its last words, but for
+ * some milliseconds. */
+void control_hurry(struct control *control);
+
 /* Leave. No function is called any more when this returns, unless one of them called it.
  * NULL is fine. */
 void control_close(struct control *control);

@@ -17,6 +17,7 @@ enum {
 	MEND_MS = 200,	    /* after somebody left: often all are about to */
 	LEAVE_MS = 500,	    /* for our last words to go out .. */
 	LINGER_MS = 10,	    /* .. and for the others to hang up; unread words undo them */
+	HURRY_MS = 5,	    /* all of it for who is in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
 	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
 	RECEIPT_MS = 1000,  /* .. or after this: seldom, as beats are */
@@ -767,10 +768,12 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 /* Strands end when the other end has hung up, or when it takes too long. */
 static uint64_t closing_tick(struct session *session, uint64_t now_ns)
 {
-	uint64_t next = session->closing_ns + LEAVE_MS * CLOCK_MS;
+	uint64_t last = session->closing_ns +
+			(session->is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
+	uint64_t next = last;
 
 	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		uint64_t end = session->closing_ns + LEAVE_MS * CLOCK_MS;
+		uint64_t end = last;
 
 		if (strand->is_mute)
 			end = sooner(end, strand->told_ns + LINGER_MS * CLOCK_MS);

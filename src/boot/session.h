@@ -77,6 +77,7 @@ struct session {
 	struct bulletins held; /* for a rank that is not here yet, or too early */
 	uint64_t mend_ns; /* when to see who is next to us after some have left; 0: not */
 	bool is_closing;
+	bool is_hurried; /* when it closes, it does so soon */
 	uint64_t closing_ns;
 };
 

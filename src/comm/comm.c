@@ -189,7 +189,7 @@ uint64_t comm_hash(const struct comm *comm)
 
 bool comm_can_put(const struct comm *comm)
 {
-	return comm->gpu ? !comm->gpu_apart : comm->zero_copy && !comm->hosts;
+	return comm->gpu ? !comm->gpu_apart : comm->zero_copy;
 }
 
 bool comm_can_signal(const struct comm *comm)
@@ -298,6 +298,11 @@ void comm_fail(struct comm *comm, enum err code, uint32_t culprit)
 	comm_take_back(comm);
 }
 
+bool comm_has_failed(const struct comm *comm)
+{
+	return atomic_load(&comm->has_taken_back) || atomic_load(&comm->abort);
+}
+
 uint64_t comm_busy_add(struct comm *comm)
 {
 	uint64_t turn;
@@ -366,6 +371,8 @@ static enum err finalize(struct comm *comm)
 	/* a rank that never waited for the others has not looked at their calls yet */
 	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);
+	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
+		onesided_flush(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }
 

@@ -14,6 +14,7 @@
 #include "comm/gpu.h"
 #include "comm/hosts.h"
 #include "comm/state.h"
+#include "comm/touch.h"
 #include "comm/wiring.h"
 #include "link/foreign.h"
 #include "tune/limits.h"
@@ -225,6 +226,17 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	return e;
 }
 
+static void far_note(void *comm)
+{
+	touch_note(comm);
+}
+
+static enum err far_put(void *comm, uint32_t to, const struct far_put *put,
+	const void *data, size_t bytes)
+{
+	return touch_put(comm, to, put, data, bytes);
+}
+
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
 static enum err comm_equip(
 	struct comm *comm, const struct meeting *meeting, struct init_times *times)
@@ -250,6 +262,8 @@ static enum err comm_equip(
 	start = clock_ns();
 	args.limits = comm->limits;
 	args.tile_bytes = comm_hosts_tile(comm);
+	if (comm->hosts)
+		args.far = (struct host_far){far_note, far_put, comm};
 	if (!e)
 		e = health_create(comm->peers, &comm->health);
 	args.peers = comm->peers;

@@ -6,6 +6,7 @@
  * peers; registering it is allowed and its calls go through the stage.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "comm/comm.h"
@@ -29,7 +30,8 @@ struct window_part {
 	uint64_t ref, bytes;
 	uint32_t directory;
 	uint32_t wrong; /* its arguments were: nobody gets a window */
-	uint32_t flags, unused;
+	uint32_t flags;
+	uint32_t number; /* .. by which it knows it */
 };
 
 struct window {
@@ -37,6 +39,7 @@ struct window {
 	void *base;
 	size_t bytes;
 	uint32_t flags;
+	uint32_t number; /* for ranks on other hosts */
 	uint64_t *there; /* owned; on a GPU: every rank's part, in this process */
 	struct window_part parts[]; /* by rank */
 };
@@ -244,7 +247,8 @@ static enum err no_window(const struct window *window)
 /* This rank's part is put up for the peers, who map it where they need it. */
 static enum err window_on_host(struct comm *comm, struct window *window)
 {
-	struct window_part part = {.bytes = window->bytes, .flags = window->flags};
+	struct window_part part = {
+		.bytes = window->bytes, .flags = window->flags, .number = window->number};
 	enum err wrong = window_arguments(window->base, window->bytes), e;
 
 	part.wrong = wrong != OK;
@@ -270,6 +274,7 @@ enum err comm_window_register(
 	w->bytes = bytes;
 	/* symmetric or not, every part is reached where it is mapped */
 	w->flags = (uint32_t)flags;
+	w->number = ++comm->window_count;
 	/* where GPUs cannot be used, all ranks hear that this is no host memory */
 	if (gpu_takes(comm, ptr, NULL, &on_gpu))
 		on_gpu = false;
@@ -280,13 +285,14 @@ enum err comm_window_register(
 		window_free(w);
 		return OK;
 	}
+	/* a rank that is through with it may put into it while we are not */
+	window_keep(comm, w);
 	if (!e)
 		e = on_gpu ? window_on_gpu(comm, w) : window_on_host(comm, w);
 	if (e) {
-		window_free(w);
+		(void)comm_window_deregister(comm, w);
 		return e;
 	}
-	window_keep(comm, w);
 	atomic_store(&comm->had_window, true);
 	*window = w;
 	return OK;
@@ -302,7 +308,8 @@ enum err comm_window_check(struct comm *comm, const struct window *window, uint3
 	is_known = *window_find(comm, window);
 	if (is_known) {
 		room = window->parts[peer].bytes;
-		is_mapped = window->there || window->parts[peer].ref != REF_NONE;
+		is_mapped = window->there || window->parts[peer].ref != REF_NONE ||
+			    !comm_is_near(comm, peer);
 	}
 	pthread_mutex_unlock(&comm->lock);
 	if (!is_known)
@@ -337,7 +344,35 @@ void window_target(const struct comm_call *call, struct onesided *onesided)
 
 	onesided->ref = part->ref;
 	onesided->directory = part->directory;
+	onesided->window = part->number;
 	onesided->offset = call->offset;
+}
+
+/* The lock is held meanwhile: who has deregistered a window has it for itself. */
+enum err window_land(struct comm *comm, uint32_t from, const struct far_put *put,
+	const void *data, size_t bytes)
+{
+	const struct window *w;
+	bool fits = false;
+
+	pthread_mutex_lock(&comm->lock);
+	for (w = comm->windows; w && w->number != put->window;)
+		w = w->next;
+	if (w)
+		fits = put->offset <= w->bytes && bytes <= w->bytes - put->offset;
+	if (fits)
+		memcpy((char *)w->base + put->offset, data, bytes);
+	pthread_mutex_unlock(&comm->lock);
+	if (fits)
+		return OK;
+	return w ? err_set(ERR_REMOTE,
+			   "rank %u puts %zu bytes at %lu of a window of rank %u, which "
+			   "ends before that",
+			   from, bytes, (unsigned long)put->offset, comm->rank)
+		 : err_set(ERR_USAGE,
+			   "rank %u puts %zu bytes into a window that rank %u has "
+			   "deregistered: keep it until all puts have been waited for",
+			   from, bytes, comm->rank);
 }
 
 enum err comm_window_deregister(struct comm *comm, struct window *window)

@@ -79,6 +79,7 @@ struct comm {
 	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
 	struct registration *registrations; /* owned, a list */
 	struct window *windows;		    /* owned, a list */
+	uint32_t window_count;		    /* ever asked for */
 	atomic_bool had_window; /* one was registered, whatever became of it */
 	/* guards the two lists and busy; the condition tells when that is zero */
 	pthread_mutex_t lock;
@@ -110,6 +111,9 @@ void comm_fail(struct comm *comm, enum err code, uint32_t culprit);
  * they see it themselves. */
 void comm_trouble(struct comm *comm, enum err code, uint32_t culprit);
 
+/* Has this rank failed, so that its memory is its user's again? */
+bool comm_has_failed(const struct comm *comm);
+
 /* Run one collective of our own on host memory, with all ranks; no thread may be inside.
  * A failure is the comm's. */
 enum err comm_exchange(struct comm *comm, const struct host_spec *spec);
@@ -138,6 +142,10 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count);
 
 /* Where the peer's part of a put's window is. */
 void window_target(const struct comm_call *call, struct onesided *onesided);
+
+/* What has come from another host for a window of this rank. */
+enum err window_land(struct comm *comm, uint32_t from, const struct far_put *put,
+	const void *data, size_t bytes);
 
 /* The same on a GPU: in this process. */
 uint64_t window_address(const struct comm_call *call);

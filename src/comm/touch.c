@@ -1,13 +1,22 @@
 #include "comm/touch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/param.h"
 #include "comm/state.h"
+#include "exec/host/doing.h"
 
-enum told_kind { TOLD_STATE = 1, TOLD_MAIL, TOLD_VOTE };
+enum told_kind {
+	TOLD_STATE = 1,
+	TOLD_MAIL,
+	TOLD_VOTE,
+	TOLD_NOTE,
+	TOLD_PUT,
+	TOLD_RECEIPT
+};
 
 /* Of one version of the library, on machines of one kind: that was checked before. */
 struct state_words {
@@ -66,6 +75,59 @@ static void told_vote(struct rank_status *status, const struct vote_words *words
 	atomic_store_explicit(&vote->number, words->number, memory_order_release);
 }
 
+/* Their clock is not ours: `since_ns` came as a time that has passed. */
+static void told_note(
+	const struct comm *comm, struct rank_status *status, const struct doing *words)
+{
+	struct doing note;
+
+	memcpy(&note, words, sizeof(note));
+	if (!doing_is_sound(comm->peers, &note))
+		return;
+	note.since_ns = clock_ns() - note.since_ns;
+	doing_write(&status->doing, &note);
+}
+
+/* How much of what this rank has put there has landed. */
+static void told_receipt(const struct comm *comm, uint32_t from, const uint64_t *landed)
+{
+	struct signal *receipt = peer_shadow_word(comm->peers, from, SHADOW_RECEIPT);
+	uint64_t value;
+
+	memcpy(&value, landed, sizeof(value));
+	word_publish(&receipt->given, &receipt->sleepers, value);
+}
+
+/* A piece of a put: into the window with it, and then the signal. Whoever has failed
+ * gets its windows back. */
+static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t size)
+{
+	struct signal *landed = peer_shadow_word(comm->peers, from, SHADOW_LANDED);
+	size_t count = size - sizeof(struct far_put);
+	struct signal *signal;
+	struct far_put put;
+	uint64_t total = atomic_load(&landed->given) + count + FAR_PUT_COST;
+	enum err e = OK;
+
+	memcpy(&put, bytes, sizeof(put));
+	if (put.signal >= comm->board->signal_count)
+		e = err_set(ERR_REMOTE, "rank %u gives rank %u signal %u of %u", from,
+			comm->rank, put.signal, comm->board->signal_count);
+	if (!e && count && !comm_has_failed(comm))
+		e = window_land(comm, from, &put, bytes + sizeof(put), count);
+	if (e) {
+		comm_trouble(comm, e, from);
+		return;
+	}
+	signal = peer_signal(comm->peers, from, comm->rank, put.signal);
+	if (put.given)
+		word_publish(&signal->given, &signal->sleepers, put.given);
+	atomic_store(&landed->given, total);
+	if (put.wants_receipt)
+		(void)control_send(
+			comm->control, from, TOLD_RECEIPT, &total, sizeof(total));
+}
+
 void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
 {
 	struct comm *comm = arg;
@@ -79,6 +141,12 @@ void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, siz
 		told_mail(status, bytes);
 	if (kind == TOLD_VOTE && size == sizeof(struct vote_words))
 		told_vote(status, bytes);
+	if (kind == TOLD_NOTE && size == sizeof(struct doing))
+		told_note(comm, status, bytes);
+	if (kind == TOLD_PUT && size >= sizeof(struct far_put))
+		told_put(comm, from, bytes, size);
+	if (kind == TOLD_RECEIPT && size == sizeof(uint64_t))
+		told_receipt(comm, from, bytes);
 	if (atomic_load(&comm->ready))
 		host_engine_wake(comm->engine);
 }
@@ -138,6 +206,8 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 
 void touch_close(struct comm *comm)
 {
+	if (comm->control && atomic_load(&comm->abort))
+		control_hurry(comm->control);
 	control_close(comm->control);
 	comm->control = NULL;
 	if (comm->has_touch)
@@ -193,4 +263,32 @@ void touch_vote(struct comm *comm, uint64_t number)
 	vote = &peer_status(comm->peers, comm->rank)->votes[number % 2];
 	words = (struct vote_words){number, vote->color, vote->key};
 	tell(comm, TOLD_VOTE, &words, sizeof(words));
+}
+
+void touch_note(struct comm *comm)
+{
+	struct doing words;
+
+	if (!comm->control)
+		return;
+	/* this rank's thread, which writes it, is here */
+	memcpy(&words, &peer_status(comm->peers, comm->rank)->doing, sizeof(words));
+	words.since_ns = clock_ns() - words.since_ns;
+	tell(comm, TOLD_NOTE, &words, sizeof(words));
+}
+
+enum err touch_put(struct comm *comm, uint32_t to, const struct far_put *put,
+	const void *data, size_t bytes)
+{
+	char *message = malloc(sizeof(*put) + bytes);
+	enum err e;
+
+	if (!message)
+		return err_set(ERR_SYSTEM, "no memory to put %zu bytes", bytes);
+	memcpy(message, put, sizeof(*put));
+	if (bytes)
+		memcpy(message + sizeof(*put), data, bytes);
+	e = control_send(comm->control, to, TOLD_PUT, message, sizeof(*put) + bytes);
+	free(message);
+	return e;
 }

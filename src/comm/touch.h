@@ -11,6 +11,7 @@
 #include "boot/boot.h"
 #include "boot/control.h"
 #include "comm/comm.h"
+#include "exec/host/engine.h"
 
 /* Where this process is reached; in touch_open() everybody's, in rank order. */
 enum err touch_listen(struct comm *comm, struct control_peer *mine);
@@ -23,9 +24,15 @@ void touch_heard(
 	void *comm, uint32_t from, uint32_t kind, const void *bytes, size_t size);
 void touch_lost(void *comm, uint32_t rank, const char *why);
 
-/* This rank's state, and why; its letter; its vote: tell the others. */
+/* This rank's state, and why; its letter; its vote; its note of what it waits for (for
+ * the thread that runs calls): tell the others. */
 void touch_state(struct comm *comm);
 void touch_mail(struct comm *comm);
 void touch_vote(struct comm *comm, uint64_t number);
+void touch_note(struct comm *comm);
+
+/* A piece of a put, to a rank on another host. */
+enum err touch_put(struct comm *comm, uint32_t to, const struct far_put *put,
+	const void *data, size_t bytes);
 
 #endif

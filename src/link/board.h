@@ -86,7 +86,16 @@ enum rank_state { RANK_ABSENT, RANK_LIVE, RANK_LEFT, RANK_FAILED };
 /* Can a rank have the kernel copy from all others? */
 enum foreign_answer { FOREIGN_UNKNOWN, FOREIGN_YES, FOREIGN_NO };
 
-enum doing_kind { DOING_NOTHING, DOING_COLL, DOING_SEND, DOING_RECV, DOING_SIGNAL };
+enum doing_kind {
+	DOING_NOTHING,
+	DOING_COLL,
+	DOING_SEND,
+	DOING_RECV,
+	DOING_SIGNAL,
+	DOING_PUT, /* to a rank of another host, which takes it without a call of its own
+		    */
+	DOING_KINDS
+};
 
 /* What a rank is blocked in. Written when it has waited for a while, never before; its
  * serial is odd while it is being written and changes with every new wait. */
@@ -101,6 +110,15 @@ struct doing {
 	uint32_t lane;	   /* .. of that rank's lane; of a signal: which */
 	uint64_t since_ns; /* of the monotonic clock */
 	struct call_sign sign; /* of a send, receive or signal: count is bytes */
+	/* for ranks of other hosts, who cannot see the rest of the board: */
+	uint64_t sign_hash;  /* of a collective: as on the card */
+	uint64_t moves_want; /* .. what it waits for, as moves of that rank's lane */
+	uint64_t moves_done[BOARD_LANES]; /* .. and how far its own lanes are */
+	uint32_t is_leaving;		  /* it waits for its own message to leave */
+	uint32_t wait_id; /* counts this rank's waits; never 0 in a note */
+	/* what that rank waits for in its wait of that number, this one has not done: see
+	 * doing.h; 0: nothing is said of anybody */
+	uint32_t vouched_rank, vouched_wait;
 };
 
 /* Reading or writing buffers shown for a call; writing a peer's window. */

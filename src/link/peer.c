@@ -4,8 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A shadow is no more than cards and a status. */
-enum { SHADOW_BYTES = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) };
+enum { SHADOW_ALIGNMENT = 128 };
+
+/* A shadow is no more than cards, a status and signals. */
+static size_t shadow_bytes(const struct board *board)
+{
+	size_t bytes = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) +
+		       (SHADOW_WORDS + board->signal_count) * sizeof(struct signal);
+
+	return (bytes + SHADOW_ALIGNMENT - 1) / SHADOW_ALIGNMENT * SHADOW_ALIGNMENT;
+}
 
 /* In one piece with the peers: the ranks of this host, then each rank's host. */
 struct peers_memory {
@@ -30,11 +38,11 @@ static struct peers *peers_alloc(
 	memory->locals = calloc(n - remote, sizeof(*memory->locals));
 	memory->hosts = calloc(n, sizeof(*memory->hosts));
 	memory->shadows = NULL;
-	if (remote && posix_memalign((void **)&memory->shadows, 128,
-			      remote * (size_t)SHADOW_BYTES))
+	if (remote && posix_memalign((void **)&memory->shadows, SHADOW_ALIGNMENT,
+			      remote * shadow_bytes(args->board)))
 		memory->shadows = NULL;
 	if (memory->shadows)
-		memset(memory->shadows, 0, remote * (size_t)SHADOW_BYTES);
+		memset(memory->shadows, 0, remote * shadow_bytes(args->board));
 	if (peers && memory->locals && memory->hosts && (memory->shadows || !remote))
 		return peers;
 	free(peers);
@@ -72,7 +80,7 @@ enum err peers_create(const struct peers_args *args, struct peers **peers)
 			p->host_count = memory.hosts[rank] + 1u;
 		if (!is_on_board(args, rank)) {
 			*peer = (struct peer){.part = shadow, .kind = PEER_NET};
-			shadow += SHADOW_BYTES;
+			shadow += shadow_bytes(p->board);
 			continue;
 		}
 		peer->local = p->local_count;

@@ -3,9 +3,10 @@
  *
  * A peer is in this process, in another one of this host, or on another host. The first
  * two have a part of the host's board, which is read and slept on directly. A peer on
- * another host has a shadow here: cards and a status with the board's layout, in memory
- * of this rank alone, filled from what arrives over the network. So a look at a position
- * is one load, whoever's it is, and only who waits for long needs to know the kind.
+ * another host has a shadow here: cards, a status and signals with the board's layout, in
+ * memory of this rank alone, filled from what arrives over the network. So a look at a
+ * position is one load, whoever's it is, and only who waits for long needs to know the
+ * kind.
  *
  * Ranks are numbered as in the communicator; `local` ones as on the board, which are the
  * ranks of this host in order.
@@ -62,6 +63,26 @@ static inline struct rank_status *peer_status(const struct peers *peers, uint32_
 			*)((struct card *)(void *)peers->peer[rank].part + BOARD_CARDS);
 }
 
+/* Of a rank on another host: its signals to this one, and two words that only grow, of
+ * what was put (exec/host/onesided.h). */
+enum shadow_word { SHADOW_RECEIPT, SHADOW_LANDED, SHADOW_WORDS };
+
+static inline struct signal *peer_shadow_word(
+	const struct peers *peers, uint32_t rank, enum shadow_word word)
+{
+	return (struct signal *)(void *)(peer_status(peers, rank) + 1) + word;
+}
+
+/* From a rank on another host: to this one only. */
+static inline struct signal *peer_signal(
+	const struct peers *peers, uint32_t from, uint32_t to, uint32_t index)
+{
+	if (!peer_is_local(peers, from))
+		return peer_shadow_word(peers, from, SHADOW_WORDS) + index;
+	return board_signal(
+		peers->board, peers->peer[from].local, peers->peer[to].local, index);
+}
+
 /* The others are of local ranks only: they are shared memory. */
 static inline struct region_entry *peer_region(
 	const struct peers *peers, uint32_t rank, uint32_t slot)
@@ -79,13 +100,6 @@ static inline char *peer_pair_slot(
 {
 	return board_pair_slot(
 		peers->board, peers->peer[from].local, peers->peer[to].local, letter);
-}
-
-static inline struct signal *peer_signal(
-	const struct peers *peers, uint32_t from, uint32_t to, uint32_t index)
-{
-	return board_signal(
-		peers->board, peers->peer[from].local, peers->peer[to].local, index);
 }
 
 static inline char *peer_eager(const struct peers *peers, uint32_t rank, uint64_t call)

@@ -3,6 +3,7 @@
  * that names it, at once, and never a hang; the survivors go on without it.
  */
 #include <dirent.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "colls.h"
@@ -13,7 +14,8 @@
 enum {
 	SEND_RECV = COLLECTIVES, /* round the ranks */
 	STREAM,			 /* an all-reduce on a host stream */
-	KIND_COUNT
+	KIND_COUNT,
+	PUT = KIND_COUNT /* into the window of rank 1 */
 };
 
 static const char *kind_name(int kind)
@@ -320,6 +322,10 @@ static void mismatch_main(struct rank *rank)
 	start = now_us();
 	for (int i = 0; i < 8 && !got; i++)
 		got = call_mismatched(m, way, data, comm, rank);
+	/* nor does it wait between hosts for who is far behind */
+	if (!got && has_hosts())
+		got = ncclAllReduce(
+			data, data + 100000, 2, ncclFloat, ncclSum, comm, NULL);
 	HOLDS((double)(now_us() - start) < USAGE_LIMIT_US * crowding());
 	GIVES(got, ncclInvalidUsage);
 	rank_meet(rank);
@@ -352,6 +358,7 @@ static void mismatched(bool lean)
 /* ---- aborts ---- */
 
 struct hung {
+	struct rank *rank;
 	ncclComm_t comm;
 	_Atomic int started;
 	uint64_t after_us;
@@ -367,6 +374,7 @@ static void *abort_later(void *argument)
 	usleep((unsigned)hung->after_us);
 	start = now_us();
 	OK(ncclCommAbort(__atomic_load_n(&hung->comm, __ATOMIC_ACQUIRE)));
+	rank_raise(hung->rank, now_us() - start);
 	HOLDS((double)(now_us() - start) < USAGE_LIMIT_US * crowding());
 	return NULL;
 }
@@ -376,7 +384,7 @@ static void abort_main(struct rank *rank)
 {
 	const struct job *job = rank->argument;
 	struct buffers b = buffers_create(job->count, rank->rank_count, job->nccl_memory);
-	struct hung hung = {.comm = rank_comm(rank, 0), .after_us = 50000};
+	struct hung hung = {.rank = rank, .comm = rank_comm(rank, 0), .after_us = 50000};
 	ncclResult_t got = ncclSuccess;
 	cudaStream_t stream;
 	pthread_t thread;
@@ -406,7 +414,7 @@ static void abort_main(struct rank *rank)
 static void abort_init_main(struct rank *rank)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	struct hung hung = {.comm = NULL};
+	struct hung hung = {.rank = rank};
 	uint64_t start = now_us();
 	pthread_t thread;
 
@@ -420,7 +428,7 @@ static void abort_init_main(struct rank *rank)
 		OK(ncclCommAbort(hung.comm));
 	}
 	/* a blocking one, through the handle it gave before it hung */
-	hung = (struct hung){.after_us = 50000, .started = 1, .comm = NULL};
+	hung = (struct hung){.rank = rank, .after_us = 50000, .started = 1};
 	EQ(pthread_create(&thread, NULL, abort_later, &hung), 0);
 	HOLDS(ncclCommInitRank(&hung.comm, 2, rank_id(rank, 20), 0) != ncclSuccess);
 	pthread_join(thread, NULL);
@@ -430,7 +438,10 @@ static void abort_init_main(struct rank *rank)
 /* A split that one rank never joins. */
 static void abort_split_main(struct rank *rank)
 {
-	struct hung hung = {.comm = rank_comm(rank, 0), .after_us = 50000, .started = 1};
+	struct hung hung = {.rank = rank,
+		.comm = rank_comm(rank, 0),
+		.after_us = 50000,
+		.started = 1};
 	ncclComm_t child = NULL;
 	pthread_t thread;
 
@@ -445,8 +456,78 @@ static void abort_split_main(struct rank *rank)
 		OK(ncclCommAbort(hung.comm));
 }
 
+/* A call of both ranks, or puts of the first, which wait for nobody unless too much of
+ * them is on its way to another host. */
+static ncclResult_t stopped_call(const struct job *job, const struct buffers *b,
+	ncclWindow_t window, ncclComm_t comm, struct rank *rank)
+{
+	return job->kind != PUT ? call(job, b, comm, rank)
+				: ncclPutSignal(b->in, job->count, ncclFloat, 1, window,
+					  0, 0, 0, 0, comm, NULL);
+}
+
+/* The other rank stands still, in the middle of a call or before it. */
+static void abort_stopped_main(struct rank *rank)
+{
+	const struct job *job = rank->argument;
+	struct buffers b = buffers_create(job->count, rank->rank_count, true);
+	struct hung hung = {.rank = rank, .comm = rank_comm(rank, 0), .after_us = 50000};
+	_Atomic uint64_t *pid = &rank->page->words[0], *is_over = &rank->page->words[1];
+	ncclResult_t got = ncclSuccess;
+	ncclWindow_t window;
+	pthread_t thread;
+
+	OK(ncclCommWindowRegister(
+		hung.comm, b.out, job->count * sizeof(float), &window, NCCL_WIN_DEFAULT));
+	if (rank->rank) {
+		atomic_store(pid, (uint64_t)getpid());
+		raise(SIGSTOP);
+		while (!got)
+			got = ncclAllReduce(b.in, b.out, job->count, ncclFloat, ncclSum,
+				hung.comm, NULL);
+		GIVES(got, ncclRemoteError);
+		OK(ncclCommAbort(hung.comm));
+	} else {
+		while (!atomic_load(pid))
+			usleep(1000);
+		EQ(pthread_create(&thread, NULL, abort_later, &hung), 0);
+		atomic_store(&hung.started, 1);
+		while (!got)
+			got = stopped_call(job, &b, window, hung.comm, rank);
+		pthread_join(thread, NULL);
+		atomic_store(is_over, 1);
+	}
+	buffers_destroy(&b);
+}
+
+static uint64_t abort_stopped(int kind)
+{
+	struct job job = {.kind = kind, .count = 300000};
+	struct ranks ranks = {.processes = 2,
+		.threads = 1,
+		.function = abort_stopped_main,
+		.argument = &job};
+
+	ranks_start(&ranks);
+	while (!atomic_load(&ranks.page->words[1])) {
+		usleep(1000);
+		if (waitpid(ranks.pids[0], NULL, WNOHANG | WNOWAIT) > 0)
+			break; /* it has ended badly */
+	}
+	kill(ranks.pids[1], SIGCONT);
+	ranks_wait(&ranks, 0);
+	return ranks.result;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static void aborts(void)
 {
+	uint64_t latest = later(abort_stopped(ALL_REDUCE), abort_stopped(PUT));
+
 	for (int i = 0; i < KIND_COUNT * 2; i++) {
 		struct job job = {
 			.kind = i / 2, .count = i & 1 ? 300000 : 5, .nccl_memory = i & 1};
@@ -458,9 +539,11 @@ static void aborts(void)
 		/* small and alone, these need not wait: the root, or the others */
 		job.root = job.kind == BROADCAST || job.kind == SCATTER;
 		ranks_run(&ranks);
+		latest = later(latest, ranks.result);
 		ranks.processes = 1;
 		ranks.threads = 2;
 		ranks_run(&ranks);
+		latest = later(latest, ranks.result);
 	}
 	ranks_run(&(struct ranks){
 		.processes = 1, .threads = 1, .function = abort_init_main});
@@ -468,7 +551,7 @@ static void aborts(void)
 		.processes = 2, .threads = 1, .function = abort_split_main});
 	ranks_run(&(struct ranks){
 		.processes = 1, .threads = 2, .function = abort_split_main});
-	printf("aborts end what hangs\n");
+	printf("aborts end what hangs, the slowest in %.1f ms\n", (double)latest * 1e-3);
 }
 
 /* ---- limits ---- */

@@ -137,7 +137,8 @@ static void arguments(bool lean)
 	printf("%d jobs of different arguments\n", jobs);
 }
 
-/* Nothing follows: then the end says so, at least to the last rank. */
+/* Nothing follows: then the end says so, at least to the last rank. Not between hosts,
+ * where a root waits until its message is on its way. */
 static void last_call_main(struct rank *rank)
 {
 	ncclComm_t comm = rank_comm(rank, 0);
@@ -155,11 +156,10 @@ static void last_call_main(struct rank *rank)
 	ncclCommDestroy(comm);
 }
 
-/* Sends that nobody receives, and receives that nobody sends. */
-static void lone_p2p_main(struct rank *rank)
+/* A send that nobody receives: the same. */
+static void lone_send_main(struct rank *rank)
 {
 	ncclComm_t comm = rank_comm(rank, 0);
-	char text[TEXT];
 	float value = 1;
 
 	if (rank->rank == 0)
@@ -171,13 +171,49 @@ static void lone_p2p_main(struct rank *rank)
 	}
 	rank_meet(rank);
 	ncclCommDestroy(comm);
-	comm = rank_comm(rank, 1);
+}
+
+/* Receives that nobody sends. */
+static void lone_recv_main(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	char text[TEXT];
+	float value = 1;
+
 	GIVES(ncclRecv(&value, 1, ncclFloat, (rank->rank + 1) % RANKS, comm, NULL),
 		ncclInvalidUsage);
 	snprintf(text, sizeof(text), "%s", ncclGetLastError(comm));
 	HOLDS(strstr(text, "receive of 4 bytes"));
 	rank_meet(rank);
 	OK(ncclCommAbort(comm));
+}
+
+/* Calls that match, of ranks that keep each other waiting for so long that all of them
+ * note and tell it: the notes of other hosts are old when they come, and nobody may take
+ * them for more than they say. */
+static void slow_main(struct rank *rank)
+{
+	enum { ROUNDS = 12, STEP_US = 50000 };
+	int n = rank->rank_count, right = (rank->rank + 1) % n,
+	    left = (rank->rank + n - 1) % n;
+	ncclComm_t comm = rank_comm(rank, 0);
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int mine = rank->rank + round, theirs = -1, sum = 0;
+
+		usleep((useconds_t)((rank->rank * 7 + round * 3) % 5) * STEP_US);
+		if (rank->rank % 2) {
+			OK(ncclRecv(&theirs, 1, ncclInt, left, comm, NULL));
+			OK(ncclSend(&mine, 1, ncclInt, right, comm, NULL));
+		} else {
+			OK(ncclSend(&mine, 1, ncclInt, right, comm, NULL));
+			OK(ncclRecv(&theirs, 1, ncclInt, left, comm, NULL));
+		}
+		HOLDS(theirs == left + round);
+		OK(ncclAllReduce(&mine, &sum, 1, ncclInt, ncclSum, comm, NULL));
+		HOLDS(sum == n * (n - 1) / 2 + n * round);
+	}
+	OK(ncclCommDestroy(comm));
 }
 
 /* ---- making communicators ---- */
@@ -218,7 +254,8 @@ static void settings(void)
 		{"NCCL_GRAPH_FILE", "/etc/passwd", "/etc/passwd"},
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	/* the last is of one host's topology */
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) - has_hosts(); i++) {
 		struct ranks ranks = {.processes = 3,
 			.threads = 1,
 			.function = setting_main,
@@ -376,7 +413,7 @@ static void stall(void)
 		fprintf(stderr, "the log: %s\n", text);
 	HOLDS(strstr(text, "rank 0 has waited"));
 	HOLDS(strstr(text, "for rank 1 (process"));
-	HOLDS(strstr(text, "stopped by a signal"));
+	HOLDS(strstr(text, has_hosts() ? "on another host" : "stopped by a signal"));
 	HOLDS(strstr(text, "in all_reduce of 1 int32, max (call 11)"));
 	HOLDS(strstr(text, "it was last in all_reduce of 1 int32, max (call 10)"));
 	printf("a stopped rank is named\n");
@@ -398,10 +435,15 @@ int main(int argc, char **argv)
 
 	mismatches(lean);
 	arguments(lean);
-	run(last_call_main, RANKS, NULL);
-	run(lone_p2p_main, RANKS, NULL);
+	if (!has_hosts()) {
+		run(last_call_main, RANKS, NULL);
+		run(lone_send_main, RANKS, NULL);
+	}
+	run(lone_recv_main, RANKS, NULL);
+	run(slow_main, 4, NULL);
 	settings();
-	if (!geteuid() && !is_sanitized())
+	/* between hosts nobody opens anybody's memory */
+	if (!geteuid() && !is_sanitized() && !has_hosts())
 		run(apart_main, RANKS, NULL);
 	run(dead_member_main, 4, NULL);
 	run(dead_member_main, 4, "split");

@@ -109,10 +109,21 @@ static void *seat_main(void *argument)
 /* With WEFT_TEST_HOSTS=n the processes are on n hosts, as far as the library can tell:
  * they share no memory and talk over the loopback interface. A job of one process is on
  * one host. */
-static void host_pretend(int process, int process_count)
+static int host_count(void)
 {
 	const char *text = getenv("WEFT_TEST_HOSTS");
-	int count = text ? atoi(text) : 0;
+
+	return text ? atoi(text) : 0;
+}
+
+bool has_hosts(void)
+{
+	return host_count() > 1;
+}
+
+static void host_pretend(int process, int process_count)
+{
+	int count = host_count();
 	char name[32];
 
 	if (count < 1)

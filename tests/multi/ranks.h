@@ -93,6 +93,9 @@ void holds(bool is_true, const char *text, const char *file, int line);
 /* Is this built with a sanitizer, which has maps and memory of its own? */
 bool is_sanitized(void);
 
+/* Are ranks of several processes on several hosts, as far as the library can tell? */
+bool has_hosts(void);
+
 /* Is `name` among the arguments? */
 bool has_option(int argc, char **argv, const char *name);
 

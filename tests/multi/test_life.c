@@ -125,6 +125,70 @@ static void life_finalize(struct rank *rank)
 
 /* ---- children ---- */
 
+/* This process's maps whose line has `name` in it. */
+static int maps_named(const char *name)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	char line[512];
+	int count = 0;
+
+	HOLDS(file);
+	while (fgets(line, sizeof(line), file))
+		count += strstr(line, name) != NULL;
+	fclose(file);
+	return count;
+}
+
+static int sockets(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char target[64];
+	int count = 0;
+
+	HOLDS(folder);
+	while ((entry = readdir(folder))) {
+		ssize_t n = readlinkat(
+			dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		count += !strncmp(target, "socket:", 7);
+	}
+	closedir(folder);
+	return count;
+}
+
+/* A child whose ranks are on one host shares memory there and has no connections, though
+ * its parent has; one that spans hosts has some of its own. */
+static void life_split_near(struct rank *rank)
+{
+	enum { PATIENCE_MS = 5000 };
+	const char *host = getenv("NCCL_HOSTID"); /* "host1", of the runner */
+	int here = host ? atoi(host + strlen("host")) : 0;
+	ncclComm_t parent = rank_comm(rank, 0), near, far;
+	int boards, before, left = PATIENCE_MS;
+
+	check_works(parent);
+	rank_meet(rank);
+	boards = maps_named("memfd:weft");
+	before = sockets();
+	OK(ncclCommSplit(parent, here, 0, &near, NULL));
+	check_works(near);
+	rank_context("rank %d: %d sockets before, now %d", rank->rank, before, sockets());
+	while (sockets() > before && left--) /* those of the meeting go */
+		usleep(1000);
+	HOLDS(sockets() <= before);
+	HOLDS(maps_named("memfd:weft") > boards);
+	rank_meet(rank);
+	OK(ncclCommSplit(parent, rank->rank % 2, 0, &far, NULL));
+	check_works(far);
+	HOLDS(!has_hosts() || sockets() > before);
+	check_works(near);
+	OK(ncclCommDestroy(near));
+	OK(ncclCommDestroy(far));
+	OK(ncclCommDestroy(parent));
+}
+
 static void life_split(struct rank *rank)
 {
 	ncclComm_t parent = rank_comm(rank, 0), half, none, again, pair;
@@ -495,20 +559,6 @@ static int entries(const char *path)
 	return count;
 }
 
-/* This process's maps whose line has `name` in it. */
-static int maps_named(const char *name)
-{
-	FILE *file = fopen("/proc/self/maps", "r");
-	char line[512];
-	int count = 0;
-
-	HOLDS(file);
-	while (fgets(line, sizeof(line), file))
-		count += strstr(line, name) != NULL;
-	fclose(file);
-	return count;
-}
-
 static void cycle(struct rank *rank, int index)
 {
 	static const int sizes[] = {10, 9000};
@@ -585,6 +635,7 @@ static const struct test tests[] = {
 	{"split", life_split, 4, 1},
 	{"split, threads", life_split, 1, 4},
 	{"split, mixed", life_split, 2, 2},
+	{"split of one host", life_split_near, 4, 1},
 	{"shrink", life_shrink, 4, 1},
 	{"shrink, threads", life_shrink, 1, 5},
 	{"grow", life_grow, 4, 1},

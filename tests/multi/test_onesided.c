@@ -178,9 +178,83 @@ static void refused(struct rank *rank)
 	OK(ncclMemFree(data));
 }
 
+/* More than is ever under way between hosts, into a rank that is in no call until all of
+ * it was put; and signals beyond count, which are taken one by one. */
+static void absent(struct rank *rank)
+{
+	enum { LARGE = 3000001, SIGNALS = 6000 };
+	int n = rank->rank_count, right = (rank->rank + 1) % n,
+	    left = (rank->rank + n - 1) % n, *mine = malloc(LARGE * sizeof(*mine));
+	ncclWaitSignalDesc_t once = {1, left, 0, 0};
+	ncclComm_t comm = rank_comm(rank, 0);
+	ncclWindow_t window;
+	void *memory;
+
+	OK(ncclMemAlloc(&memory, LARGE * sizeof(*mine)));
+	OK(ncclCommWindowRegister(
+		comm, memory, LARGE * sizeof(*mine), &window, NCCL_WIN_DEFAULT));
+	for (int i = 0; i < LARGE; i++)
+		mine[i] = i * 3 + rank->rank;
+	OK(ncclPutSignal(mine, LARGE, ncclInt, right, window, 0, 0, 0, 0, comm, NULL));
+	memset(mine, 0, LARGE * sizeof(*mine)); /* it is ours again */
+	for (int i = 0; i < SIGNALS; i++)
+		OK(ncclSignal(right, 0, 0, 0, comm, NULL));
+	rank_meet(rank);
+	OK(ncclWaitSignal(1, &once, comm, NULL));
+	for (int i = 0; i < LARGE; i++)
+		HOLDS(((int *)memory)[i] == i * 3 + left);
+	for (int i = 0; i < SIGNALS; i++)
+		OK(ncclWaitSignal(1, &once, comm, NULL));
+	OK(ncclCommDestroy(comm));
+	OK(ncclMemFree(memory));
+	free(mine);
+}
+
+/* Who signals and leaves has signalled. */
+static void leaving(struct rank *rank)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclWaitSignalDesc_t hundred = {100, 0, 0, 0};
+	ncclComm_t comm;
+
+	config.rmaEagerInit = 1;
+	OK(ncclCommInitRankConfig(
+		&comm, rank->rank_count, rank_id(rank, 0), rank->rank, &config));
+	if (rank->rank)
+		OK(ncclWaitSignal(1, &hundred, comm, NULL));
+	for (int i = 0; i < 100 && !rank->rank; i++)
+		for (int peer = 1; peer < rank->rank_count; peer++)
+			OK(ncclSignal(peer, 0, 0, 0, comm, NULL));
+	OK(ncclCommDestroy(comm));
+}
+
+/* Between hosts the target knows that there is no window any more. */
+static void taken_away(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	ncclWaitSignalDesc_t once = {1, 0, 0, 0};
+	int *data, one = 1;
+	ncclWindow_t window = window_of(comm, &data);
+
+	if (rank->rank)
+		OK(ncclCommWindowDeregister(comm, window));
+	rank_meet(rank);
+	if (!rank->rank) {
+		OK(ncclPutSignal(&one, 1, ncclInt, 1, window, 0, 0, 0, 0, comm, NULL));
+	} else {
+		GIVES(ncclWaitSignal(1, &once, comm, NULL), ncclInvalidUsage);
+		HOLDS(strstr(ncclGetLastError(comm), "deregistered"));
+		HOLDS(!data[0]);
+	}
+	rank_meet(rank);
+	OK(ncclCommAbort(comm));
+	OK(ncclMemFree(data));
+}
+
 int main(void)
 {
-	static rank_function *const parts[] = {around, grouped, numbered};
+	static rank_function *const parts[] = {
+		around, grouped, numbered, absent, leaving};
 
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		ranks_run(&(struct ranks){
@@ -196,5 +270,8 @@ int main(void)
 	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = flags});
 	ranks_run(&(struct ranks){.processes = 1, .threads = 2, .function = refused});
 	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = refused});
+	if (has_hosts())
+		ranks_run(&(struct ranks){
+			.processes = 2, .threads = 1, .function = taken_away});
 	return 0;
 }

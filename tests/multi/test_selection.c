@@ -41,8 +41,24 @@ static ncclCollConfig_t selected(const char *names, int force)
 	return config;
 }
 
+/* Between hosts it is the algorithm that goes between them, and without a wish any. */
+static bool is_chosen(const struct rank *rank, const char *want)
+{
+	static const char between[] = "HOSTS-";
+	bool has_several = rank->argument && has_hosts();
+	size_t skip = has_several ? strlen(between) : 0;
+	char algo[32];
+
+	last_choice(algo);
+	if (has_several && strncmp(algo, between, skip))
+		return false;
+	return want && *want ? !strcmp(algo + skip, want)
+			     : has_several || !strcmp(algo, "DIRECT");
+}
+
 struct turn {
-	const char *names, *algo; /* NULL: it cannot be met */
+	/* NULL: it cannot be met; "": it leaves a choice */
+	const char *names, *algo;
 };
 
 static void all_reduce(struct rank *rank, ncclComm_t comm, const ncclCollConfig_t *config)
@@ -63,13 +79,12 @@ static void reductions(struct rank *rank)
 		{"ring+^ring_ll", "RING"}, {"symk_rsxld", NULL},
 		{"SYMK_RSxLD_", "DIRECT"}, {"^symk", "TREE"},
 		{"nvls,ring_simple", "RING"}, {"nvls", NULL}, {"SYMK_AGxLLMC_R", NULL},
-		{"pat", NULL}, {"^ring", "DIRECT"}};
+		{"pat", NULL}, {"^ring", ""}};
 	ncclComm_t comm = rank_comm(rank, 0);
 	int word = 0;
 
 	for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
 		ncclCollConfig_t config = selected(turns[i].names, 1);
-		char algo[32];
 
 		rank_context("%s", turns[i].names);
 		/* LDMC begins as LD does, and one of the two is there */
@@ -86,8 +101,7 @@ static void reductions(struct rank *rank)
 		}
 		all_reduce(rank, comm, &config);
 		rank_meet(rank);
-		last_choice(algo);
-		HOLDS(!strcmp(algo, turns[i].algo ? turns[i].algo : "DIRECT"));
+		HOLDS(is_chosen(rank, turns[i].algo));
 		rank_meet(rank);
 	}
 	OK(ncclCommDestroy(comm));
@@ -153,12 +167,10 @@ static void overridden(struct rank *rank)
 {
 	ncclCollConfig_t config = selected("ring", 1);
 	ncclComm_t comm = rank_comm(rank, 0);
-	char algo[32];
 
 	all_reduce(rank, comm, &config);
 	rank_meet(rank);
-	last_choice(algo);
-	HOLDS(!strcmp(algo, "TREE"));
+	HOLDS(is_chosen(rank, "TREE"));
 	OK(ncclCommDestroy(comm));
 }
 
@@ -173,6 +185,7 @@ int main(void)
 	for (int processes = 1; processes <= 3; processes += 2) {
 		struct ranks ranks = {.processes = processes,
 			.threads = 4 - processes,
+			.argument = processes > 1 ? "several processes" : NULL,
 			.environment = logged};
 
 		ranks.threads = processes == 1 ? 3 : 1;

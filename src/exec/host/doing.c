@@ -8,6 +8,8 @@
 #include "exec/host/sign.h"
 #include "exec/host/state.h"
 
+enum { FAR_TELL_MS = 100 };
+
 static bool is_same(const struct doing *a, const struct doing *b)
 {
 	return a->kind == b->kind && a->rank == b->rank && a->number == b->number &&
@@ -16,7 +18,7 @@ static bool is_same(const struct doing *a, const struct doing *b)
 }
 
 /* Pairs with doing_read(): the serial is odd while the rest changes. */
-static void note_write(struct doing *note, const struct doing *doing)
+void doing_write(struct doing *note, const struct doing *doing)
 {
 	uint32_t serial = atomic_load_explicit(&note->serial, memory_order_relaxed) + 1;
 
@@ -28,14 +30,40 @@ static void note_write(struct doing *note, const struct doing *doing)
 	atomic_store_explicit(&note->serial, serial + 1, memory_order_release);
 }
 
+static struct doing *own_note(const struct host_engine *engine)
+{
+	return &peer_status(engine->peers, engine->rank)->doing;
+}
+
 void doing_tell(struct host_engine *engine, const struct doing *doing)
 {
-	struct doing *note = &peer_status(engine->peers, engine->rank)->doing;
+	struct doing *note = own_note(engine), fresh = *doing;
 
 	if (engine->has_told && is_same(note, doing))
 		return;
 	engine->has_told = true;
-	note_write(note, doing);
+	if (!++engine->wait_count)
+		engine->wait_count++;
+	fresh.wait_id = engine->wait_count;
+	doing_write(note, &fresh);
+}
+
+static uint32_t note_serial(const struct host_engine *engine)
+{
+	return atomic_load_explicit(&own_note(engine)->serial, memory_order_relaxed);
+}
+
+/* The more there are, the later: that keeps what is told in bounds. */
+void doing_tell_far(struct host_engine *engine, const struct doing *doing)
+{
+	uint64_t patience = (FAR_TELL_MS + engine->rank_count) * CLOCK_MS;
+
+	if (!engine->far.note || !engine->has_told ||
+		engine->note_told == note_serial(engine) ||
+		clock_ns() - doing->since_ns < patience)
+		return;
+	engine->note_told = note_serial(engine);
+	engine->far.note(engine->far.arg);
 }
 
 void doing_end(struct host_engine *engine)
@@ -45,7 +73,20 @@ void doing_end(struct host_engine *engine)
 	if (!engine->has_told)
 		return;
 	engine->has_told = false;
-	note_write(&peer_status(engine->peers, engine->rank)->doing, &nothing);
+	doing_write(own_note(engine), &nothing);
+	if (engine->note_told)
+		engine->far.note(engine->far.arg);
+	engine->note_told = 0;
+}
+
+bool doing_is_sound(const struct peers *peers, const struct doing *doing)
+{
+	uint32_t lanes = doing->kind == DOING_COLL     ? BOARD_LANES
+			 : doing->kind == DOING_SIGNAL ? peers->board->signal_count
+						       : UINT32_MAX;
+
+	return doing->kind < DOING_KINDS && doing->rank < peers->rank_count &&
+	       doing->lane < lanes;
 }
 
 bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing)
@@ -56,7 +97,7 @@ bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing)
 	memcpy(doing, note, sizeof(*doing));
 	atomic_thread_fence(memory_order_acquire);
 	return !(serial & 1) && doing->kind != DOING_NOTHING &&
-	       doing->kind <= DOING_SIGNAL && doing->rank < peers->rank_count &&
+	       doing_is_sound(peers, doing) &&
 	       atomic_load_explicit(&note->serial, memory_order_relaxed) == serial;
 }
 
@@ -79,6 +120,10 @@ void doing_print(const struct doing *doing, char text[DOING_TEXT_BYTES])
 		snprintf(text, DOING_TEXT_BYTES, "receive of %lu bytes from rank %u",
 			amount, doing->rank);
 		break;
+	case DOING_PUT:
+		snprintf(text, DOING_TEXT_BYTES, "put of %lu bytes to rank %u", amount,
+			doing->rank);
+		break;
 	default:
 		snprintf(text, DOING_TEXT_BYTES, "wait for %lu signals of rank %u",
 			amount, doing->rank);
@@ -98,7 +143,7 @@ bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *d
 	const struct box *box;
 
 	/* of what passes between two hosts there is nothing to be seen from outside */
-	if (doing->kind != DOING_COLL && !peer_is_local(peers, doing->rank))
+	if (!peer_is_local(peers, rank) || !peer_is_local(peers, doing->rank))
 		return true;
 	switch (doing->kind) {
 	case DOING_COLL:
@@ -125,6 +170,8 @@ static bool is_held_up(uint32_t x, const struct doing *of_x, const struct doing 
 {
 	uint32_t p2ps = of_y->jobs - of_y->colls;
 
+	if (of_x->kind == DOING_PUT)
+		return false;
 	if (!is_p2p(of_x))
 		return !of_y->colls || !is_p2p(of_y);
 	if (!p2ps)
@@ -165,33 +212,124 @@ static bool circle_find(const struct peers *peers, uint32_t start, struct circle
 	return false;
 }
 
-/* All of it at one moment: each note is the one that was read, and what it waits for is
- * missing. Then nobody in the circle can have moved in between. */
-static bool circle_holds(const struct peers *peers, const struct circle *circle)
+/* What a rank of another host waits for in `theirs` has not been done by this one, which
+ * is blocked in `mine`. */
+static bool is_owed(const struct host_engine *engine, const struct doing *mine,
+	uint32_t rank, const struct doing *theirs)
 {
-	bool has_p2p = false;
-
-	for (uint32_t i = 0; i < circle->count; i++) {
-		if (!doing_holds(peers, circle->ranks[i], &circle->doings[i]))
-			return false;
-		has_p2p = has_p2p || is_p2p(&circle->doings[i]);
+	switch (theirs->kind) {
+	case DOING_COLL:
+		if (engine->number < theirs->number)
+			return true;
+		return !theirs->is_leaving && mine->kind == DOING_COLL &&
+		       mine->number == theirs->number &&
+		       mine->moves_done[theirs->lane] < theirs->moves_want;
+	case DOING_SEND: /* what it has sent before may not have been taken, either */
+		return engine->taken[rank] <= theirs->number;
+	case DOING_RECV:
+		return engine->posted[rank] == theirs->number;
+	default:
+		return !position_reached(
+			engine->signals[rank * engine->peers->board->signal_count +
+					theirs->lane],
+			theirs->want);
 	}
-	for (uint32_t i = 0; i < circle->count; i++)
-		if (atomic_load(&peer_status(peers, circle->ranks[i])->doing.serial) !=
-			circle->doings[i].serial)
-			return false;
-	return has_p2p && is_held_up(circle->ranks[circle->count - 1],
-				  &circle->doings[circle->count - 1], &circle->doings[0]);
 }
 
-enum err doing_circle_check(struct host_engine *engine)
+/*
+ * Does member i of the circle wait for what the next one has not done? On this host the
+ * board shows it. Of others, and for the sake of others, each rank says it of the one
+ * before it, in its own note: it vouches.
+ *
+ * Notes of other hosts are old when they are read, and yet this is enough. Each note says
+ * of one moment: I was blocked until the next does something, and had not done what the
+ * one before waits for. Suppose somebody went on after the moment of its note, and take
+ * the first who did. Then the next had done what it waited for, and had to go on before
+ * that. So nobody did.
+ */
+static bool link_holds(struct host_engine *engine, const struct doing *mine,
+	const struct circle *circle, uint32_t i)
+{
+	const struct peers *peers = engine->peers;
+	uint32_t next = i + 1 < circle->count ? i + 1 : 0;
+	const struct doing *waiter = &circle->doings[i], *owes = &circle->doings[next];
+
+	if (peer_is_local(peers, circle->ranks[i]) &&
+		peer_is_local(peers, circle->ranks[next]))
+		return doing_holds(peers, circle->ranks[i], waiter);
+	if (!next)
+		return is_owed(engine, mine, circle->ranks[i], waiter);
+	return owes->vouched_wait == waiter->wait_id &&
+	       owes->vouched_rank == circle->ranks[i];
+}
+
+static bool is_circle_far(const struct peers *peers, const struct circle *circle)
+{
+	for (uint32_t i = 0; i < circle->count; i++)
+		if (!peer_is_local(peers, circle->ranks[i]))
+			return true;
+	return false;
+}
+
+/* The last of the circle waits for this rank, which has not done it: say so. */
+static void vouch(struct host_engine *engine, const struct circle *circle)
+{
+	struct doing note = circle->doings[0];
+
+	note.vouched_rank = circle->ranks[circle->count - 1];
+	note.vouched_wait = circle->doings[circle->count - 1].wait_id;
+	if (note.vouched_rank != circle->doings[0].vouched_rank ||
+		note.vouched_wait != circle->doings[0].vouched_wait)
+		doing_write(own_note(engine), &note);
+}
+
+static bool has_p2p(const struct circle *circle)
+{
+	for (uint32_t i = 0; i < circle->count; i++)
+		if (is_p2p(&circle->doings[i]))
+			return true;
+	return false;
+}
+
+/* Is this rank in a circle at all, as far as it knows itself? */
+static bool is_in_circle(
+	struct host_engine *engine, const struct doing *mine, const struct circle *circle)
+{
+	uint32_t last = circle->count - 1;
+
+	return has_p2p(circle) &&
+	       is_held_up(
+		       circle->ranks[last], &circle->doings[last], &circle->doings[0]) &&
+	       link_holds(engine, mine, circle, last);
+}
+
+/* All of it at one moment: each note is the one that was read, and what it waits for is
+ * missing. Then nobody in the circle can have moved in between. */
+static bool circle_holds(
+	struct host_engine *engine, const struct doing *mine, const struct circle *circle)
+{
+	for (uint32_t i = 0; i + 1 < circle->count; i++)
+		if (!link_holds(engine, mine, circle, i))
+			return false;
+	for (uint32_t i = 0; i < circle->count; i++)
+		if (atomic_load(&peer_status(engine->peers, circle->ranks[i])
+					 ->doing.serial) != circle->doings[i].serial)
+			return false;
+	return true;
+}
+
+enum err doing_circle_check(struct host_engine *engine, const struct doing *mine)
 {
 	struct circle circle;
 	char text[DOING_TEXT_BYTES], sentence[ERR_TEXT_BYTES] = "";
 	size_t used = 0;
 
 	if (!engine->has_told || !circle_find(engine->peers, engine->rank, &circle) ||
-		!circle_holds(engine->peers, &circle))
+		!is_in_circle(engine, mine, &circle))
+		return OK;
+	if (is_circle_far(engine->peers, &circle))
+		vouch(engine, &circle);
+	if (!circle_holds(engine, mine, &circle))
 		return OK;
 	for (uint32_t i = 0; i < circle.count && used < sizeof(sentence); i++) {
 		doing_print(&circle.doings[i], text);
@@ -277,7 +415,9 @@ const char *doing_process(uint32_t pid)
 void doing_warn(const struct host_engine *engine, const struct doing *doing)
 {
 	const struct rank_status *status = peer_status(engine->peers, doing->rank);
-	const char *process = doing_process(status->pid);
+	const char *process = peer_is_local(engine->peers, doing->rank)
+				      ? doing_process(status->pid)
+				      : "on another host";
 	char mine[DOING_TEXT_BYTES], what[DOING_TEXT_BYTES] = "", call[32] = "";
 	const char *theirs = "it has made no call yet";
 	struct call_sign sign;

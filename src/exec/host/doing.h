@@ -4,7 +4,9 @@
  * A rank that has waited for a millisecond or so writes down on the board in what call it
  * is blocked and by whom (struct doing). From these notes each rank finds out that it
  * waits in a circle, as when one calls a collective and the other receives; a warning
- * says who is missing after some seconds; and `weft ps` shows them from outside.
+ * says who is missing after some seconds; and `weft ps` shows them from outside. Ranks on
+ * other hosts are told after a tenth of a second, and have the note in their shadow of
+ * this rank.
  */
 #ifndef EXEC_HOST_DOING_H
 #define EXEC_HOST_DOING_H
@@ -15,8 +17,16 @@
 /* Write down what this rank waits for, and since when. The same again costs nothing. */
 void doing_tell(struct host_engine *engine, const struct doing *doing);
 
+/* Tell it to the ranks on other hosts as well, when it has lasted and they do not know.
+ */
+void doing_tell_far(struct host_engine *engine, const struct doing *doing);
+
 /* It goes on. */
 void doing_end(struct host_engine *engine);
+
+/* What a rank of another host has told becomes its note here; is it one at all? */
+void doing_write(struct doing *note, const struct doing *doing);
+bool doing_is_sound(const struct peers *peers, const struct doing *doing);
 
 /* A whole copy of a rank's note; false when there is none, or it changes right now. */
 bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing);
@@ -25,9 +35,10 @@ bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing);
  */
 bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *doing);
 
-/* ERR_USAGE, with a sentence that names the calls, when this rank waits in a circle that
- * cannot end. Circles of collectives alone are none: those are compared by their sign. */
-enum err doing_circle_check(struct host_engine *engine);
+/* ERR_USAGE, with a sentence that names the calls, when this rank, which waits in `mine`
+ * and has told it, waits in a circle that cannot end. Circles of collectives alone are
+ * none: those are compared by their sign. */
+enum err doing_circle_check(struct host_engine *engine, const struct doing *mine);
 
 /* Whom all wait for in the end: the rank `doing` waits for, or whom that one waits for.
  */

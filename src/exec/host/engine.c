@@ -57,7 +57,7 @@ static void set_patience(struct host_engine *engine, bool remote)
 	engine->patience = engine->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 }
 
-static enum err engine_arrays(struct host_engine *engine)
+static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
 {
 	size_t n = engine->rank_count;
 
@@ -69,8 +69,12 @@ static enum err engine_arrays(struct host_engine *engine)
 		n * engine->peers->board->signal_count, sizeof(*engine->signals));
 	engine->awaited = calloc(
 		n * engine->peers->board->signal_count, sizeof(*engine->awaited));
+	engine->puts = calloc(n, sizeof(*engine->puts));
+	if (has_hosts)
+		engine->past = calloc(SIGNS_PAST, sizeof(*engine->past));
 	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
-		!engine->signals || !engine->awaited)
+		!engine->signals || !engine->awaited || !engine->puts ||
+		(has_hosts && !engine->past))
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -110,12 +114,13 @@ enum err host_engine_create(
 	en->peers = args->peers;
 	en->health = args->health;
 	en->abort = args->abort;
+	en->far = args->far;
 	en->rank = args->peers->rank;
 	en->culprit = en->rank;
 	en->rank_count = args->peers->rank_count;
 	en->cache_bytes = kernel_copy_threshold();
 	set_patience(en, args->wires);
-	e = engine_arrays(en);
+	e = engine_arrays(en, args->wires);
 	if (!e)
 		e = ref_table_create(en->peers, args->zero_copy, &en->refs);
 	if (!e)
@@ -145,6 +150,8 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->taken);
 	free(engine->signals);
 	free(engine->awaited);
+	free(engine->puts);
+	free(engine->past);
 	free(engine->scratch);
 	free(engine->bounce);
 	free(engine);
@@ -702,5 +709,8 @@ enum err host_call_check(struct host_call *call)
 			position_reached(atomic_load(&theirs->position[0]), call->base))
 			sign_check(call, rank, theirs);
 	}
+	for (uint32_t rank = 0; engine->remote && rank < engine->rank_count; rank++)
+		if (!peer_is_local(engine->peers, rank))
+			sign_check_note(call, rank);
 	return call->error ? call->error : host_peers_check(engine, call_needs, call);
 }

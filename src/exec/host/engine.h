@@ -17,6 +17,28 @@ struct wires;
 struct host_engine;
 struct limits;
 
+/* What goes with a piece of a put to a rank on another host, see onesided.h. */
+struct far_put {
+	uint32_t window; /* its number: the first of a communicator is 1 */
+	uint32_t signal;
+	uint64_t offset;
+	uint64_t given; /* signals so far, this one included; 0: none yet */
+	uint32_t wants_receipt, unused;
+};
+
+/* How this rank tells ranks on other hosts what is not part of a call; all are called by
+ * the thread that runs calls. */
+struct host_far {
+	/* its note on the board has changed (doing.h) */
+	void (*note)(void *arg);
+	/* at most FAR_PUT_BYTES; copied */
+	enum err (*put)(void *arg, uint32_t to, const struct far_put *put,
+		const void *data, size_t bytes);
+	void *arg;
+};
+
+enum { FAR_PUT_BYTES = 60 << 10 };
+
 struct host_engine_args {
 	const struct peers *peers; /* borrowed */
 	struct health *health;	   /* borrowed, of the same rank */
@@ -25,6 +47,7 @@ struct host_engine_args {
 	size_t tile_bytes;	   /* between hosts, where nobody says another; 0: any */
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
+	struct host_far far;   /* only where there are other hosts */
 };
 
 enum err host_engine_create(

@@ -34,38 +34,164 @@ static enum err put_store(const struct onesided *onesided)
 	return e;
 }
 
-enum err onesided_step(struct onesided *onesided)
+/* ---- to a rank on another host ---- */
+
+/* All that a rank has under way. */
+enum { FAR_LIMIT = 1 << 20 };
+
+static bool is_far_put(const struct onesided *onesided)
+{
+	return !onesided->awaited &&
+	       !peer_is_local(onesided->engine->peers, onesided->peer);
+}
+
+static uint64_t under_way(const struct host_engine *engine, uint32_t rank)
+{
+	struct signal *receipt = peer_shadow_word(engine->peers, rank, SHADOW_RECEIPT);
+	uint64_t landed = atomic_load_explicit(&receipt->given, memory_order_acquire);
+
+	return landed < engine->puts[rank] ? engine->puts[rank] - landed : 0;
+}
+
+/* Who is gone sends no receipts. */
+static bool is_well(const struct host_engine *engine, uint32_t rank)
+{
+	return atomic_load(&peer_status(engine->peers, rank)->state) == RANK_LIVE &&
+	       !health_is_dead(engine->health, rank) &&
+	       !(engine->abort && atomic_load(engine->abort));
+}
+
+static void puts_count(struct host_engine *engine)
+{
+	engine->puts_bound = 0;
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		if (engine->puts[rank] && is_well(engine, rank))
+			engine->puts_bound += under_way(engine, rank);
+}
+
+static enum err piece_put(struct host_engine *engine, uint32_t to, struct far_put *put,
+	const void *data, size_t bytes)
+{
+	enum err e;
+
+	put->wants_receipt = put->wants_receipt || engine->puts_bound >= FAR_LIMIT / 2;
+	e = engine->far.put(engine->far.arg, to, put, data, bytes);
+	if (e)
+		return e;
+	engine->puts[to] += bytes + FAR_PUT_COST;
+	engine->puts_bound += bytes + FAR_PUT_COST;
+	return OK;
+}
+
+static enum err far_put_step(struct onesided *onesided, uint64_t *count)
 {
 	struct host_engine *engine = onesided->engine;
-	struct signal *signal = signal_of(onesided);
-	uint64_t *count = &engine->signals[count_of(onesided)];
-	uint64_t *awaited = &engine->awaited[count_of(onesided)];
+	enum err e = onesided->bytes ? host_failed_check(engine, UINT64_MAX) : OK;
+
+	while (!e) {
+		size_t left = onesided->bytes - onesided->done;
+		size_t piece = left < FAR_PUT_BYTES ? left : FAR_PUT_BYTES;
+		struct far_put put = {.window = onesided->window,
+			.signal = onesided->signal,
+			.offset = onesided->offset + onesided->done,
+			.given = piece == left ? *count + 1 : 0};
+
+		if (engine->puts_bound >= FAR_LIMIT / 2)
+			puts_count(engine);
+		if (engine->puts_bound >= FAR_LIMIT)
+			return ERR_AGAIN;
+		e = piece_put(engine, onesided->peer, &put,
+			onesided->data + onesided->done, piece);
+		if (!e)
+			onesided->done += piece;
+		if (!e && piece == left) {
+			++*count;
+			return OK;
+		}
+	}
+	return e;
+}
+
+void onesided_flush(struct host_engine *engine)
+{
+	enum { LOOK_US = 1000 };
+	struct far_put ask = {.wants_receipt = true};
+
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		if (engine->puts[rank] && is_well(engine, rank))
+			(void)piece_put(engine, rank, &ask, NULL, 0);
+	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
+		while (engine->puts[rank] && under_way(engine, rank) &&
+			is_well(engine, rank)) {
+			struct signal *receipt = peer_shadow_word(
+				engine->peers, rank, SHADOW_RECEIPT);
+
+			word_sleep(&receipt->given, &receipt->sleepers,
+				atomic_load(&receipt->given), LOOK_US);
+		}
+}
+
+/* ---- all of them ---- */
+
+static bool has_come(const struct onesided *onesided, uint64_t want)
+{
+	/* pairs with the release in word_publish(): the data are there too */
+	return position_reached(
+		atomic_load_explicit(&signal_of(onesided)->given, memory_order_acquire),
+		want);
+}
+
+static enum err put_step(struct onesided *onesided, uint64_t *count)
+{
+	struct host_engine *engine = onesided->engine;
+	struct signal *signal;
 	enum err e = OK;
 
-	if (onesided->awaited) {
-		uint64_t want = *awaited + onesided->awaited;
-
-		/* pairs with the release in word_publish(): the data are there too */
-		if (!position_reached(
-			    atomic_load_explicit(&signal->given, memory_order_acquire),
-			    want))
-			return ERR_AGAIN;
-		*awaited = want;
-		return OK;
-	}
+	if (is_far_put(onesided))
+		return far_put_step(onesided, count);
 	if (onesided->bytes) {
 		host_touch(engine, TOUCH_WINDOW);
 		e = put_store(onesided);
 		host_touch(engine, TOUCH_NONE);
 	}
+	signal = signal_of(onesided);
 	if (!e)
 		word_publish(&signal->given, &signal->sleepers, ++*count);
 	return e;
 }
 
+enum err onesided_step(struct onesided *onesided)
+{
+	struct host_engine *engine = onesided->engine;
+	uint64_t *awaited = &engine->awaited[count_of(onesided)];
+
+	if (!onesided->awaited)
+		return put_step(onesided, &engine->signals[count_of(onesided)]);
+	if (!has_come(onesided, *awaited + onesided->awaited))
+		return ERR_AGAIN;
+	*awaited += onesided->awaited;
+	return OK;
+}
+
+uint64_t onesided_stamp(const struct onesided *onesided)
+{
+	return onesided->done;
+}
+
 static bool onesided_needs(const void *what, uint32_t rank)
 {
 	return rank == ((const struct onesided *)what)->peer;
+}
+
+/* What has come from another host may be wrong, which is found beside the call. */
+static enum err landing_check(const struct host_engine *engine)
+{
+	const struct rank_status *status = peer_status(engine->peers, engine->rank);
+
+	/* pairs with the last store of health_tell() */
+	if (atomic_load(&status->state) != RANK_FAILED)
+		return OK;
+	return err_set((enum err)atomic_load(&status->code), "%s", status->sentence);
 }
 
 enum err onesided_check(struct onesided *onesided)
@@ -74,6 +200,16 @@ enum err onesided_check(struct onesided *onesided)
 
 	if (engine->abort && atomic_load(engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
+	/* what was given before the other rank left can still be taken */
+	if (onesided->awaited && has_come(onesided, engine->awaited[count_of(onesided)] +
+							    onesided->awaited))
+		return OK;
+	if (engine->far.put) {
+		enum err e = landing_check(engine);
+
+		if (e)
+			return e;
+	}
 	return host_peers_check(engine, onesided_needs, onesided);
 }
 
@@ -81,6 +217,10 @@ struct doing onesided_doing(const struct onesided *onesided)
 {
 	uint64_t before = onesided->engine->awaited[count_of(onesided)];
 
+	if (is_far_put(onesided))
+		return (struct doing){.kind = DOING_PUT,
+			.rank = onesided->peer,
+			.sign = {.count = onesided->bytes}};
 	return (struct doing){.kind = DOING_SIGNAL,
 		.rank = onesided->peer,
 		.number = before,
@@ -92,7 +232,10 @@ struct doing onesided_doing(const struct onesided *onesided)
 _Atomic uint64_t *onesided_word(
 	const struct onesided *onesided, _Atomic uint32_t **sleepers)
 {
-	struct signal *signal = signal_of(onesided);
+	struct signal *signal = is_far_put(onesided)
+					? peer_shadow_word(onesided->engine->peers,
+						  onesided->peer, SHADOW_RECEIPT)
+					: signal_of(onesided);
 
 	*sleepers = &signal->sleepers;
 	return &signal->given;

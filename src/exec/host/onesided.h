@@ -4,6 +4,11 @@
  * A signal is counted on the board, for every direction and number of its own. A
  * put stores into the window in place and then signals, so who has waited for the signal
  * sees the data. Neither side of a put waits for the other.
+ *
+ * To a rank on another host a put goes by the control channel, in pieces, and the thread
+ * of the channel writes them into the window and counts the signal: the target need not
+ * be in any call. What is under way, of all puts of a rank, is bounded: beyond half of
+ * the bound a piece wants a receipt, which says how much has landed.
  */
 #ifndef EXEC_HOST_ONESIDED_H
 #define EXEC_HOST_ONESIDED_H
@@ -21,13 +26,26 @@ struct onesided {
 	size_t bytes, offset;
 	uint64_t ref; /* the peer's window */
 	uint32_t directory;
+	/* to a rank on another host: the number of the window, and bytes that are gone */
+	uint32_t window;
+	size_t done;
 };
+
+/* What a piece of a put counts for, beside its bytes. */
+enum { FAR_PUT_COST = 128 };
 
 /* OK when complete, ERR_AGAIN when signals are missing, else the failure. */
 enum err onesided_step(struct onesided *onesided);
 
 /* Slow checks while blocked, as host_call_check(). */
 enum err onesided_check(struct onesided *onesided);
+
+/* A number that changes whenever it makes progress. */
+uint64_t onesided_stamp(const struct onesided *onesided);
+
+/* At the end: wait until what was put to ranks on other hosts has landed, or they are
+ * gone. */
+void onesided_flush(struct host_engine *engine);
 
 /* What it waits for, as a note on the board (doing.h). */
 struct doing onesided_doing(const struct onesided *onesided);

@@ -178,6 +178,7 @@ static enum err far_begin(struct p2p *p2p, const struct net_ops *net)
 				end, &p2p->length, sizeof(p2p->length), &p2p->request);
 	}
 	p2p->is_asked = !e;
+	p2p->engine->posted[p2p->peer] += !e && p2p->is_send;
 	return e;
 }
 
@@ -208,8 +209,10 @@ static enum err far_step(struct p2p *p2p)
 		if (!e)
 			e = net->test(&p2p->request, 0);
 	}
-	if (e == OK)
+	if (e == OK) {
 		p2p->done = p2p->bytes;
+		p2p->engine->taken[p2p->peer] += !p2p->is_send;
+	}
 	return e == ERR_REMOTE ? host_blame_wire(p2p->engine, p2p->peer, e) : e;
 }
 
@@ -247,13 +250,15 @@ enum err p2p_check(struct p2p *p2p)
 
 struct doing p2p_doing(const struct p2p *p2p)
 {
-	uint64_t taken = p2p->engine->taken[p2p->peer];
+	uint64_t before = p2p->engine->taken[p2p->peer];
 
-	if (is_near(p2p) && p2p->is_send)
-		taken = atomic_load(&p2p_box(p2p)->taken);
+	if (p2p->is_send)
+		before = is_near(p2p) ? atomic_load(&p2p_box(p2p)->taken)
+				      : p2p->engine->posted[p2p->peer] - p2p->is_asked;
 	return (struct doing){.kind = p2p->is_send ? DOING_SEND : DOING_RECV,
 		.rank = p2p->peer,
-		.number = taken,
+		.number = before,
+		.is_leaving = p2p->is_send && !is_near(p2p),
 		.sign = {.count = p2p->bytes}};
 }
 

@@ -252,6 +252,7 @@ bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t t
 		(!tx->leaving.count || position_reached(tx->left, want)))
 		return !call->error;
 	host_call_block(call, wait->rank, wait->lane, want);
+	call->is_leaving = true;
 	return false;
 }
 

@@ -12,8 +12,9 @@
 #include "exec/host/state.h"
 
 enum {
-	YIELD_NS = 1000000,    /* yield this long before sleeping */
-	SLEEP_FIRST_US = 200,  /* a wake can be missed, see word_publish() */
+	YIELD_NS = 1000000,	 /* yield this long before sleeping */
+	LEAVING_NS = 1000000000, /* a message to another host may just be slow */
+	SLEEP_FIRST_US = 200,	 /* a wake can be missed, see word_publish() */
 	SLEEP_US = 10000,      /* later ones double up to this; slow checks in between */
 	SLEEP_SHARED_US = 500, /* .. when one thread drives several jobs */
 	STACKED_YIELDS = 2,    /* yields before asking whether two ranks share a core */
@@ -71,10 +72,13 @@ static enum err wait_check(
 	enum err e;
 
 	doing->since_ns = idle->since_ns;
-	doing_tell(engine, doing);
-	e = doing_circle_check(engine);
-	if (e)
-		return e;
+	if (!doing->is_leaving || clock_ns() - idle->since_ns > LEAVING_NS) {
+		doing_tell(engine, doing);
+		e = doing_circle_check(engine, doing);
+		if (e)
+			return e;
+		doing_tell_far(engine, doing);
+	}
 	if (!idle->has_warned && clock_is_over(idle->since_ns, warn_s)) {
 		idle->has_warned = true;
 		doing_warn(engine, doing);
@@ -185,14 +189,25 @@ static struct doing call_doing(const struct host_call *call)
 {
 	const struct plan_key *key = &call->spec->key;
 
-	return (struct doing){.kind = DOING_COLL,
+	struct doing doing = {.kind = DOING_COLL,
 		.rank = call->blocked_rank,
 		.jobs = 1,
 		.colls = 1,
 		.number = call->number,
 		.want = call->blocked_want,
 		.lane = call->blocked_lane,
-		.sign = {key->coll, key->type, call->spec->op, key->root, key->count}};
+		.sign = {key->coll, key->type, call->spec->op, key->root, key->count},
+		.sign_hash = call->sign,
+		.is_leaving = call->is_leaving};
+
+	if (!call->shape) /* not settled yet: no lane has moved */
+		return doing;
+	doing.moves_want = call->blocked_want - call->origin;
+	for (uint32_t i = 0; i < call->shape->program->lane_count; i++)
+		doing.moves_done[i] = (uint64_t)call->lanes[i].tile *
+					      call->shape->program->lanes[i].count +
+				      call->lanes[i].move;
+	return doing;
 }
 
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
@@ -300,7 +315,9 @@ static enum err job_step(struct running *job, bool *moved)
 		*moved = *moved || stamp != p2p_stamp(&job->asked.p2p);
 		break;
 	case JOB_ONESIDED:
+		stamp = onesided_stamp(&job->asked.onesided);
 		job->result = onesided_step(&job->asked.onesided);
+		*moved = *moved || stamp != onesided_stamp(&job->asked.onesided);
 		break;
 	}
 	*moved = *moved || !job->result;

@@ -4,11 +4,23 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "exec/host/doing.h"
 
 /* An odd multiplier, so that equal calls after a difference keep it. */
 static uint64_t chained(uint64_t chain, uint64_t own)
 {
 	return hash_spread(chain) + own;
+}
+
+static struct call_sign sign_of(const struct host_call *call)
+{
+	const struct plan_key *key = &call->spec->key;
+
+	return (struct call_sign){.coll = key->coll,
+		.type = key->type,
+		.op = call->spec->op,
+		.root = key->root,
+		.count = key->count};
 }
 
 void sign_begin(struct host_call *call)
@@ -18,6 +30,9 @@ void sign_begin(struct host_call *call)
 	engine->chain = chained(
 		engine->chain, hash_add(call->plan->sign, call->spec->op));
 	call->sign = engine->chain;
+	if (engine->past)
+		engine->past[call->number % SIGNS_PAST] = (struct past_sign){
+			call->number, call->sign, sign_of(call)};
 }
 
 void sign_skip(struct host_engine *engine, enum coll coll)
@@ -27,14 +42,8 @@ void sign_skip(struct host_engine *engine, enum coll coll)
 
 void sign_show(const struct host_call *call, struct card *card)
 {
-	const struct plan_key *key = &call->spec->key;
-
 	atomic_store_explicit(&card->sign_hash, call->sign, memory_order_release);
-	card->sign = (struct call_sign){.coll = key->coll,
-		.type = key->type,
-		.op = call->spec->op,
-		.root = key->root,
-		.count = key->count};
+	card->sign = sign_of(call);
 }
 
 void sign_print(const struct call_sign *sign, char text[SIGN_TEXT_BYTES])
@@ -94,11 +103,9 @@ static uint64_t own_sign(const struct host_engine *engine, uint64_t number)
 		memory_order_relaxed);
 }
 
-static enum err mismatch_at(struct host_engine *engine, uint32_t rank, uint64_t number)
+static enum err signs_differ(const struct host_engine *engine, uint32_t rank,
+	const struct call_sign *theirs, const struct call_sign *ours)
 {
-	const struct call_sign *theirs = &peer_card(engine->peers, rank, number)->sign;
-	const struct call_sign *ours =
-		&peer_card(engine->peers, engine->rank, number)->sign;
 	char their_text[SIGN_TEXT_BYTES], our_text[SIGN_TEXT_BYTES];
 
 	sign_print(theirs, their_text);
@@ -127,7 +134,8 @@ static enum err mismatch(struct host_engine *engine, uint32_t rank, uint64_t num
 			theirs != own_sign(engine, first))
 			break;
 	}
-	return mismatch_at(engine, rank, first);
+	return signs_differ(engine, rank, &peer_card(engine->peers, rank, first)->sign,
+		&peer_card(engine->peers, engine->rank, first)->sign);
 }
 
 void sign_differs(struct host_call *call, uint32_t rank)
@@ -144,6 +152,21 @@ void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)
 	if (!call->error && card_sign(engine->peers, rank, number, &theirs) &&
 		theirs != own_sign(engine, number))
 		call->error = mismatch(engine, rank, number);
+}
+
+/* It may be in an earlier call than we, who did not have to wait for it there. */
+void sign_check_note(struct host_call *call, uint32_t rank)
+{
+	struct host_engine *engine = call->engine;
+	const struct past_sign *past;
+	struct doing note;
+
+	if (call->error || !doing_read(engine->peers, rank, &note) ||
+		note.kind != DOING_COLL)
+		return;
+	past = &engine->past[note.number % SIGNS_PAST];
+	if (past->number == note.number && past->hash != note.sign_hash)
+		call->error = signs_differ(engine, rank, &note.sign, &past->sign);
 }
 
 /* Who has left, failed or made fewer calls is not compared. */

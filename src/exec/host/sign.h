@@ -34,6 +34,10 @@ static inline void sign_check(
  * for nobody, as a root does, sees only here that it was alone in it. */
 void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number);
 
+/* The same by what a rank of another host has told that it waits in (doing.h): two may
+ * wait for each other in different calls, and neither has sent anything. */
+void sign_check_note(struct host_call *call, uint32_t rank);
+
 /* "AllReduce of 4 float32, sum", for people; root where there is one. */
 enum { SIGN_TEXT_BYTES = 96 };
 void sign_print(const struct call_sign *sign, char text[SIGN_TEXT_BYTES]);

@@ -45,6 +45,7 @@ struct host_call {
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
 	uint64_t blocked_want;
+	bool is_leaving; /* .. a message of ours, which is to leave for that rank */
 };
 
 /* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only
@@ -65,6 +66,7 @@ static inline void host_call_block(
 	call->blocked_rank = rank;
 	call->blocked_lane = lane;
 	call->blocked_want = want;
+	call->is_leaving = false;
 }
 
 /* A number that changes whenever the call makes progress. */
@@ -91,6 +93,13 @@ struct host_shown {
 	const struct shape *shape;
 };
 
+/* What the last calls were, for ranks of other hosts that are left behind. */
+enum { SIGNS_PAST = 256 };
+struct past_sign {
+	uint64_t number, hash;
+	struct call_sign sign;
+};
+
 struct host_engine {
 	const struct peers *peers;  /* borrowed */
 	struct health *health;	    /* borrowed */
@@ -108,7 +117,11 @@ struct host_engine {
 	uint64_t number;  /* of the last call begun */
 	_Atomic uint64_t completed; /* .. and of the last one that ended well */
 	uint64_t chain;		    /* sign of all calls so far, see sign.h */
+	struct past_sign *past;	    /* owned: SIGNS_PAST; NULL on one host */
 	bool has_told;		    /* there is a note of what we wait for, see doing.h */
+	uint32_t wait_count;	    /* notes of new waits, so far */
+	uint32_t note_told; /* serial of the note that other hosts know; 0: none */
+	struct host_far far;
 	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
 	struct host_shown shown;
 	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
@@ -124,6 +137,8 @@ struct host_engine {
 	uint64_t *posted, *taken; /* owned */
 	/* one-sided: signals given to and waited for from each peer */
 	uint64_t *signals, *awaited; /* owned */
+	/* .. and what puts to ranks on other hosts have cost, and at most cost now */
+	uint64_t *puts, puts_bound; /* owned */
 };
 
 #endif
