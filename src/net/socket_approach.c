@@ -1,0 +1,179 @@
+/*
+ * socket_approach.c - a connection that is being made: connect, claim, and be welcome.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/socket.h"
+
+enum {
+	AGAIN_MS = 5,	 /* before a connection that was dropped is tried again */
+	TRIES_MAX = 1000 /* .. so often */
+};
+
+/* What a connecting end has until it is welcome. */
+struct approach {
+	struct net_connect_args args;
+	struct handle_body body;
+	struct claim_words words;
+	unsigned char welcome[AUTH_TAG_BYTES];
+	size_t done;
+	uint32_t tries;
+	uint64_t again_ns; /* not before */
+};
+
+/* Dropped before it was welcome, as happens where strangers crowd: come again. */
+static enum err approach_again(struct stream *stream, const char *why)
+{
+	struct approach *approach = stream->approach;
+
+	if (stream->fd >= 0)
+		close(stream->fd);
+	stream->fd = -1;
+	if (++approach->tries > TRIES_MAX)
+		return stream_lost(stream, why);
+	approach->again_ns = clock_ns() + AGAIN_MS * CLOCK_MS;
+	stream->phase = STREAM_CONNECTING;
+	return ERR_AGAIN;
+}
+
+void approach_end(struct stream *stream)
+{
+	if (stream->approach)
+		auth_wipe(stream->approach, sizeof(*stream->approach));
+	free(stream->approach);
+	stream->approach = NULL;
+}
+
+static enum err approach_begin(struct stream *stream)
+{
+	struct approach *approach = stream->approach;
+	uint32_t way = approach->args.way % approach->body.way_count;
+	struct claim_proof proof;
+	int status;
+
+	if (clock_ns() < approach->again_ns)
+		return ERR_AGAIN;
+	auth_random(approach->words.nonce, sizeof(approach->words.nonce));
+	proof = claim_proof(&approach->words, &approach->body);
+	auth_tag(approach->args.key, "claim", &proof, sizeof(proof), approach->words.tag);
+	addr_print(&approach->body.ways[way], stream->where);
+	status = addr_connect(&approach->body.ways[way], &stream->fd);
+	approach->done = 0;
+	if (!status || status == EINPROGRESS)
+		return OK;
+	if (status == EAGAIN)
+		return approach_again(stream, "the listener's queue is full");
+	return stream_lost(stream, strerror(status));
+}
+
+/* Is the socket ready for that, without waiting? */
+static bool is_ready(int fd, short events)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = events};
+
+	return poll(&poll_fd, 1, 0) > 0;
+}
+
+static enum err approach_connected(struct stream *stream)
+{
+	int status = addr_connected(stream->fd); /* told only once */
+
+	if (status)
+		return stream_lost(stream, strerror(status));
+	stream->phase = STREAM_CLAIMING;
+	return OK;
+}
+
+static enum err approach_claim(struct stream *stream)
+{
+	struct approach *approach = stream->approach;
+	ssize_t sent = send(stream->fd, (char *)&approach->words + approach->done,
+		sizeof(approach->words) - approach->done, MSG_NOSIGNAL);
+
+	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+		return ERR_AGAIN;
+	if (sent < 0)
+		return approach_again(stream, strerror(errno));
+	approach->done += (size_t)sent;
+	if (approach->done < sizeof(approach->words))
+		return ERR_AGAIN;
+	approach->done = 0;
+	stream->phase = STREAM_GREETED;
+	return OK;
+}
+
+static enum err approach_hear(struct stream *stream)
+{
+	struct approach *approach = stream->approach;
+	struct claim_proof proof = claim_proof(&approach->words, &approach->body);
+	ssize_t got = recv(stream->fd, approach->welcome + approach->done,
+		sizeof(approach->welcome) - approach->done, 0);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ERR_AGAIN;
+	if (got <= 0)
+		return approach_again(stream, "the other end does not take it");
+	approach->done += (size_t)got;
+	if (approach->done < sizeof(approach->welcome))
+		return ERR_AGAIN;
+	if (!auth_check(approach->args.key, "welcome", &proof, sizeof(proof),
+		    approach->welcome))
+		return stream_lost(
+			stream, "the other end does not know the communicator");
+	stream->phase = STREAM_OPEN;
+	approach_end(stream);
+	return OK;
+}
+
+enum err approach_move(struct stream *stream)
+{
+	enum err e = OK;
+
+	while (!e && stream->phase != STREAM_OPEN) {
+		switch (stream->phase) {
+		case STREAM_CONNECTING:
+			if (stream->fd < 0)
+				e = approach_begin(stream);
+			else if (!is_ready(stream->fd, POLLOUT))
+				e = ERR_AGAIN;
+			else
+				e = approach_connected(stream);
+			break;
+		case STREAM_CLAIMING:
+			e = approach_claim(stream);
+			break;
+		case STREAM_GREETED:
+			e = approach_hear(stream);
+			break;
+		default:
+			e = ERR_REMOTE;
+		}
+	}
+	return e;
+}
+
+enum err approach_make(const struct net_connect_args *args, struct stream *stream)
+{
+	struct approach *approach = calloc(1, sizeof(*approach));
+
+	if (!approach)
+		return err_set(ERR_SYSTEM, "no memory for a connection");
+	stream->approach = approach;
+	stream->phase = STREAM_CONNECTING;
+	approach->args = *args;
+	memcpy(&approach->body, args->handle->bytes, sizeof(approach->body));
+	approach->args.handle = NULL;
+	memcpy(approach->words.magic, claim_magic, sizeof(claim_magic));
+	approach->words.claim = args->claim;
+	if (!approach->body.way_count || approach->body.way_count > WAYS_MAX)
+		return err_set(ERR_REMOTE,
+			"another rank's address on the network means nothing");
+	return OK;
+}
