@@ -39,17 +39,17 @@ struct net_end *end_make(void)
 		err_set(ERR_SYSTEM, "no memory for a connection");
 		return NULL;
 	}
-	end->stream.fd = -1;
-	end->stream.phase = STREAM_OPEN;
+	end->cable.fd = -1;
+	end->cable.phase = CABLE_OPEN;
 	return end;
 }
 
-static void stream_close(struct stream *stream)
+static void cable_close(struct cable *cable)
 {
-	approach_end(stream);
-	if (stream->fd >= 0)
-		close(stream->fd);
-	free(stream->ahead);
+	approach_end(cable);
+	if (cable->fd >= 0)
+		close(cable->fd);
+	free(cable->ahead);
 }
 
 void end_close(struct net_end *end)
@@ -57,23 +57,23 @@ void end_close(struct net_end *end)
 	if (!end)
 		return;
 	door_close(end->door);
-	stream_close(&end->stream);
+	cable_close(&end->cable);
 	free(end->pieces.things);
 	free(end);
 }
 
-enum err stream_lost(struct stream *stream, const char *why)
+enum err cable_lost(struct cable *cable, const char *why)
 {
-	stream->phase = STREAM_LOST;
-	snprintf(stream->why, sizeof(stream->why), "%s", why);
-	approach_end(stream);
+	cable->phase = CABLE_LOST;
+	snprintf(cable->why, sizeof(cable->why), "%s", why);
+	approach_end(cable);
 	return ERR_REMOTE;
 }
 
 static enum err socket_connect(const struct net_connect_args *args, struct net_end **end)
 {
 	struct net_end *made = end_make();
-	enum err e = made ? approach_make(args, &made->stream) : ERR_SYSTEM;
+	enum err e = made ? approach_make(args, &made->cable) : ERR_SYSTEM;
 
 	if (e) {
 		end_close(made);
@@ -155,12 +155,12 @@ static enum err pieces_write(struct net_end *end)
 		struct iovec list[LIST_MAX];
 		struct msghdr message = {
 			.msg_iov = list, .msg_iovlen = pieces_list(end, list)};
-		ssize_t sent = sendmsg(end->stream.fd, &message, MSG_NOSIGNAL);
+		ssize_t sent = sendmsg(end->cable.fd, &message, MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EAGAIN)
 			return ERR_AGAIN;
 		if (sent < 0 && errno != EINTR)
-			return stream_lost(&end->stream, strerror(errno));
+			return cable_lost(&end->cable, strerror(errno));
 		if (sent > 0)
 			pieces_written(end, (size_t)sent);
 	}
@@ -171,27 +171,26 @@ static enum err pieces_write(struct net_end *end)
 static enum err ahead_fill(
 	struct net_end *end, struct iovec list, size_t ahead, size_t *direct)
 {
-	struct iovec both[2] = {
-		list, {end->stream.ahead + end->stream.ahead_count, ahead}};
+	struct iovec both[2] = {list, {end->cable.ahead + end->cable.ahead_count, ahead}};
 	struct msghdr message = {.msg_iov = list.iov_len ? both : both + 1,
 		.msg_iovlen = list.iov_len ? 2 : 1};
-	ssize_t got = recvmsg(end->stream.fd, &message, 0);
+	ssize_t got = recvmsg(end->cable.fd, &message, 0);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return ERR_AGAIN;
 	if (got < 0)
-		return stream_lost(&end->stream, strerror(errno));
+		return cable_lost(&end->cable, strerror(errno));
 	if (!got)
-		return stream_lost(&end->stream, "the other end has closed it");
+		return cable_lost(&end->cable, "the other end has closed it");
 	*direct = (size_t)got < list.iov_len ? (size_t)got : list.iov_len;
-	end->stream.ahead_count += (size_t)got - *direct;
+	end->cable.ahead_count += (size_t)got - *direct;
 	return OK;
 }
 
 static void ahead_drop(struct net_end *end, size_t bytes)
 {
-	end->stream.ahead_first += bytes;
-	end->stream.ahead_count -= bytes;
+	end->cable.ahead_first += bytes;
+	end->cable.ahead_count -= bytes;
 }
 
 /* The size of the frame that comes next. */
@@ -201,20 +200,20 @@ static enum err frame_begin(struct net_end *end)
 	size_t direct;
 	enum err e = OK;
 
-	while (end->stream.ahead_count < FRAME_BYTES && !e) {
-		memmove(end->stream.ahead, end->stream.ahead + end->stream.ahead_first,
-			end->stream.ahead_count);
-		end->stream.ahead_first = 0;
+	while (end->cable.ahead_count < FRAME_BYTES && !e) {
+		memmove(end->cable.ahead, end->cable.ahead + end->cable.ahead_first,
+			end->cable.ahead_count);
+		end->cable.ahead_first = 0;
 		e = ahead_fill(end, (struct iovec){0},
-			AHEAD_BYTES - end->stream.ahead_count, &direct);
+			AHEAD_BYTES - end->cable.ahead_count, &direct);
 	}
 	if (e)
 		return e;
-	memcpy(&size, end->stream.ahead + end->stream.ahead_first, sizeof(size));
+	memcpy(&size, end->cable.ahead + end->cable.ahead_first, sizeof(size));
 	ahead_drop(end, sizeof(size));
 	end->frame_bytes = le64toh(size);
 	if (end->frame_bytes > frame_max)
-		return stream_lost(&end->stream, "it brought what is no message");
+		return cable_lost(&end->cable, "it brought what is no message");
 	end->has_frame = true;
 	return OK;
 }
@@ -228,17 +227,17 @@ static enum err frame_move(struct net_end *end)
 	struct iovec list = {0};
 	enum err e;
 
-	if (end->stream.ahead_count) {
-		bytes = left < end->stream.ahead_count ? left : end->stream.ahead_count;
+	if (end->cable.ahead_count) {
+		bytes = left < end->cable.ahead_count ? left : end->cable.ahead_count;
 		if (room)
 			memcpy(piece->data + end->piece_done,
-				end->stream.ahead + end->stream.ahead_first,
+				end->cable.ahead + end->cable.ahead_first,
 				bytes < room ? bytes : room);
 		ahead_drop(end, bytes);
 		end->piece_done += bytes;
 		return OK;
 	}
-	end->stream.ahead_first = 0;
+	end->cable.ahead_first = 0;
 	if (left >= SHORT_BYTES && left <= room)
 		list = (struct iovec){piece->data + end->piece_done, left};
 	e = ahead_fill(end, list, list.iov_len ? AHEAD_TAIL : AHEAD_BYTES, &bytes);
@@ -266,14 +265,14 @@ static enum err pieces_read(struct net_end *end)
 
 static enum err end_move(struct net_end *end)
 {
-	struct stream *stream = &end->stream;
-	enum err e = stream->phase == STREAM_OPEN ? OK : approach_move(stream);
+	struct cable *cable = &end->cable;
+	enum err e = cable->phase == CABLE_OPEN ? OK : approach_move(cable);
 
 	if (!e)
 		e = end->is_sender ? pieces_write(end) : pieces_read(end);
 	if (e == ERR_REMOTE)
-		err_set(e, "the connection with %s was lost: %s", stream->where,
-			stream->why);
+		err_set(e, "the connection with %s was lost: %s", cable->where,
+			cable->why);
 	return e;
 }
 
@@ -292,12 +291,12 @@ static enum err socket_recv(
 
 static void end_sleep(const struct net_end *end, uint32_t wait_us)
 {
-	bool is_writing = end->is_sender && end->stream.phase != STREAM_GREETED;
+	bool is_writing = end->is_sender && end->cable.phase != CABLE_GREETED;
 	struct pollfd poll_fd = {
-		.fd = end->stream.fd, .events = is_writing ? POLLOUT : POLLIN};
+		.fd = end->cable.fd, .events = is_writing ? POLLOUT : POLLIN};
 	struct timespec time = {.tv_nsec = (long)wait_us * 1000};
 
-	ppoll(&poll_fd, end->stream.fd >= 0, &time, NULL);
+	ppoll(&poll_fd, end->cable.fd >= 0, &time, NULL);
 }
 
 static enum err socket_test(const struct net_request *request, uint32_t wait_us)

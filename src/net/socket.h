@@ -50,19 +50,19 @@ struct claim_proof {
 struct claim_proof claim_proof(
 	const struct claim_words *words, const struct handle_body *listener);
 
-enum stream_phase {
-	STREAM_CONNECTING,
-	STREAM_CLAIMING, /* our claim is on its way */
-	STREAM_GREETED,	 /* we await the welcome */
-	STREAM_OPEN,
-	STREAM_LOST
+enum cable_phase {
+	CABLE_CONNECTING,
+	CABLE_CLAIMING, /* our claim is on its way */
+	CABLE_GREETED,	/* we await the welcome */
+	CABLE_OPEN,
+	CABLE_LOST
 };
 
 /* One TCP connection. What can go wrong with it is written into `why`; whether that is a
  * failure is for the end to say. */
-struct stream {
+struct cable {
 	int fd; /* owned; -1 */
-	enum stream_phase phase;
+	enum cable_phase phase;
 	struct approach *approach; /* owned: until it is open */
 	char where[ADDR_TEXT_BYTES];
 	char why[WHY_BYTES]; /* it was lost */
@@ -73,7 +73,7 @@ struct stream {
 
 struct net_end {
 	struct door *door; /* owned: of a listener */
-	struct stream stream;
+	struct cable cable;
 	bool is_sender;
 	/* what was asked for, first to last: struct piece */
 	struct ring pieces;
@@ -88,7 +88,7 @@ struct net_end *end_make(void);
 void end_close(struct net_end *end); /* NULL is fine */
 
 /* Nothing more comes or goes by it: ERR_REMOTE, without a sentence. */
-enum err stream_lost(struct stream *stream, const char *why);
+enum err cable_lost(struct cable *cable, const char *why);
 
 /* ---- socket_door.c ---- */
 
@@ -100,10 +100,10 @@ void door_close(struct door *door); /* NULL is fine */
 
 /* ---- socket_approach.c ---- */
 
-enum err approach_make(const struct net_connect_args *args, struct stream *stream);
+enum err approach_make(const struct net_connect_args *args, struct cable *cable);
 
 /* One step after the other until it is open; ERR_AGAIN: it has to wait. */
-enum err approach_move(struct stream *stream);
-void approach_end(struct stream *stream); /* there may be none */
+enum err approach_move(struct cable *cable);
+void approach_end(struct cable *cable); /* there may be none */
 
 #endif

@@ -29,31 +29,31 @@ struct approach {
 };
 
 /* Dropped before it was welcome, as happens where strangers crowd: come again. */
-static enum err approach_again(struct stream *stream, const char *why)
+static enum err approach_again(struct cable *cable, const char *why)
 {
-	struct approach *approach = stream->approach;
+	struct approach *approach = cable->approach;
 
-	if (stream->fd >= 0)
-		close(stream->fd);
-	stream->fd = -1;
+	if (cable->fd >= 0)
+		close(cable->fd);
+	cable->fd = -1;
 	if (++approach->tries > TRIES_MAX)
-		return stream_lost(stream, why);
+		return cable_lost(cable, why);
 	approach->again_ns = clock_ns() + AGAIN_MS * CLOCK_MS;
-	stream->phase = STREAM_CONNECTING;
+	cable->phase = CABLE_CONNECTING;
 	return ERR_AGAIN;
 }
 
-void approach_end(struct stream *stream)
+void approach_end(struct cable *cable)
 {
-	if (stream->approach)
-		auth_wipe(stream->approach, sizeof(*stream->approach));
-	free(stream->approach);
-	stream->approach = NULL;
+	if (cable->approach)
+		auth_wipe(cable->approach, sizeof(*cable->approach));
+	free(cable->approach);
+	cable->approach = NULL;
 }
 
-static enum err approach_begin(struct stream *stream)
+static enum err approach_begin(struct cable *cable)
 {
-	struct approach *approach = stream->approach;
+	struct approach *approach = cable->approach;
 	uint32_t way = approach->args.way % approach->body.way_count;
 	struct claim_proof proof;
 	int status;
@@ -63,14 +63,14 @@ static enum err approach_begin(struct stream *stream)
 	auth_random(approach->words.nonce, sizeof(approach->words.nonce));
 	proof = claim_proof(&approach->words, &approach->body);
 	auth_tag(approach->args.key, "claim", &proof, sizeof(proof), approach->words.tag);
-	addr_print(&approach->body.ways[way], stream->where);
-	status = addr_connect(&approach->body.ways[way], &stream->fd);
+	addr_print(&approach->body.ways[way], cable->where);
+	status = addr_connect(&approach->body.ways[way], &cable->fd);
 	approach->done = 0;
 	if (!status || status == EINPROGRESS)
 		return OK;
 	if (status == EAGAIN)
-		return approach_again(stream, "the listener's queue is full");
-	return stream_lost(stream, strerror(status));
+		return approach_again(cable, "the listener's queue is full");
+	return cable_lost(cable, strerror(status));
 }
 
 /* Is the socket ready for that, without waiting? */
@@ -81,76 +81,75 @@ static bool is_ready(int fd, short events)
 	return poll(&poll_fd, 1, 0) > 0;
 }
 
-static enum err approach_connected(struct stream *stream)
+static enum err approach_connected(struct cable *cable)
 {
-	int status = addr_connected(stream->fd); /* told only once */
+	int status = addr_connected(cable->fd); /* told only once */
 
 	if (status)
-		return stream_lost(stream, strerror(status));
-	stream->phase = STREAM_CLAIMING;
+		return cable_lost(cable, strerror(status));
+	cable->phase = CABLE_CLAIMING;
 	return OK;
 }
 
-static enum err approach_claim(struct stream *stream)
+static enum err approach_claim(struct cable *cable)
 {
-	struct approach *approach = stream->approach;
-	ssize_t sent = send(stream->fd, (char *)&approach->words + approach->done,
+	struct approach *approach = cable->approach;
+	ssize_t sent = send(cable->fd, (char *)&approach->words + approach->done,
 		sizeof(approach->words) - approach->done, MSG_NOSIGNAL);
 
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return ERR_AGAIN;
 	if (sent < 0)
-		return approach_again(stream, strerror(errno));
+		return approach_again(cable, strerror(errno));
 	approach->done += (size_t)sent;
 	if (approach->done < sizeof(approach->words))
 		return ERR_AGAIN;
 	approach->done = 0;
-	stream->phase = STREAM_GREETED;
+	cable->phase = CABLE_GREETED;
 	return OK;
 }
 
-static enum err approach_hear(struct stream *stream)
+static enum err approach_hear(struct cable *cable)
 {
-	struct approach *approach = stream->approach;
+	struct approach *approach = cable->approach;
 	struct claim_proof proof = claim_proof(&approach->words, &approach->body);
-	ssize_t got = recv(stream->fd, approach->welcome + approach->done,
+	ssize_t got = recv(cable->fd, approach->welcome + approach->done,
 		sizeof(approach->welcome) - approach->done, 0);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return ERR_AGAIN;
 	if (got <= 0)
-		return approach_again(stream, "the other end does not take it");
+		return approach_again(cable, "the other end does not take it");
 	approach->done += (size_t)got;
 	if (approach->done < sizeof(approach->welcome))
 		return ERR_AGAIN;
 	if (!auth_check(approach->args.key, "welcome", &proof, sizeof(proof),
 		    approach->welcome))
-		return stream_lost(
-			stream, "the other end does not know the communicator");
-	stream->phase = STREAM_OPEN;
-	approach_end(stream);
+		return cable_lost(cable, "the other end does not know the communicator");
+	cable->phase = CABLE_OPEN;
+	approach_end(cable);
 	return OK;
 }
 
-enum err approach_move(struct stream *stream)
+enum err approach_move(struct cable *cable)
 {
 	enum err e = OK;
 
-	while (!e && stream->phase != STREAM_OPEN) {
-		switch (stream->phase) {
-		case STREAM_CONNECTING:
-			if (stream->fd < 0)
-				e = approach_begin(stream);
-			else if (!is_ready(stream->fd, POLLOUT))
+	while (!e && cable->phase != CABLE_OPEN) {
+		switch (cable->phase) {
+		case CABLE_CONNECTING:
+			if (cable->fd < 0)
+				e = approach_begin(cable);
+			else if (!is_ready(cable->fd, POLLOUT))
 				e = ERR_AGAIN;
 			else
-				e = approach_connected(stream);
+				e = approach_connected(cable);
 			break;
-		case STREAM_CLAIMING:
-			e = approach_claim(stream);
+		case CABLE_CLAIMING:
+			e = approach_claim(cable);
 			break;
-		case STREAM_GREETED:
-			e = approach_hear(stream);
+		case CABLE_GREETED:
+			e = approach_hear(cable);
 			break;
 		default:
 			e = ERR_REMOTE;
@@ -159,14 +158,14 @@ enum err approach_move(struct stream *stream)
 	return e;
 }
 
-enum err approach_make(const struct net_connect_args *args, struct stream *stream)
+enum err approach_make(const struct net_connect_args *args, struct cable *cable)
 {
 	struct approach *approach = calloc(1, sizeof(*approach));
 
 	if (!approach)
 		return err_set(ERR_SYSTEM, "no memory for a connection");
-	stream->approach = approach;
-	stream->phase = STREAM_CONNECTING;
+	cable->approach = approach;
+	cable->phase = CABLE_CONNECTING;
 	approach->args = *args;
 	memcpy(&approach->body, args->handle->bytes, sizeof(approach->body));
 	approach->args.handle = NULL;

@@ -168,7 +168,7 @@ static struct net_end *guest_end(const struct door *door, const struct stranger 
 {
 	struct net_end *end = end_make();
 
-	if (end && !(end->stream.ahead = malloc(AHEAD_BYTES))) {
+	if (end && !(end->cable.ahead = malloc(AHEAD_BYTES))) {
 		end_close(end);
 		end = NULL;
 	}
@@ -177,7 +177,7 @@ static struct net_end *guest_end(const struct door *door, const struct stranger 
 		end = NULL;
 	}
 	if (end)
-		where_print(stranger->fd, end->stream.where);
+		where_print(stranger->fd, end->cable.where);
 	return end;
 }
 
@@ -199,7 +199,7 @@ enum err door_accept(
 		made = e ? NULL : guest_end(door, stranger);
 		if (made) {
 			*claim = stranger->words.claim;
-			made->stream.fd = stranger->fd;
+			made->cable.fd = stranger->fd;
 			stranger->fd = -1;
 			*end = made;
 		}
