@@ -14,14 +14,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "net/bundle.h"
 #include "net/socket.h"
 
-enum {
-	LIST_MAX = 32,
-	FRAME_BYTES = 8,
-	AHEAD_TAIL = 256, /* read ahead after a long message */
-	SHORT_BYTES = 4 << 10
-};
+enum { LIST_MAX = 32, FRAME_BYTES = 8 };
 
 static const uint64_t frame_max = (uint64_t)1 << 62;
 
@@ -44,37 +40,27 @@ struct net_end *end_make(void)
 	return end;
 }
 
-static void cable_close(struct cable *cable)
-{
-	approach_end(cable);
-	if (cable->fd >= 0)
-		close(cable->fd);
-	free(cable->ahead);
-}
-
 void end_close(struct net_end *end)
 {
 	if (!end)
 		return;
 	door_close(end->door);
+	bundle_close(end);
 	cable_close(&end->cable);
 	free(end->pieces.things);
 	free(end);
 }
 
-enum err cable_lost(struct cable *cable, const char *why)
-{
-	cable->phase = CABLE_LOST;
-	snprintf(cable->why, sizeof(cable->why), "%s", why);
-	approach_end(cable);
-	return ERR_REMOTE;
-}
-
 static enum err socket_connect(const struct net_connect_args *args, struct net_end **end)
 {
+	static const struct cable_place only = {.count = 1};
+	bool is_bundle = args->manner.cables > 1 || args->manner.guard != NET_BARE;
 	struct net_end *made = end_make();
-	enum err e = made ? approach_make(args, &made->cable) : ERR_SYSTEM;
+	enum err e = ERR_SYSTEM;
 
+	if (made)
+		e = is_bundle ? bundle_connect(args, made)
+			      : approach_make(args, &only, &made->cable);
 	if (e) {
 		end_close(made);
 		return e;
@@ -167,50 +153,17 @@ static enum err pieces_write(struct net_end *end)
 	return OK;
 }
 
-/* Read `list` and then ahead, at most `ahead` bytes of that. */
-static enum err ahead_fill(
-	struct net_end *end, struct iovec list, size_t ahead, size_t *direct)
-{
-	struct iovec both[2] = {list, {end->cable.ahead + end->cable.ahead_count, ahead}};
-	struct msghdr message = {.msg_iov = list.iov_len ? both : both + 1,
-		.msg_iovlen = list.iov_len ? 2 : 1};
-	ssize_t got = recvmsg(end->cable.fd, &message, 0);
-
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return ERR_AGAIN;
-	if (got < 0)
-		return cable_lost(&end->cable, strerror(errno));
-	if (!got)
-		return cable_lost(&end->cable, "the other end has closed it");
-	*direct = (size_t)got < list.iov_len ? (size_t)got : list.iov_len;
-	end->cable.ahead_count += (size_t)got - *direct;
-	return OK;
-}
-
-static void ahead_drop(struct net_end *end, size_t bytes)
-{
-	end->cable.ahead_first += bytes;
-	end->cable.ahead_count -= bytes;
-}
-
 /* The size of the frame that comes next. */
 static enum err frame_begin(struct net_end *end)
 {
+	struct cable *cable = &end->cable;
 	uint64_t size;
-	size_t direct;
-	enum err e = OK;
+	enum err e = cable_have(cable, FRAME_BYTES);
 
-	while (end->cable.ahead_count < FRAME_BYTES && !e) {
-		memmove(end->cable.ahead, end->cable.ahead + end->cable.ahead_first,
-			end->cable.ahead_count);
-		end->cable.ahead_first = 0;
-		e = ahead_fill(end, (struct iovec){0},
-			AHEAD_BYTES - end->cable.ahead_count, &direct);
-	}
 	if (e)
 		return e;
-	memcpy(&size, end->cable.ahead + end->cable.ahead_first, sizeof(size));
-	ahead_drop(end, sizeof(size));
+	memcpy(&size, cable_kept(cable), sizeof(size));
+	cable_drop(cable, sizeof(size));
 	end->frame_bytes = le64toh(size);
 	if (end->frame_bytes > frame_max)
 		return cable_lost(&end->cable, "it brought what is no message");
@@ -230,17 +183,16 @@ static enum err frame_move(struct net_end *end)
 	if (end->cable.ahead_count) {
 		bytes = left < end->cable.ahead_count ? left : end->cable.ahead_count;
 		if (room)
-			memcpy(piece->data + end->piece_done,
-				end->cable.ahead + end->cable.ahead_first,
+			memcpy(piece->data + end->piece_done, cable_kept(&end->cable),
 				bytes < room ? bytes : room);
-		ahead_drop(end, bytes);
+		cable_drop(&end->cable, bytes);
 		end->piece_done += bytes;
 		return OK;
 	}
-	end->cable.ahead_first = 0;
 	if (left >= SHORT_BYTES && left <= room)
 		list = (struct iovec){piece->data + end->piece_done, left};
-	e = ahead_fill(end, list, list.iov_len ? AHEAD_TAIL : AHEAD_BYTES, &bytes);
+	e = cable_fill(
+		&end->cable, list, list.iov_len ? AHEAD_TAIL : AHEAD_BYTES, &bytes);
 	if (!e)
 		end->piece_done += bytes;
 	return e;
@@ -266,7 +218,11 @@ static enum err pieces_read(struct net_end *end)
 static enum err end_move(struct net_end *end)
 {
 	struct cable *cable = &end->cable;
-	enum err e = cable->phase == CABLE_OPEN ? OK : approach_move(cable);
+	enum err e;
+
+	if (end->bundle)
+		return bundle_move(end);
+	e = cable->phase == CABLE_OPEN ? OK : approach_move(cable);
 
 	if (!e)
 		e = end->is_sender ? pieces_write(end) : pieces_read(end);
@@ -276,17 +232,18 @@ static enum err end_move(struct net_end *end)
 	return e;
 }
 
+static enum err socket_recv(
+	struct net_end *end, void *data, size_t bytes, struct net_request *request)
+{
+	return end->bundle ? bundle_ask(end, data, bytes, request)
+			   : piece_add(end, data, bytes, request);
+}
+
 /* Only queued, so that what is sent together leaves together: see test. */
 static enum err socket_send(
 	struct net_end *end, const void *data, size_t bytes, struct net_request *request)
 {
-	return piece_add(end, (char *)(uintptr_t)data, bytes, request);
-}
-
-static enum err socket_recv(
-	struct net_end *end, void *data, size_t bytes, struct net_request *request)
-{
-	return piece_add(end, data, bytes, request);
+	return socket_recv(end, (char *)(uintptr_t)data, bytes, request);
 }
 
 static void end_sleep(const struct net_end *end, uint32_t wait_us)
@@ -296,7 +253,10 @@ static void end_sleep(const struct net_end *end, uint32_t wait_us)
 		.fd = end->cable.fd, .events = is_writing ? POLLOUT : POLLIN};
 	struct timespec time = {.tv_nsec = (long)wait_us * 1000};
 
-	ppoll(&poll_fd, end->cable.fd >= 0, &time, NULL);
+	if (end->bundle)
+		bundle_sleep(end, wait_us);
+	else
+		ppoll(&poll_fd, end->cable.fd >= 0, &time, NULL);
 }
 
 static enum err socket_test(const struct net_request *request, uint32_t wait_us)

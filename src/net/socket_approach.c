@@ -22,7 +22,7 @@ struct approach {
 	struct net_connect_args args;
 	struct handle_body body;
 	struct claim_words words;
-	unsigned char welcome[AUTH_TAG_BYTES];
+	struct welcome_words welcome;
 	size_t done;
 	uint32_t tries;
 	uint64_t again_ns; /* not before */
@@ -54,14 +54,15 @@ void approach_end(struct cable *cable)
 static enum err approach_begin(struct cable *cable)
 {
 	struct approach *approach = cable->approach;
-	uint32_t way = approach->args.way % approach->body.way_count;
+	uint32_t way = (approach->args.way + approach->words.place.index) %
+		       approach->body.way_count;
 	struct claim_proof proof;
 	int status;
 
 	if (clock_ns() < approach->again_ns)
 		return ERR_AGAIN;
 	auth_random(approach->words.nonce, sizeof(approach->words.nonce));
-	proof = claim_proof(&approach->words, &approach->body);
+	proof = claim_proof(&approach->words, &approach->body, NULL);
 	auth_tag(approach->args.key, "claim", &proof, sizeof(proof), approach->words.tag);
 	addr_print(&approach->body.ways[way], cable->where);
 	status = addr_connect(&approach->body.ways[way], &cable->fd);
@@ -109,11 +110,34 @@ static enum err approach_claim(struct cable *cable)
 	return OK;
 }
 
+/* The listener is who it should be; does it do as we do? */
+static enum err approach_enter(struct cable *cable)
+{
+	struct approach *approach = cable->approach;
+	const struct welcome_words *welcome = &approach->welcome;
+	struct guard_terms terms;
+	char why[WHY_BYTES];
+	bool is_right;
+
+	if (welcome->is_refused) {
+		guards_differ(cable->guard.kind, (enum net_guard)welcome->guard, why);
+		return cable_lost(cable, why);
+	}
+	terms = claim_terms(&approach->words, welcome, approach->args.key);
+	is_right = guard_agree(&cable->guard, false, &terms);
+	auth_wipe(&terms, sizeof(terms));
+	if (!is_right)
+		return cable_lost(cable, "the other end's half of a key is none");
+	cable->phase = CABLE_OPEN;
+	approach_end(cable);
+	return OK;
+}
+
 static enum err approach_hear(struct cable *cable)
 {
 	struct approach *approach = cable->approach;
-	struct claim_proof proof = claim_proof(&approach->words, &approach->body);
-	ssize_t got = recv(cable->fd, approach->welcome + approach->done,
+	struct claim_proof proof;
+	ssize_t got = recv(cable->fd, (char *)&approach->welcome + approach->done,
 		sizeof(approach->welcome) - approach->done, 0);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -123,12 +147,11 @@ static enum err approach_hear(struct cable *cable)
 	approach->done += (size_t)got;
 	if (approach->done < sizeof(approach->welcome))
 		return ERR_AGAIN;
+	proof = claim_proof(&approach->words, &approach->body, &approach->welcome);
 	if (!auth_check(approach->args.key, "welcome", &proof, sizeof(proof),
-		    approach->welcome))
+		    approach->welcome.tag))
 		return cable_lost(cable, "the other end does not know the communicator");
-	cable->phase = CABLE_OPEN;
-	approach_end(cable);
-	return OK;
+	return approach_enter(cable);
 }
 
 enum err approach_move(struct cable *cable)
@@ -158,7 +181,8 @@ enum err approach_move(struct cable *cable)
 	return e;
 }
 
-enum err approach_make(const struct net_connect_args *args, struct cable *cable)
+enum err approach_make(const struct net_connect_args *args,
+	const struct cable_place *place, struct cable *cable)
 {
 	struct approach *approach = calloc(1, sizeof(*approach));
 
@@ -166,11 +190,16 @@ enum err approach_make(const struct net_connect_args *args, struct cable *cable)
 		return err_set(ERR_SYSTEM, "no memory for a connection");
 	cable->approach = approach;
 	cable->phase = CABLE_CONNECTING;
+	guard_init(&cable->guard, args->manner.guard);
 	approach->args = *args;
 	memcpy(&approach->body, args->handle->bytes, sizeof(approach->body));
 	approach->args.handle = NULL;
 	memcpy(approach->words.magic, claim_magic, sizeof(claim_magic));
 	approach->words.claim = args->claim;
+	approach->words.place = *place;
+	approach->words.guard = (uint32_t)args->manner.guard;
+	memcpy(approach->words.public, cable->guard.public,
+		sizeof(approach->words.public));
 	if (!approach->body.way_count || approach->body.way_count > WAYS_MAX)
 		return err_set(ERR_REMOTE,
 			"another rank's address on the network means nothing");
