@@ -39,7 +39,8 @@ static void fibre_clear(struct fibre *fibre)
 	free(fibre->in_store);
 	fibre->in_store = NULL;
 	fibre->has_in = false;
-	fibre->is_out = false;
+	fibre->out_count = 0;
+	fibre->out_bytes = 0;
 }
 
 void bundle_close(struct net_end *end)
@@ -53,6 +54,10 @@ void bundle_close(struct net_end *end)
 	for (uint32_t i = 0; i < bundle->count; i++) {
 		struct fibre *fibre = &bundle->fibres[i];
 
+		/* the last note may have been lost with a cable */
+		fibre->note_due = !end->is_sender && bundle->is_mendable;
+		if (fibre_is_open(fibre))
+			fibre_write(end, i);
 		fibre_clear(fibre);
 		cable_close(&fibre->cable);
 		free(fibre->sealed);
@@ -117,7 +122,7 @@ void bundle_came(struct net_end *end, uint32_t index)
 	if (!fibre->cable.ahead)
 		fibre->cable.ahead = malloc(AHEAD_BYTES);
 	if (fibre->cable.guard.kind == NET_SEALED)
-		fibre->sealed = malloc(BLOCK_GUARDED);
+		fibre->sealed = malloc(BLOCK_GUARDED + OUTS_MAX * SHORT_BYTES);
 	if (!fibre->cable.ahead ||
 		(fibre->cable.guard.kind == NET_SEALED && !fibre->sealed)) {
 		cable_lost(&fibre->cable, "no memory for it");
@@ -244,7 +249,7 @@ static void door_look(struct bundle *bundle)
 
 static bool is_expecting(const struct fibre *fibre)
 {
-	return fibre->is_out || fibre->flight.count;
+	return fibre->out_count || fibre->flight.count;
 }
 
 static void mutes_drop(struct net_end *end)
@@ -272,8 +277,6 @@ static uint64_t fibres_readable(const struct bundle *bundle)
 	struct pollfd fds[NET_CABLES_MAX];
 	uint64_t readable = 0;
 
-	if (bundle->count == 1)
-		return 1;
 	for (uint32_t i = 0; i < bundle->count; i++)
 		fds[i] = (struct pollfd){
 			.fd = bundle->fibres[i].cable.fd, .events = POLLIN};
@@ -285,17 +288,31 @@ static uint64_t fibres_readable(const struct bundle *bundle)
 	return readable;
 }
 
+static void fibre_look(struct net_end *end, uint32_t index)
+{
+	struct bundle *bundle = end->bundle;
+
+	if (bundle->is_broken || !fibre_is_open(&bundle->fibres[index]))
+		return;
+	if (fibre_read(end, index) == ERR_REMOTE && !bundle->is_broken)
+		bundle_drop(end, index);
+}
+
+/* What is short comes by the first: then there is no need to look at the others. */
 static void fibres_read(struct net_end *end)
 {
 	struct bundle *bundle = end->bundle;
-	uint64_t readable = fibres_readable(bundle);
+	uint32_t first = bundle_next(bundle, bundle->count - 1);
+	uint64_t readable;
 
-	for (uint32_t i = 0; i < bundle->count && !bundle->is_broken; i++) {
-		if (!(readable >> i & 1) || !fibre_is_open(&bundle->fibres[i]))
-			continue;
-		if (fibre_read(end, i) == ERR_REMOTE && !bundle->is_broken)
-			bundle_drop(end, i);
-	}
+	if (first < bundle->count)
+		fibre_look(end, first);
+	if (bundle->count == 1 || !bundle->parcels.count)
+		return;
+	readable = fibres_readable(bundle);
+	for (uint32_t i = 0; i < bundle->count; i++)
+		if (i != first && readable >> i & 1)
+			fibre_look(end, i);
 }
 
 /* One block by each cable in turn, as long as one of them has room. */
@@ -319,21 +336,20 @@ static void fibres_write(struct net_end *end)
 	}
 }
 
+/* A note goes by the cable that brought something last: that one lives. */
 static void notes_owe(struct bundle *bundle)
 {
-	uint32_t first, second;
+	uint32_t by = bundle->last;
 
 	if (!bundle->is_mendable ||
 		(!bundle->has_changed && bundle->unnoted < NOTE_EVERY))
 		return;
 	bundle->has_changed = false;
 	bundle->unnoted = 0;
-	first = bundle_next(bundle, bundle->count - 1);
-	if (first == bundle->count)
-		return;
-	second = bundle_next(bundle, first);
-	bundle->fibres[first].note_due = true;
-	bundle->fibres[second].note_due = true;
+	if (!fibre_is_open(&bundle->fibres[by]))
+		by = bundle_next(bundle, by);
+	if (by < bundle->count)
+		bundle->fibres[by].note_due = true;
 }
 
 static void bundle_send(struct net_end *end)
@@ -403,7 +419,7 @@ void bundle_sleep(const struct net_end *end, uint32_t wait_us)
 
 	for (uint32_t i = 0; i < bundle->count; i++) {
 		const struct fibre *fibre = &bundle->fibres[i];
-		bool is_writing = fibre->is_out ||
+		bool is_writing = fibre->out_count > 0 ||
 				  fibre->cable.phase == CABLE_CONNECTING ||
 				  fibre->cable.phase == CABLE_CLAIMING;
 		/* what waits to be asked for would be no news */

@@ -9,13 +9,15 @@
  *      sender                                         receiver
  *        | block of message 7 -------- cable 0 -------> |  straight into its place
  *        | block of message 7 -------- cable 1 -------> |
- *        | <---------- note 12, 11 --- cable 0 -------- |  and by another, too
+ *        | <---------- note 12, 11 --- cable 1 -------- |  so many by each
  *
  * With several cables the memory of a message is the network's until a note says that all
  * of it has come. So when a cable is lost, nothing that was in it is: the two ends agree
  * how many of its blocks have come, and the others go again by the cables that are left.
- * Who notices first closes it and tells the other end by one that is left. A note is sent
- * by two cables: one may be lost just then, and the receiver may have gone its way.
+ * Who notices first closes it and tells the other end by one that is left. A note that
+ * was lost with its cable is sent anew when the receiver is asked, or when it closes its
+ * end: who had all it wanted, and does nothing more with this listener's connections,
+ * keeps the sender waiting until then.
  */
 #ifndef NET_BUNDLE_H
 #define NET_BUNDLE_H
@@ -28,6 +30,7 @@ enum {
 	BLOCK_GUARDED = 128 << 10, /* .. where each byte is looked at: stays in cache */
 	WINDOW = 64,		   /* blocks of a cable that no note has counted yet */
 	NOTE_EVERY = 8,		   /* .. so many blocks at the latest */
+	OUTS_MAX = 8,
 	MUTE_LOOK_MS = 100,
 	STALL_MS = 100
 };
@@ -57,16 +60,21 @@ struct parcel {
 	bool is_whole;	  /* all of it is cut, or has come */
 };
 
+/* A block that is being written. */
+struct out {
+	struct block_head head;
+	const char *data;
+};
+
 /* A cable and what is on its way in it. */
 struct fibre {
 	struct cable cable;
 	bool is_settled; /* it was lost, and both ends know how far it came */
-	/* being written */
-	bool is_out;
-	struct block_head out;
-	const char *out_data;
-	size_t out_done;
-	char *sealed; /* owned: a block's bytes where they are sealed */
+	/* being written at once: all are short but the last */
+	struct out outs[OUTS_MAX];
+	uint32_t out_count;
+	size_t out_bytes, out_done; /* of all of them */
+	char *sealed;		    /* owned: their bytes where they are sealed */
 	uint64_t note[NET_CABLES_MAX];
 	uint64_t lost_due; /* a bit for each cable whose loss is to be told */
 	bool note_due;
@@ -97,6 +105,7 @@ struct bundle {
 	bool is_broken;	  /* what came was not what was sent; `why` has more */
 	bool has_changed; /* a message has come whole since notes were sent */
 	uint32_t unnoted; /* blocks that have come since */
+	uint32_t last;	  /* cable that brought one */
 	char why[WHY_BYTES], where[ADDR_TEXT_BYTES]; /* of the last that was lost */
 	struct ring parcels; /* of struct parcel; the first is number end->done */
 	uint32_t cut;	     /* so many of them are whole */
@@ -157,7 +166,8 @@ void bundle_retire(struct net_end *end);
 
 /* ---- bundle_out.c ---- */
 
-/* Write one block, or what is left of it. ERR_AGAIN: there is none, or no room. */
+/* Write a block, with short ones before it, or what is left of them. ERR_AGAIN: there is
+ * none, or no room. */
 enum err fibre_write(struct net_end *end, uint32_t index);
 
 /* A note says that so many blocks have come by that cable. */

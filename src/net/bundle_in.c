@@ -243,6 +243,7 @@ static enum err block_take(struct net_end *end, struct fibre *fibre)
 {
 	enum err e = OK;
 
+	end->bundle->last = (uint32_t)(fibre - end->bundle->fibres);
 	if (!guard_check_body(&fibre->cable.guard, &fibre->in, fibre->in_to))
 		return body_broken(end->bundle, fibre);
 	switch (le32toh(fibre->in.kind)) {

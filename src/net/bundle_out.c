@@ -92,13 +92,15 @@ static bool block_next(struct net_end *end, struct fibre *fibre, struct block *b
 
 /* ---- what is written next ---- */
 
-static void out_begin(struct fibre *fibre, struct block_head head, const char *data)
+static void out_add(struct fibre *fibre, struct block_head head, const char *data)
 {
-	fibre->out = head;
-	fibre->out_data = guard_put(
-		&fibre->cable.guard, &fibre->out, data, fibre->sealed);
-	fibre->out_done = 0;
-	fibre->is_out = true;
+	struct out *out = &fibre->outs[fibre->out_count++];
+	size_t sealed = fibre->out_bytes; /* more than the bytes before it */
+
+	out->head = head;
+	out->data = guard_put(&fibre->cable.guard, &out->head, data,
+		fibre->sealed ? fibre->sealed + sealed : NULL);
+	fibre->out_bytes += sizeof(out->head) + le32toh(head.bytes);
 }
 
 static void out_lost(struct fibre *fibre)
@@ -106,7 +108,7 @@ static void out_lost(struct fibre *fibre)
 	uint32_t index = (uint32_t)__builtin_ctzll(fibre->lost_due);
 
 	fibre->lost_due &= fibre->lost_due - 1;
-	out_begin(fibre,
+	out_add(fibre,
 		(struct block_head){
 			.kind = htole32(BLOCK_LOST), .offset = htole64(index)},
 		NULL);
@@ -121,7 +123,7 @@ static void out_note(const struct bundle *bundle, struct fibre *fibre)
 
 		fibre->note[i] = htole64(other->came | (is_last ? NOTE_IS_LAST : 0));
 	}
-	out_begin(fibre,
+	out_add(fibre,
 		(struct block_head){.kind = htole32(BLOCK_NOTE),
 			.bytes = htole32(bundle->count * (uint32_t)sizeof(uint64_t))},
 		(const char *)fibre->note);
@@ -132,7 +134,7 @@ static void out_data(struct net_end *end, struct fibre *fibre, const struct bloc
 	const struct parcel *parcel = parcel_at(
 		end->bundle, (uint32_t)(block->message - end->done));
 
-	out_begin(fibre,
+	out_add(fibre,
 		(struct block_head){.kind = htole32(BLOCK_DATA),
 			.message = htole64(block->message),
 			.offset = htole64(block->offset),
@@ -158,42 +160,76 @@ static bool out_next(struct net_end *end, struct fibre *fibre)
 
 /* ---- writing ---- */
 
-/* A block that no note is awaited for has left. */
-static void out_end(struct net_end *end, struct fibre *fibre)
+/* Blocks that no note is awaited for have left. */
+static void outs_end(struct net_end *end, struct fibre *fibre)
 {
-	fibre->is_out = false;
-	if (fibre->out.kind != htole32(BLOCK_DATA) || end->bundle->is_mendable)
-		return;
-	parcel_at(end->bundle, (uint32_t)(le64toh(fibre->out.message) - end->done))
-		->pending--;
+	for (uint32_t i = 0; i < fibre->out_count && !end->bundle->is_mendable; i++) {
+		const struct block_head *head = &fibre->outs[i].head;
+		uint64_t index = le64toh(head->message) - end->done;
+
+		if (head->kind == htole32(BLOCK_DATA))
+			parcel_at(end->bundle, (uint32_t)index)->pending--;
+	}
+	fibre->out_count = 0;
+	fibre->out_bytes = fibre->out_done = 0;
 	bundle_retire(end);
+}
+
+/* Gather blocks as long as they are short. */
+static void outs_begin(struct net_end *end, struct fibre *fibre)
+{
+	fibre->out_done = 0;
+	while (fibre->out_count < OUTS_MAX &&
+		fibre->out_bytes <= fibre->out_count * (size_t)SHORT_BYTES &&
+		out_next(end, fibre))
+		;
+}
+
+static uint32_t outs_list(const struct fibre *fibre, struct iovec *list)
+{
+	size_t skip = fibre->out_done;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < fibre->out_count; i++) {
+		const struct out *out = &fibre->outs[i];
+		struct iovec parts[2] = {
+			{(char *)(uintptr_t)&out->head, sizeof(out->head)},
+			{(char *)(uintptr_t)out->data, le32toh(out->head.bytes)}};
+
+		for (uint32_t j = 0; j < 2; j++) {
+			size_t less = skip < parts[j].iov_len ? skip : parts[j].iov_len;
+
+			skip -= less;
+			if (parts[j].iov_len > less)
+				list[count++] = (struct iovec){
+					(char *)parts[j].iov_base + less,
+					parts[j].iov_len - less};
+		}
+	}
+	return count;
 }
 
 enum err fibre_write(struct net_end *end, uint32_t index)
 {
 	struct fibre *fibre = &end->bundle->fibres[index];
-	size_t head = sizeof(fibre->out), all, skip;
-	struct iovec list[2];
-	struct msghdr message = {.msg_iov = list, .msg_iovlen = 2};
+	struct iovec list[2 * OUTS_MAX];
+	struct msghdr message = {.msg_iov = list};
 	ssize_t sent;
 
-	if (!fibre->is_out && !out_next(end, fibre))
+	if (!fibre->out_count)
+		outs_begin(end, fibre);
+	if (!fibre->out_count)
 		return ERR_AGAIN;
-	all = head + le32toh(fibre->out.bytes);
-	skip = fibre->out_done < head ? fibre->out_done : head;
-	list[0] = (struct iovec){(char *)&fibre->out + skip, head - skip};
-	skip = fibre->out_done - skip;
-	list[1] = (struct iovec){
-		(char *)(uintptr_t)fibre->out_data + skip, all - head - skip};
+	message.msg_iovlen = outs_list(fibre, list);
 	sent = sendmsg(fibre->cable.fd, &message, MSG_NOSIGNAL);
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return ERR_AGAIN;
 	if (sent < 0)
 		return cable_lost(&fibre->cable, strerror(errno));
 	fibre->out_done += (size_t)sent;
-	if (fibre->out_done < all)
+	if (fibre->out_done < fibre->out_bytes)
 		return ERR_AGAIN;
-	out_end(end, fibre);
+	outs_end(end, fibre);
 	return OK;
 }
 
