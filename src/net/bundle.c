@@ -336,7 +336,21 @@ static void fibres_write(struct net_end *end)
 	}
 }
 
-/* A note goes by the cable that brought something last: that one lives. */
+/* Do they go to different addresses of the other host? */
+static bool is_other_way(const struct fibre *a, const struct fibre *b)
+{
+	const char *port_a = strrchr(a->cable.where, ':');
+	const char *port_b = strrchr(b->cable.where, ':');
+
+	return port_a && port_b &&
+	       (port_a - a->cable.where != port_b - b->cable.where ||
+		       strncmp(a->cable.where, b->cable.where,
+			       (size_t)(port_a - a->cable.where)) != 0);
+}
+
+/* A note goes by the cable that brought something last: that one lives. Should it be lost
+ * just now, the same note comes by another interface: the receiver may have all it wants
+ * and look no more, or wait itself for a note of the sender's. */
 static void notes_owe(struct bundle *bundle)
 {
 	uint32_t by = bundle->last;
@@ -348,8 +362,15 @@ static void notes_owe(struct bundle *bundle)
 	bundle->unnoted = 0;
 	if (!fibre_is_open(&bundle->fibres[by]))
 		by = bundle_next(bundle, by);
-	if (by < bundle->count)
-		bundle->fibres[by].note_due = true;
+	if (by == bundle->count)
+		return;
+	bundle->fibres[by].note_due = true;
+	for (uint32_t i = 0; i < bundle->count; i++)
+		if (fibre_is_open(&bundle->fibres[i]) &&
+			is_other_way(&bundle->fibres[i], &bundle->fibres[by])) {
+			bundle->fibres[i].note_due = true;
+			break;
+		}
 }
 
 static void bundle_send(struct net_end *end)
@@ -370,14 +391,14 @@ static void bundle_send(struct net_end *end)
 static void bundle_take(struct net_end *end)
 {
 	struct bundle *bundle = end->bundle;
-	uint64_t done = end->done;
+	uint64_t before = bundle->arrivals;
 
 	if (bundle->door)
 		door_look(bundle);
 	if (bundle->early.count)
 		early_take(end);
 	fibres_read(end);
-	if (bundle->unnoted || end->done != done)
+	if (bundle->arrivals != before)
 		bundle->moved_ns = clock_ns();
 	notes_owe(bundle);
 	fibres_write(end);

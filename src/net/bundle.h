@@ -14,10 +14,8 @@
  * With several cables the memory of a message is the network's until a note says that all
  * of it has come. So when a cable is lost, nothing that was in it is: the two ends agree
  * how many of its blocks have come, and the others go again by the cables that are left.
- * Who notices first closes it and tells the other end by one that is left. A note that
- * was lost with its cable is sent anew when the receiver is asked, or when it closes its
- * end: who had all it wanted, and does nothing more with this listener's connections,
- * keeps the sender waiting until then.
+ * Who notices first closes it and tells the other end by one that is left. Notes go by
+ * two interfaces where there are two, so that one of them arrives.
  */
 #ifndef NET_BUNDLE_H
 #define NET_BUNDLE_H
@@ -101,11 +99,12 @@ struct bundle {
 	struct net_manner manner;
 	struct fibre *fibres; /* owned */
 	uint32_t count;
-	bool is_mendable; /* there are several */
-	bool is_broken;	  /* what came was not what was sent; `why` has more */
-	bool has_changed; /* a message has come whole since notes were sent */
-	uint32_t unnoted; /* blocks that have come since */
-	uint32_t last;	  /* cable that brought one */
+	bool is_mendable;  /* there are several */
+	bool is_broken;	   /* what came was not what was sent; `why` has more */
+	bool has_changed;  /* a message has come whole since notes were sent */
+	uint32_t unnoted;  /* blocks that have come since */
+	uint32_t last;	   /* cable that brought one */
+	uint64_t arrivals; /* blocks, by all cables */
 	char why[WHY_BYTES], where[ADDR_TEXT_BYTES]; /* of the last that was lost */
 	struct ring parcels; /* of struct parcel; the first is number end->done */
 	uint32_t cut;	     /* so many of them are whole */

@@ -191,6 +191,7 @@ static enum err data_take(struct net_end *end, struct fibre *fibre)
 		return e;
 	fibre->came++;
 	bundle->unnoted++;
+	bundle->arrivals++;
 	bundle_retire(end);
 	return OK;
 }

@@ -64,6 +64,79 @@ static void test_stripes(void)
 	pair_close(&pair);
 }
 
+/* ---- between the ends ---- */
+
+/* Somebody between the two ends, who sees all and changes one bit. */
+struct relay {
+	int listener, near, far;
+	struct addr to;
+	uint64_t seen, flip_at; /* of the bytes that the connecting end sends */
+	char *heard;
+	size_t room;
+};
+
+/* It stands in the place of one of the listener's ways. */
+static void relay_start(
+	struct relay *relay, struct pair *pair, uint32_t way, uint64_t flip_at)
+{
+	unsigned char *told = pair->handle.bytes + 20 + way * sizeof(struct addr);
+	struct addr at;
+
+	memset(relay, 0, sizeof(*relay));
+	relay->near = relay->far = -1;
+	relay->flip_at = flip_at;
+	memcpy(&relay->to, told, sizeof(relay->to));
+	EQ(addr_parse("127.0.0.1:1", &at), OK);
+	at.port = 0;
+	EQ(addr_listen(&at, &relay->listener, &at), OK);
+	memcpy(told, &at, sizeof(at));
+}
+
+static void relay_stop(struct relay *relay)
+{
+	close(relay->listener);
+	close(relay->near);
+	close(relay->far);
+	free(relay->heard);
+}
+
+/* All of it, or the test is wrong: short ones only. */
+static void pump(int from, int to, struct relay *relay)
+{
+	char bytes[65536];
+	ssize_t got = recv(from, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (got <= 0)
+		return;
+	if (relay) {
+		if (relay->flip_at >= relay->seen &&
+			relay->flip_at < relay->seen + (uint64_t)got)
+			bytes[relay->flip_at - relay->seen] ^= 16;
+		relay->heard = realloc(relay->heard, relay->seen + (size_t)got);
+		memcpy(relay->heard + relay->seen, bytes, (size_t)got);
+		relay->seen += (uint64_t)got;
+	}
+	for (ssize_t done = 0; done < got;) {
+		ssize_t n = send(to, bytes + done, (size_t)(got - done), MSG_NOSIGNAL);
+
+		if (n > 0)
+			done += n;
+		else if (errno != EAGAIN)
+			return;
+	}
+}
+
+static void relay_step(struct relay *relay)
+{
+	if (relay->near < 0) {
+		if (addr_accept(relay->listener, &relay->near))
+			return;
+		addr_connect(&relay->to, &relay->far);
+	}
+	pump(relay->near, relay->far, relay);
+	pump(relay->far, relay->near, NULL);
+}
+
 /* ---- cables that are lost ---- */
 
 enum loss { LOSS_SENDER, LOSS_RECEIVER, LOSS_BOTH_WAYS, LOSSES };
@@ -145,6 +218,55 @@ static void test_losses(void)
 			}
 }
 
+/* A cable goes mute, and only the sender notices. The receiver asks for one message after
+ * the other; what it misses stands behind what it has not asked for yet. */
+static void lose_mute(uint32_t after)
+{
+	enum { COUNT = 12, BYTES = 300000 };
+	struct net_request sent[COUNT], taken;
+	char *out = malloc((size_t)COUNT * BYTES), *in = malloc(BYTES);
+	uint32_t done = 0, looks = 0;
+	struct relay relay;
+	struct pair pair;
+	enum err e;
+
+	manner = (struct net_manner){.cables = 2};
+	fill(out, (size_t)COUNT * BYTES, after);
+	pair_listen(&pair);
+	relay_start(&relay, &pair, 1, UINT64_MAX);
+	pair_join(&pair);
+	for (uint32_t i = 0; i < COUNT; i++)
+		EQ(net->send(pair.to, out + (size_t)i * BYTES, BYTES, &sent[i]), OK);
+	while (done < COUNT) {
+		EQ(net->recv(pair.from, in, BYTES, &taken), OK);
+		do {
+			e = net->test(&sent[COUNT - 1], 0);
+			TRUE(e == OK || e == ERR_AGAIN);
+			if (looks < after)
+				relay_step(&relay);
+			else if (looks == after)
+				shutdown(pair.to->bundle->fibres[1].cable.fd, SHUT_RDWR);
+			looks++;
+			e = net->test(&taken, 0);
+		} while (e == ERR_AGAIN);
+		EQ(e, OK);
+		EQ(memcmp(in, out + (size_t)done++ * BYTES, BYTES), 0);
+	}
+	while ((e = net->test(&sent[COUNT - 1], 0)) == ERR_AGAIN)
+		EQ(net->test(&taken, 0), OK);
+	EQ(e, OK);
+	relay_stop(&relay);
+	free(in);
+	free(out);
+	pair_close(&pair);
+}
+
+static void test_mutes(void)
+{
+	for (uint32_t after = 0; after < 40; after += 3)
+		lose_mute(after);
+}
+
 /* Nothing is left: then it is a failure, and says of whom. */
 static void test_all_lost(void)
 {
@@ -195,76 +317,6 @@ static void test_lost_before(void)
 	pair_close(&pair);
 }
 
-/* ---- between the ends ---- */
-
-/* Somebody between the two ends, who sees all and changes one bit. */
-struct relay {
-	int listener, near, far;
-	struct addr to;
-	uint64_t seen, flip_at; /* of the bytes that the connecting end sends */
-	char *heard;
-	size_t room;
-};
-
-static void relay_start(struct relay *relay, struct pair *pair, uint64_t flip_at)
-{
-	struct addr at;
-
-	memset(relay, 0, sizeof(*relay));
-	relay->near = relay->far = -1;
-	relay->flip_at = flip_at;
-	memcpy(&relay->to, pair->handle.bytes + 20, sizeof(relay->to));
-	EQ(addr_parse("127.0.0.1:1", &at), OK);
-	at.port = 0;
-	EQ(addr_listen(&at, &relay->listener, &at), OK);
-	memcpy(pair->handle.bytes + 20, &at, sizeof(at));
-}
-
-static void relay_stop(struct relay *relay)
-{
-	close(relay->listener);
-	close(relay->near);
-	close(relay->far);
-	free(relay->heard);
-}
-
-/* All of it, or the test is wrong: short ones only. */
-static void pump(int from, int to, struct relay *relay)
-{
-	char bytes[65536];
-	ssize_t got = recv(from, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (got <= 0)
-		return;
-	if (relay) {
-		if (relay->flip_at >= relay->seen &&
-			relay->flip_at < relay->seen + (uint64_t)got)
-			bytes[relay->flip_at - relay->seen] ^= 16;
-		relay->heard = realloc(relay->heard, relay->seen + (size_t)got);
-		memcpy(relay->heard + relay->seen, bytes, (size_t)got);
-		relay->seen += (uint64_t)got;
-	}
-	for (ssize_t done = 0; done < got;) {
-		ssize_t n = send(to, bytes + done, (size_t)(got - done), MSG_NOSIGNAL);
-
-		if (n > 0)
-			done += n;
-		else if (errno != EAGAIN)
-			return;
-	}
-}
-
-static void relay_step(struct relay *relay)
-{
-	if (relay->near < 0) {
-		if (addr_accept(relay->listener, &relay->near))
-			return;
-		addr_connect(&relay->to, &relay->far);
-	}
-	pump(relay->near, relay->far, relay);
-	pump(relay->far, relay->near, NULL);
-}
-
 enum { SECRET_BYTES = 300000 };
 
 /* One message of SECRET_BYTES through a relay. How the receiver fares. */
@@ -277,7 +329,7 @@ static enum err relayed(uint64_t flip_at, char *out, struct relay *relay)
 	enum err e, f;
 
 	pair_listen(&pair);
-	relay_start(relay, &pair, flip_at);
+	relay_start(relay, &pair, 0, flip_at);
 	pair.to = connect_as(&pair, "right", 7);
 	EQ(net->send(pair.to, out, SECRET_BYTES, &sent), OK);
 	while ((e = net->accept(pair.listener, &claim, &pair.from)) == ERR_AGAIN) {
@@ -401,6 +453,7 @@ int main(void)
 	test_messages();
 	test_stripes();
 	test_losses();
+	test_mutes();
 	test_all_lost();
 	test_lost_before();
 	test_changed();
