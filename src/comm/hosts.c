@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/param.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "link/wires.h"
@@ -77,6 +78,60 @@ enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
 	return OK;
 }
 
+/* Interfaces that the user names are used together; else each connection has one. */
+static uint32_t cables_wanted(uint32_t iface_count)
+{
+	const char *names = param_text(PARAM_SOCKET_IFNAME);
+	uint32_t threads = (uint32_t)param_int(PARAM_SOCKET_NTHREADS);
+	uint32_t cables = (uint32_t)param_int(PARAM_NSOCKS_PERTHREAD) *
+			  (threads ? threads : 1);
+
+	if (names && names[0] != '^' && cables < iface_count)
+		cables = iface_count;
+	return cables < NET_CABLES_MAX ? cables : NET_CABLES_MAX;
+}
+
+/* A cable that is mute is given up before its rank would be. */
+static struct net_manner manner_choose(bool is_sealed, uint32_t iface_count)
+{
+	enum net_guard plain = param_int(PARAM_CHECKSUM) ? NET_SUMMED : NET_BARE;
+
+	return (struct net_manner){.guard = is_sealed ? NET_SEALED : plain,
+		.cables = cables_wanted(iface_count),
+		.threads = (uint32_t)param_int(PARAM_SOCKET_NTHREADS),
+		.silence_ms = (uint32_t)param_int(PARAM_SILENCE) * 500};
+}
+
+static void manner_log(const struct net_manner *manner)
+{
+	static const char *const guards[] = {[NET_BARE] = "",
+		[NET_SUMMED] = ", with checksums",
+		[NET_SEALED] = ", encrypted"};
+
+	log_info(LOG_INIT | LOG_NET, "Using network Socket");
+	if (manner->cables > 1 || manner->guard != NET_BARE)
+		log_info(LOG_INIT | LOG_NET,
+			"NET/Socket : %u sockets a connection, %u threads%s",
+			manner->cables, manner->threads, guards[manner->guard]);
+}
+
+/* The key of the data connections, and whether they are sealed: where the program has set
+ * a key, that is in it. */
+static bool data_key(const struct meeting *meeting, unsigned char key[AUTH_KEY_BYTES])
+{
+	unsigned char psk[AUTH_KEY_BYTES], met[AUTH_KEY_BYTES];
+	bool is_sealed = psk_get(psk);
+
+	boot_key(meeting, "wires", met);
+	if (is_sealed)
+		auth_tag(psk, "wires", met, sizeof(met), key);
+	else
+		memcpy(key, met, sizeof(met));
+	auth_wipe(psk, sizeof(psk));
+	auth_wipe(met, sizeof(met));
+	return is_sealed;
+}
+
 /* Listen where the others can reach this rank for data. */
 static enum err data_listen(struct comm *comm, const struct meeting *meeting,
 	struct wires_args *wires, struct net_handle *handle)
@@ -84,18 +139,9 @@ static enum err data_listen(struct comm *comm, const struct meeting *meeting,
 	struct iface ifaces[IFACES_MAX];
 	struct addr addrs[IFACES_MAX];
 	struct net_listen_args args = {.addrs = addrs};
-	unsigned char psk[AUTH_KEY_BYTES];
 	char why[IFACE_NONE_BYTES];
-	enum err e;
+	enum err e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
 
-	if (psk_get(psk)) { /* better none than one that can be read */
-		auth_wipe(psk, sizeof(psk));
-		return err_set(ERR_USAGE,
-			"a key was set with ncclSetEncryption, and these ranks are on "
-			"several hosts: what they send each other is not encrypted in "
-			"this version");
-	}
-	e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
 	if (!e && !args.addr_count) {
 		iface_none(IFACE_DATA, why);
 		e = err_set(ERR_SYSTEM,
@@ -104,11 +150,12 @@ static enum err data_listen(struct comm *comm, const struct meeting *meeting,
 	if (e)
 		return e;
 	iface_log(ifaces, args.addr_count);
-	log_info(LOG_INIT | LOG_NET, "Using network Socket");
 	for (uint32_t i = 0; i < args.addr_count; i++)
 		addrs[i] = ifaces[i].addr;
-	boot_key(meeting, "wires", args.key);
+	args.manner = manner_choose(data_key(meeting, args.key), args.addr_count);
+	manner_log(&args.manner);
 	memcpy(wires->key, args.key, sizeof(args.key));
+	wires->manner = args.manner;
 	wires->net = &net_socket;
 	wires->rank = comm->rank;
 	wires->rank_count = comm->rank_count;

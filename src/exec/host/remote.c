@@ -406,14 +406,20 @@ char *remote_inbox(const struct host_engine *engine, const struct place *place)
 void remote_sleep(struct host_call *call, uint32_t timeout_us)
 {
 	struct host_remote *remote = call->engine->remote;
-	const struct rx *rx =
-		&remote->rx[call->blocked_rank * SCHED_LANES_MAX + call->blocked_lane];
+	uint32_t index = call->blocked_rank * SCHED_LANES_MAX + call->blocked_lane;
+	const struct rx *rx = &remote->rx[index];
+	const struct tx *tx = &remote->tx[index];
+	const struct leaving *leaving;
 
 	/* what is still to leave may be what the others wait for */
 	if (remote->busy && timeout_us > PUSH_US)
 		timeout_us = PUSH_US;
-	if (!call->error && (rx->awaits_words || rx->awaits_message))
+	if (!call->error && (rx->awaits_words || rx->awaits_message)) {
 		remote->net->test(&rx->request, timeout_us);
-	else
+	} else if (!call->error && tx->leaving.count) {
+		leaving = ring_at(&tx->leaving, sizeof(*leaving), 0);
+		remote->net->test(&leaving->request, timeout_us);
+	} else {
 		usleep(timeout_us < PUSH_US ? timeout_us : PUSH_US);
+	}
 }
