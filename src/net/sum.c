@@ -4,16 +4,18 @@
 
 /* Eight columns. Each has the sum of its words, and the sum of all the sums on the way,
  * in which a word counts as often as there are words behind it: so order matters, too.
- * Two additions a word, no multiplication: this runs as fast as the words are read. They
- * stand in pairs, which is what every processor has registers for. */
-enum { PAIRS = 4 };
-typedef uint64_t pair __attribute__((vector_size(2 * sizeof(uint64_t))));
+ * Two additions a word, no multiplication: this runs as fast as the words are read, in
+ * registers as wide as the processor has. */
+enum { QUADS = 2, COLUMNS = 4 * QUADS };
+typedef uint64_t quad __attribute__((vector_size(4 * sizeof(uint64_t))));
+typedef uint64_t quad_anywhere
+	__attribute__((vector_size(4 * sizeof(uint64_t)), aligned(1), may_alias));
 
 struct columns {
-	pair sum[PAIRS], sums[PAIRS];
+	quad sum[QUADS], sums[QUADS];
 };
 
-enum { ROW_BYTES = PAIRS * sizeof(pair) };
+enum { ROW_BYTES = QUADS * sizeof(quad) };
 
 static uint64_t stir(uint64_t state, uint64_t word)
 {
@@ -21,21 +23,45 @@ static uint64_t stir(uint64_t state, uint64_t word)
 	return state ^ state >> 29;
 }
 
-static void columns_add(struct columns *columns, const char *from, size_t rows)
+static inline __attribute__((always_inline)) void rows_add(
+	struct columns *columns, const char *from, size_t rows)
 {
 	struct columns now = *columns;
 
 	for (; rows; rows--, from += ROW_BYTES) {
-		pair words[PAIRS];
+		const quad_anywhere *words = (const quad_anywhere *)from;
 
-		memcpy(words, from, sizeof(words));
-#pragma GCC unroll 4
-		for (uint32_t i = 0; i < PAIRS; i++) {
+#pragma GCC unroll 2
+		for (uint32_t i = 0; i < QUADS; i++) {
 			now.sum[i] += words[i];
 			now.sums[i] += now.sum[i];
 		}
 	}
 	*columns = now;
+}
+
+static void add_base(struct columns *columns, const char *from, size_t rows)
+{
+	rows_add(columns, from, rows);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void add_avx2(
+	struct columns *columns, const char *from, size_t rows)
+{
+	rows_add(columns, from, rows);
+}
+#endif
+
+static void columns_add(struct columns *columns, const char *from, size_t rows)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2")) {
+		add_avx2(columns, from, rows);
+		return;
+	}
+#endif
+	add_base(columns, from, rows);
 }
 
 uint64_t sum_of(const void *bytes, size_t count, uint64_t seed)
@@ -50,8 +76,8 @@ uint64_t sum_of(const void *bytes, size_t count, uint64_t seed)
 		memcpy(last, (const char *)bytes + rows * ROW_BYTES, rest);
 		columns_add(&columns, last, 1);
 	}
-	for (uint32_t i = 0; i < PAIRS; i++)
-		for (uint32_t j = 0; j < 2; j++)
-			state = stir(stir(state, columns.sum[i][j]), columns.sums[i][j]);
+	for (uint32_t i = 0; i < COLUMNS; i++)
+		state = stir(stir(state, columns.sum[i / 4][i % 4]),
+			columns.sums[i / 4][i % 4]);
 	return state;
 }
