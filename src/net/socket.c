@@ -227,13 +227,17 @@ static void stranger_drop(struct door *door, uint32_t index)
 		(--door->stranger_count - index) * sizeof(door->strangers[0]));
 }
 
-static void strangers_come(struct door *door)
+/* 0, or the errno of why somebody who is there cannot come in. */
+static int strangers_come(struct door *door)
 {
 	for (uint32_t i = 0; i < door->body.way_count; i++)
 		for (;;) {
 			int fd = accept4(
 				door->fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+			if (fd < 0 && (errno == EMFILE || errno == ENFILE ||
+					      errno == ENOBUFS || errno == ENOMEM))
+				return errno;
 			if (fd < 0)
 				break;
 			if (door->stranger_count == STRANGERS_MAX)
@@ -241,6 +245,7 @@ static void strangers_come(struct door *door)
 			door->strangers[door->stranger_count++] = (struct stranger){
 				.fd = fd, .since_ns = clock_ns()};
 		}
+	return 0;
 }
 
 /* Has all of its claim come, and is it true? ERR_AGAIN: not yet. */
@@ -295,7 +300,9 @@ static enum err socket_accept(
 {
 	struct door *door = listener->door;
 
-	strangers_come(door);
+	errno = strangers_come(door);
+	if (errno)
+		return err_set(ERR_SYSTEM, "a connection from another rank: %m");
 	for (uint32_t i = 0; i < door->stranger_count;) {
 		struct stranger *stranger = &door->strangers[i];
 		enum err e = stranger_hear(door, stranger);
