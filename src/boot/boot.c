@@ -93,6 +93,10 @@ static enum err porch_seek(struct visit *visit)
 		e = porch_run_here(visit, &addr, door);
 	else if (e == ERR_AGAIN)
 		e = OK; /* somebody has */
+	if (e == ERR_SYSTEM) {
+		visit->why[0] = '\0';
+		return OK;
+	}
 	if (e)
 		return e;
 	visit->beyond = visit->to;
@@ -194,8 +198,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 	if (e == ERR_TIMEOUT && refuse_here(visit, e))
 		root_await_end(visit);
 	/* It could not be reached, perhaps for want of a descriptor: a last try. */
-	if (e && e != ERR_TIMEOUT && !visit->is_root_known &&
-		visit->id.addr.family == ADDR_UNIX) {
+	if (e && e != ERR_TIMEOUT && !visit->is_root_known) {
 		struct boot_args refusal = *args;
 
 		refusal.failed = e;
@@ -285,7 +288,8 @@ static enum err round_make(
 		visit->deadline_ns = clock_ns() + VISIT_HEAR_MS * CLOCK_MS;
 	if (!e || is_mute)
 		e = visit_hear(visit, records);
-	if (is_mute && e == ERR_TIMEOUT)
+	/* .. and not a verdict that somebody's time was over */
+	if (is_mute && e == ERR_TIMEOUT && !visit->is_over)
 		e = visit_fail(visit, ERR_SYSTEM,
 			"cannot send to the process in which the ranks meet");
 	if (e == ERR_AGAIN)

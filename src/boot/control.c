@@ -1,5 +1,6 @@
 #include "boot/control.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include "boot/session.h"
 
 enum {
-	SLICE_MS = 10,	   /* how often a waiting rank looks at the abort word .. */
-	SLICE_MAX_MS = 100 /* .. where there are many that do */
+	SLICE_MS = 10,	    /* how often a waiting rank looks at the abort word .. */
+	SLICE_MAX_MS = 100, /* .. where there are many that do */
+	TRIES_WITHOUT = 4   /* calls that may fail for want of a descriptor */
 };
 
 enum err control_listen(struct addr *addr)
@@ -84,6 +86,13 @@ static const struct station *lost_find(const struct session *session)
 	return NULL;
 }
 
+/* We ourselves lack what it takes to call anybody: time does not help. */
+static bool is_destitute(const struct station *node)
+{
+	return (node->trouble == EMFILE || node->trouble == ENFILE) &&
+	       node->tries >= TRIES_WITHOUT;
+}
+
 static enum err settle_fail(const struct station *node)
 {
 	char where[ADDR_TEXT_BYTES];
@@ -116,6 +125,12 @@ enum err control_settle(
 		else if (abort && atomic_load_explicit(abort, memory_order_relaxed))
 			e = err_set(ERR_REMOTE,
 				"the communicator was aborted while it was made");
+		else if (missing < session->node_count &&
+			 is_destitute(&session->nodes[missing]))
+			e = err_set(ERR_SYSTEM,
+				"no connection with rank %u: %s; see ulimit -n",
+				session->nodes[missing].first_rank,
+				strerror(session->nodes[missing].trouble));
 		else if (missing < session->node_count && deadline_ns &&
 			 clock_ns() >= deadline_ns)
 			e = settle_fail(&session->nodes[missing]);

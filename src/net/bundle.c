@@ -244,7 +244,7 @@ static void door_look(struct bundle *bundle)
 	if (now - bundle->served_ns < SERVE_MS * CLOCK_MS)
 		return;
 	bundle->served_ns = now;
-	door_serve(bundle->door);
+	(void)door_serve(bundle->door);
 }
 
 static bool is_expecting(const struct fibre *fibre)

@@ -156,7 +156,7 @@ enum err door_accept(
 	struct net_end *listener, struct net_claim *claim, struct net_end **end);
 
 /* More cables may have come to ends that are there already. */
-void door_serve(struct door *door);
+int door_serve(struct door *door);
 void door_forget(struct door *door, struct net_end *end);
 void door_close(struct door *door); /* NULL is fine */
 

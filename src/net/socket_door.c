@@ -150,7 +150,8 @@ static void stranger_drop(struct door *door, uint32_t index)
 		(--door->stranger_count - index) * sizeof(door->strangers[0]));
 }
 
-static void strangers_come(struct door *door)
+/* 0, or the errno of why somebody who is there cannot come in. */
+static int strangers_come(struct door *door)
 {
 	int one = 1;
 
@@ -159,6 +160,9 @@ static void strangers_come(struct door *door)
 			int fd = accept4(
 				door->fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+			if (fd < 0 && (errno == EMFILE || errno == ENFILE ||
+					      errno == ENOBUFS || errno == ENOMEM))
+				return errno;
 			if (fd < 0)
 				break;
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -167,6 +171,7 @@ static void strangers_come(struct door *door)
 			door->strangers[door->stranger_count++] = (struct stranger){
 				.fd = fd, .since_ns = clock_ns()};
 		}
+	return 0;
 }
 
 /* Has all of its claim come, and is it true? ERR_AGAIN: not yet. */
@@ -331,9 +336,10 @@ static void stranger_refuse(struct door *door, const struct stranger *stranger)
 	welcome_send(door, stranger, &welcome);
 }
 
-void door_serve(struct door *door)
+int door_serve(struct door *door)
 {
-	strangers_come(door);
+	int why = strangers_come(door);
+
 	for (uint32_t i = 0; i < door->stranger_count;) {
 		struct stranger *stranger = &door->strangers[i];
 		enum err e = stranger_hear(door, stranger);
@@ -348,6 +354,7 @@ void door_serve(struct door *door)
 			stranger_enter(door, stranger);
 		stranger_drop(door, i);
 	}
+	return why;
 }
 
 enum err door_accept(
@@ -355,8 +362,12 @@ enum err door_accept(
 {
 	struct door *door = listener->door;
 	const struct arrival *arrival;
+	int why = door_serve(door);
 
-	door_serve(door);
+	if (!door->arrivals.count && why) {
+		errno = why;
+		return err_set(ERR_SYSTEM, "a connection from another rank: %m");
+	}
 	if (!door->arrivals.count)
 		return door->differs[0] ? err_set(ERR_USAGE,
 						  "a rank of another host "

@@ -43,6 +43,8 @@ static const int fault_weights[FAULT_COUNT] = {4, 2, 2, 2, 3, 2, 3, 2, 3, 4, 4, 
 static const int lean_weights[FAULT_COUNT] = {4, 2, 2, 2, 3, 2, 3, 2, 0, 0, 0, 2, 0};
 /* .. and between hosts */
 static const int hosts_weights[FAULT_COUNT] = {
+	5, 1, 2, 2, 2, 1, 4, 2, 1, 2, 2, 1, 1, 5, 3, 2, 3, 3, 2, 3};
+static const int lean_hosts_weights[FAULT_COUNT] = {
 	5, 1, 2, 2, 2, 1, 4, 2, 0, 0, 0, 0, 0, 5, 3, 2, 3, 3, 2, 3};
 
 /* splitmix64: neighbouring seeds share nothing. */
@@ -296,7 +298,9 @@ static void pick_trouble(uint64_t *state, struct job *job)
 {
 	bool by_reset = chance(state, 70);
 
-	job->by_relay = chance(state, 35) || fault_is_network(job->fault);
+	/* the way into the relay needs descriptors and calls of its own */
+	job->by_relay = fault_is_network(job->fault) ||
+			(chance(state, 35) && job->fault < FAULT_REFUSED);
 	job->meets_by_tcp = chance(state, 50);
 	job->has_porch = chance(state, 50);
 	job->trouble_kinds = RELAY_ALL;
@@ -354,9 +358,10 @@ struct job job_derive(uint64_t seed, const struct job_wish *wish)
 	uint64_t state = seed * 0xd1342543de82ef95u + 1;
 	struct job job = {.seed = seed, .host_count = wish->hosts ? 2 : 0};
 
-	job.fault = pick_fault(&state, wish->hosts  ? hosts_weights
-				       : wish->lean ? lean_weights
-						    : fault_weights);
+	job.fault = pick_fault(&state, wish->hosts && wish->lean ? lean_hosts_weights
+				       : wish->hosts		 ? hosts_weights
+				       : wish->lean		 ? lean_weights
+								 : fault_weights);
 	if (wish->fault >= 0)
 		job.fault = (enum fault)wish->fault;
 	job.refused = pick(&state, 0, refused_call_count - 1);

@@ -182,7 +182,11 @@ static bool is_mute(const struct view *view)
 	for (int rank = 0; rank < job->rank_count; rank++)
 		needed += job_is_victim(job, rank);
 	if (job->fault == FAULT_DESCRIPTORS)
-		return job->moment == AT_INIT && (uint64_t)job->number < needed;
+		return (job->moment == AT_INIT && (uint64_t)job->number < needed) ||
+		       job->host_count;
+	/* where ranks meet at an address, there is nothing before rank 0 has come */
+	if (job->meets_by_tcp && (job_is_victim(job, 0) || job->refused_by_all))
+		return true;
 	return job->fault == FAULT_REFUSED && !atomic_load(&view->page->victim_sends);
 }
 
@@ -199,6 +203,9 @@ static unsigned codes_of(const struct view *view, bool is_victim, enum step step
 	if (codes && fault_is_network(job->fault) &&
 		(step == STEP_INIT || step == STEP_DIVIDE))
 		codes |= TIMEOUT | SYSTEM;
+	/* who can call and not be called is not reached */
+	if (job->host_count && job->fault == FAULT_DESCRIPTORS)
+		codes |= TIMEOUT;
 	return codes;
 }
 

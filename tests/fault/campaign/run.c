@@ -21,6 +21,7 @@
 enum {
 	TEND_US = 150,
 	SLOW_STOP_US = 20000,
+	MEETINGS_US = 7000000,	/* longer than any meeting of a job with a fault in it */
 	HOSTS_STOP_US = 500000, /* between hosts, which must not take it for an end */
 	PORT_FIRST = 10000,	/* for meetings; the system gives away higher ones */
 	PORT_COUNT = 20000
@@ -85,6 +86,19 @@ static void environment_set(const struct run *run, int process)
 	}
 }
 
+/* A look at what is left makes one more meeting; where ranks meet at an address, it would
+ * be where others still do. */
+static void meetings_wait(const struct run *run)
+{
+	uint64_t end = patient_us() + MEETINGS_US;
+
+	for (int i = 0; run->meeting_port && i < run->job->rank_count; i++)
+		while (!job_is_victim(run->job, i) &&
+			atomic_load(&run->page->seats[i].step) != STEP_FINISHED &&
+			patient_us() < end)
+			usleep(TEND_US);
+}
+
 /* exit() and not _exit(): the library's own handlers, and a leak checker, run there. */
 static void process_main(const struct run *run, int process)
 {
@@ -107,6 +121,7 @@ static void process_main(const struct run *run, int process)
 	chair_main(&chairs[0]);
 	for (int i = 1; i < count; i++)
 		pthread_join(chairs[i].thread, NULL);
+	meetings_wait(run);
 	traces_settle(&before, run->limits->settle_ms, run->page->left[process],
 		sizeof(run->page->left[process]));
 	exit(0);

@@ -10,7 +10,7 @@
 #include "job.h"
 #include "page.h"
 
-enum { LINE_BYTES = 6000, WHY_BYTES = 400 };
+enum { LINE_BYTES = 12000, WHY_BYTES = 700 };
 
 struct run_limits {
 	int hang_s;    /* then a job hangs */
