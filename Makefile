@@ -53,6 +53,7 @@ fuzz: deps-build deps-clang
 
 bench: build
 	bench/run
+	bench/network
 
 lint: deps-build deps-lint
 	scripts/lint

@@ -1,5 +1,5 @@
-// A peer: Gloo over TCP on the loopback, the transport Debian builds for one host.
-// ./gloo_coll N COLLECTIVE BYTES,BYTES,.. (see method.h). Of all_reduce the best of its
+// A peer: Gloo over TCP, on the loopback or between hosts of namespaces.
+// ./gloo_coll [hosts=K] N COLLECTIVE BYTES,BYTES,.. (see method.h). Of all_reduce the best of its
 // three algorithms counts: ring, bcube, halving-doubling (which works in place).
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -22,6 +22,7 @@
 #include <memory>
 #include <vector>
 
+#include "host.h"
 #include "method.h"
 
 namespace
@@ -112,15 +113,20 @@ double loop(const Context &context, const Call &call, int iters)
 	return seconds;
 }
 
-void rank_main(int rank, int ranks, const std::string &folder, int coll, const char *text)
+void rank_main(int rank, int ranks, int hosts, const std::string &folder, int coll,
+	const char *text)
 {
+	char address[32];
 	size_t sizes[METHOD_SIZES_MAX];
 	int count = method_sizes(text, sizes);
 	size_t room = method_buffer(method_largest(sizes, count), ranks);
 	std::vector<float> send(room / sizeof(float)), recv(room / sizeof(float));
 	gloo::rendezvous::FileStore store(folder);
+	if (hosts)
+		host_enter(host_of(rank, ranks, hosts));
+	host_address(hosts ? host_of(rank, ranks, hosts) : 0, !hosts, address);
 	auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
-	gloo::transport::tcp::attr attr("127.0.0.1");
+	gloo::transport::tcp::attr attr(address);
 	auto device = gloo::transport::tcp::CreateDevice(attr);
 
 	context->connectFullMesh(store, device);
@@ -144,11 +150,17 @@ void rank_main(int rank, int ranks, const std::string &folder, int coll, const c
 int main(int argc, char **argv)
 {
 	char folder[] = "/tmp/gloo_coll.XXXXXX";
+	int hosts = argc == 5 ? host_count(argv[1]) : 0;
+
+	if (hosts) {
+		argc--;
+		argv++;
+	}
 	int ranks = argc == 4 ? atoi(argv[1]) : 0, status, failed = 0;
 	int coll = argc == 4 ? method_find(argv[2]) : METHOD_COLLS;
 
 	if (ranks < 2 || coll == METHOD_COLLS || !mkdtemp(folder)) {
-		fprintf(stderr, "usage: gloo_coll N COLLECTIVE BYTES[,BYTES..]\n");
+		fprintf(stderr, "usage: gloo_coll [hosts=K] N COLLECTIVE BYTES[,BYTES..]\n");
 		return 2;
 	}
 	for (int i = 0; i < ranks; i++) {
@@ -156,7 +168,7 @@ int main(int argc, char **argv)
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		try {
-			rank_main(i, ranks, folder, coll, argv[3]);
+			rank_main(i, ranks, hosts, folder, coll, argv[3]);
 		} catch (const std::exception &error) {
 			std::cerr << "gloo_coll: " << error.what() << std::endl;
 			_exit(1);

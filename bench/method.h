@@ -120,9 +120,27 @@ static inline double method_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* Processor time of this process, the kernel's on its behalf included. */
+static inline double method_cpu(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static inline void method_print(int coll, int ranks, size_t bytes, double seconds)
 {
 	printf("%s %d %zu %.3f\n", method_name(coll), ranks, bytes, seconds * 1e6);
+	fflush(stdout);
+}
+
+/* .. with the processor time of all ranks together. */
+static inline void method_print_cpu(
+	int coll, int ranks, size_t bytes, double seconds, double cpu)
+{
+	printf("%s %d %zu %.3f %.3f\n", method_name(coll), ranks, bytes, seconds * 1e6,
+		cpu * 1e6);
 	fflush(stdout);
 }
 

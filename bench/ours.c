@@ -1,38 +1,38 @@
 /*
- * Ours, timed as the peers are: ./ours threads|processes|malloc|hosts=K N COLLECTIVE
- * BYTES,..
+ * Ours, timed as the peers are:
+ *     ./ours threads|processes|malloc|hosts=K|loopback=K N COLLECTIVE BYTES,..
  *
  * `threads` and `processes` use ncclMemAlloc, `malloc` is processes with plain memory.
  * `hosts=K` is processes spread over the first K of the hosts weft0, weft1, .. that were
- * made of namespaces on this machine, with plain memory.
+ * made of namespaces on this machine, with plain memory. `loopback=K` only pretends to be
+ * on so many: sockets, but no network between them.
  * `./ours call 1` prints what one call costs that has nobody to wait for.
  */
-#include <fcntl.h>
 #include <nccl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include "host.h"
 #include "method.h"
 
 /* One page that all ranks see, processes too. */
 struct shared {
 	ncclUniqueId id;
 	atomic_uint arrived, round;
-	double seconds[METHOD_RANKS_MAX];
+	double seconds[METHOD_RANKS_MAX], cpu[METHOD_RANKS_MAX];
 };
 
 struct job {
 	struct shared *shared;
 	int rank, ranks, coll, size_count;
 	bool plain_memory;
-	int host; /* to be on, or -1 */
+	int host; /* to be on, or -1 .. */
+	bool pretends;
 	const size_t *sizes;
 };
 
@@ -90,76 +90,65 @@ static ncclResult_t call(
 	}
 }
 
-/* Seconds per call of the slowest rank. */
-static double loop(const struct job *job, ncclComm_t comm, float *buffers[2],
+/* Seconds per call: of the slowest rank, and of all processors together. */
+struct taken {
+	double seconds, cpu;
+};
+
+static struct taken loop(const struct job *job, ncclComm_t comm, float *buffers[2],
 	size_t bytes, int iters)
 {
 	struct shared *shared = job->shared;
 	ncclResult_t result = ncclSuccess;
-	double start, slowest = 0;
+	struct taken taken = {0};
+	double start, used;
 
 	meet(shared, job->ranks);
 	start = method_now();
+	used = method_cpu();
 	for (int i = 0; !result && i < iters; i++)
 		result = call(job, comm, buffers[0], buffers[1], bytes);
 	shared->seconds[job->rank] = (method_now() - start) / iters;
+	shared->cpu[job->rank] = (method_cpu() - used) / iters;
 	if (result)
 		fail(result, method_name(job->coll));
 	meet(shared, job->ranks);
-	for (int i = 0; i < job->ranks; i++)
-		slowest = shared->seconds[i] > slowest ? shared->seconds[i] : slowest;
+	for (int i = 0; i < job->ranks; i++) {
+		if (shared->seconds[i] > taken.seconds)
+			taken.seconds = shared->seconds[i];
+		taken.cpu += shared->cpu[i];
+	}
 	meet(shared, job->ranks);
-	return slowest;
+	return taken;
 }
 
 static void time_size(
 	const struct job *job, ncclComm_t comm, float *buffers[2], size_t bytes)
 {
-	double warm = loop(job, comm, buffers, bytes, method_warm(bytes)), best = 0;
-	int iters = method_loop(bytes, warm);
+	struct taken best = loop(job, comm, buffers, bytes, method_warm(bytes));
+	int iters = method_loop(bytes, best.seconds);
 
 	for (int i = 0; i < METHOD_LOOPS; i++) {
-		double seconds = loop(job, comm, buffers, bytes, iters);
-		best = i && best < seconds ? best : seconds;
+		struct taken taken = loop(job, comm, buffers, bytes, iters);
+
+		if (!i || taken.seconds < best.seconds)
+			best = taken;
 	}
-	if (!job->rank)
-		method_print(job->coll, job->ranks, bytes, best);
-}
-
-/* A core for each rank where there is one, as the MPIs' launchers do. */
-static void bind_rank(const struct job *job)
-{
-	cpu_set_t all, one;
-	int left = job->rank;
-
-	CPU_ZERO(&one);
-	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < job->ranks)
+	if (job->rank)
 		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &all) && left-- == 0)
-			CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
+	if (job->host >= 0)
+		method_print_cpu(job->coll, job->ranks, bytes, best.seconds, best.cpu);
+	else
+		method_print(job->coll, job->ranks, bytes, best.seconds);
 }
 
-/* The namespaces of a host are those of a process that keeps them. */
-static void host_enter(int host)
+static void host_pretend(int host)
 {
-	static const char *const spaces[] = {"net", "uts", "ipc", "mnt"};
-	char path[96], pid[32] = "";
-	int fds[4];
-	ssize_t bytes;
+	char name[16];
 
-	snprintf(path, sizeof(path), "/run/weft-hosts/%d/pid", host);
-	bytes = readlink(path, pid, sizeof(pid) - 1);
-	for (int i = 0; i < 4; i++) {
-		snprintf(path, sizeof(path), "/proc/%s/ns/%s", pid, spaces[i]);
-		fds[i] = bytes > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-		if (fds[i] < 0)
-			fail(ncclSystemError, "there is no such host");
-	}
-	for (int i = 0; i < 4; i++)
-		if (setns(fds[i], 0))
-			fail(ncclSystemError, "cannot go to that host");
+	snprintf(name, sizeof(name), "host%d", host);
+	setenv("NCCL_HOSTID", name, 1);
+	setenv("NCCL_SOCKET_IFNAME", "lo", 1);
 }
 
 static void *rank_main(void *argument)
@@ -171,8 +160,10 @@ static void *rank_main(void *argument)
 	ncclComm_t comm;
 	ncclResult_t result;
 
-	bind_rank(job);
-	if (job->host >= 0)
+	host_bind(job->rank, job->ranks);
+	if (job->pretends)
+		host_pretend(job->host);
+	else if (job->host >= 0)
 		host_enter(job->host);
 	if (!job->rank) {
 		result = ncclGetUniqueId(&job->shared->id);
@@ -253,7 +244,7 @@ int main(int argc, char **argv)
 	static size_t sizes[METHOD_SIZES_MAX];
 	const char *mode = argc > 1 ? argv[1] : "";
 	int ranks = argc > 2 ? atoi(argv[2]) : 0;
-	int hosts = strncmp(mode, "hosts=", 6) ? 0 : atoi(mode + 6);
+	int hosts = host_count(mode);
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -264,8 +255,8 @@ int main(int argc, char **argv)
 		return run_call(&jobs[0]);
 	if (argc != 5 || ranks < 1 || ranks > METHOD_RANKS_MAX ||
 		method_find(argv[3]) == METHOD_COLLS) {
-		fprintf(stderr, "usage: ours threads|processes|malloc|hosts=K N "
-				"COLLECTIVE BYTES,..\n");
+		fprintf(stderr, "usage: ours threads|processes|malloc|hosts=K|loopback=K "
+				"N COLLECTIVE BYTES,..\n");
 		return 2;
 	}
 	for (int i = 0; i < ranks; i++)
@@ -275,7 +266,8 @@ int main(int argc, char **argv)
 			.coll = method_find(argv[3]),
 			.size_count = method_sizes(argv[4], sizes),
 			.plain_memory = !strcmp(mode, "malloc") || hosts,
-			.host = hosts ? i * hosts / ranks : -1,
+			.host = hosts ? host_of(i, ranks, hosts) : -1,
+			.pretends = host_is_pretended(mode),
 			.sizes = sizes};
 	return !strcmp(mode, "threads") ? run_threads(jobs, ranks)
 					: run_processes(jobs, ranks);

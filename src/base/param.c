@@ -176,12 +176,20 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =
 		"file for the topology once it is known; a communicator's has its ranks as devices"},
 	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
-		"comma list of interface name beginnings; ^ in front: all but these; =: whole names"},
+		"comma list of interface name beginnings; ^ in front: all but these; =: whole names; "
+		"several that are named carry each message together"},
 	[PARAM_SOCKET_FAMILY] = {"NCCL_SOCKET_FAMILY", PARAM_TEXT, .meaning =
 		"AF_INET or AF_INET6: use only addresses of this kind"},
 	[PARAM_OOB_NET_IFNAME] = {"NCCL_OOB_NET_IFNAME", PARAM_TEXT, .meaning =
 		"interfaces over which ranks meet and keep in touch, where not NCCL_SOCKET_IFNAME's; "
 		"the same kind of list"},
+	[PARAM_SOCKET_NTHREADS] = {"NCCL_SOCKET_NTHREADS", PARAM_INT, 0, 0, 16, .meaning =
+		"threads that help to send and to receive on each connection with a rank of another host"},
+	[PARAM_NSOCKS_PERTHREAD] = {"NCCL_NSOCKS_PERTHREAD", PARAM_INT, 1, 1, 64, .meaning =
+		"sockets of each of these threads, or of the connection where there are none; "
+		"messages are striped over all, at most 64"},
+	[PARAM_CHECKSUM] = {"WEFT_CHECKSUM", PARAM_INT, 0, 0, 1, .meaning =
+		"1: what ranks of several hosts send each other has checksums; the same on all ranks"},
 	[PARAM_PORT_RANGE] = {"WEFT_PORT_RANGE", PARAM_TEXT, .meaning =
 		"first-last: listen only on these TCP ports, for a firewall; unset: any that is free"},
 	[PARAM_LISTEN_ANY] = {"WEFT_LISTEN_ANY", PARAM_INT, 0, 0, 1, .meaning =

@@ -271,6 +271,9 @@ static enum err round_make(
 	enum err mine = word->code, e;
 	bool is_mute;
 
+	/* an earlier round has failed for all, and nobody listens any more */
+	if (visit->is_over && mine)
+		return mine;
 	deadline_set(visit);
 	visit->why[0] = '\0';
 	visit->payload_bytes = (size_t)visit->args.rank_count * word->record_bytes;

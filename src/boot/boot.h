@@ -38,6 +38,10 @@ struct boot_id {
  * arrival, at the latest, or after an hour without any. It does not keep the process. */
 enum err boot_id_create(struct boot_id *id);
 
+/* The same whatever NCCL_COMM_ID says: a communicator that comes of another one meets
+ * where its first rank is, and several may do so at once. */
+enum err boot_id_create_here(struct boot_id *id);
+
 /* Nobody will use this id (again): end its root now if it runs in this process. */
 void boot_id_drop(const struct boot_id *id);
 

@@ -185,7 +185,7 @@ static ssize_t message_recv(struct guest *guest, size_t bytes)
 
 	if (done < begin)
 		return some_recv(guest, guest->bring_to + done, begin - done);
-	return some_recv(guest, guest->in + done - begin, bytes - done);
+	return some_recv(guest, guest->in + (done - begin), bytes - done);
 }
 
 static void message_take(struct guest *guest, const unsigned char *secret)

@@ -151,9 +151,21 @@ static void away_choose(struct id_body *body)
 	}
 }
 
-enum err boot_id_create(struct boot_id *id)
+/* Random, and its root runs in this process. */
+static enum err id_from_chance(struct id_body *body)
 {
-	const char *text = param_text(PARAM_COMM_ID);
+	enum err e;
+
+	addr_random(&body->addr);
+	auth_random(body->secret, sizeof(body->secret));
+	body->home = home_read();
+	away_choose(body);
+	e = id_root_start(body);
+	return e == ERR_AGAIN ? err_set(ERR_SYSTEM, "a random socket name is taken") : e;
+}
+
+static enum err id_create(const char *text, struct boot_id *id)
+{
 	struct id_body body = {0};
 	char where[ADDR_TEXT_BYTES], away[ADDR_TEXT_BYTES] = "";
 	enum err e = auth_init();
@@ -161,17 +173,7 @@ enum err boot_id_create(struct boot_id *id)
 	if (e)
 		return e;
 	memcpy(body.magic, id_magic, sizeof(body.magic));
-	if (text) {
-		e = id_from_text(text, &body);
-	} else {
-		addr_random(&body.addr);
-		auth_random(body.secret, sizeof(body.secret));
-		body.home = home_read();
-		away_choose(&body);
-		e = id_root_start(&body);
-		if (e == ERR_AGAIN)
-			e = err_set(ERR_SYSTEM, "a random socket name is taken");
-	}
+	e = text ? id_from_text(text, &body) : id_from_chance(&body);
 	if (e)
 		return e;
 	memcpy(id->bytes, &body, sizeof(body));
@@ -184,6 +186,16 @@ enum err boot_id_create(struct boot_id *id)
 		body.away.family ? ", for other hosts at " : "", away);
 	auth_wipe(&body, sizeof(body));
 	return OK;
+}
+
+enum err boot_id_create(struct boot_id *id)
+{
+	return id_create(param_text(PARAM_COMM_ID), id);
+}
+
+enum err boot_id_create_here(struct boot_id *id)
+{
+	return id_create(NULL, id);
 }
 
 void boot_id_drop(const struct boot_id *id)

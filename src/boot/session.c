@@ -15,8 +15,9 @@ enum {
 	RETRY_MS = 5, /* before the first call is made again; then twice as long .. */
 	RETRY_MAX_MS = 100, /* .. up to this */
 	MEND_MS = 200,	    /* after somebody left: often all are about to */
-	LEAVE_MS = 500,	    /* for the others to take our last words .. */
-	HURRY_MS = 5,	    /* .. and in a hurry */
+	LEAVE_MS = 500,	    /* for our last words to go out .. */
+	LINGER_MS = 10,	    /* .. and for the others to hang up; unread words undo them */
+	HURRY_MS = 5,	    /* all of it for who is in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
 	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
 	RECEIPT_MS = 1000,  /* .. or after this: seldom, as beats are */
@@ -210,7 +211,7 @@ static void strand_pump(struct strand *strand, uint64_t now_ns)
 	if (session->is_closing && strand_is_idle(strand) && !strand->is_leaving)
 		leave_write(strand, now_ns);
 	if (strand->is_leaving && strand_is_idle(strand))
-		strand->phase = STRAND_GONE;
+		strand_finish(strand);
 	hub_watch(strand);
 }
 
@@ -764,22 +765,33 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 	return next;
 }
 
+/* Strands end when the other end has hung up, or when it takes too long. */
+static uint64_t closing_tick(struct session *session, uint64_t now_ns)
+{
+	uint64_t last = session->closing_ns +
+			(session->is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
+	uint64_t next = last;
+
+	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+		uint64_t end = last;
+
+		if (strand->is_mute)
+			end = sooner(end, strand->told_ns + LINGER_MS * CLOCK_MS);
+		if (now_ns >= end || strand->phase != STRAND_OPEN)
+			strand->phase = STRAND_GONE;
+		next = sooner(next, end);
+	}
+	return next;
+}
+
 uint64_t session_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (struct strand *strand = session->strands; strand; strand = strand->next)
 		next = sooner(next, strand_tick(strand, now_ns));
-	if (session->is_closing) {
-		uint64_t end = session->closing_ns +
-			       (session->is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
-
-		for (struct strand *strand = session->strands; strand;
-			strand = strand->next)
-			if (now_ns >= end || strand->phase != STRAND_OPEN)
-				strand->phase = STRAND_GONE;
-		next = sooner(next, end);
-	}
+	if (session->is_closing)
+		next = sooner(next, closing_tick(session, now_ns));
 	strands_sweep(session, now_ns);
 	next = sooner(next, mend_tick(session, now_ns));
 	next = sooner(next, calls_tick(session, now_ns));

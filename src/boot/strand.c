@@ -79,6 +79,24 @@ static void strand_break(struct strand *strand)
 	strand_end(strand, is_closed ? 0 : errno);
 }
 
+/* The same while writing: the last words of who hung up may still be there to be read,
+ * and after them its end. */
+static void strand_silence(struct strand *strand)
+{
+	if (strand->phase != STRAND_OPEN) {
+		strand_break(strand);
+		return;
+	}
+	strand->is_mute = true;
+	strand->out_done = strand->out_bytes;
+}
+
+void strand_finish(struct strand *strand)
+{
+	shutdown(strand->fd, SHUT_WR);
+	strand->is_mute = true;
+}
+
 struct strand *strand_accept(int fd, uint64_t now_ns)
 {
 	struct strand *strand = strand_create(fd, false, now_ns);
@@ -126,7 +144,8 @@ static ssize_t some_recv(const struct strand *strand, void *to, size_t bytes)
 
 void strand_flush(struct strand *strand)
 {
-	if (strand->phase == STRAND_GONE || strand->phase == STRAND_CONNECTING)
+	if (strand->phase == STRAND_GONE || strand->phase == STRAND_CONNECTING ||
+		strand->is_mute)
 		return;
 	while (strand->out_done < strand->out_bytes) {
 		ssize_t n = some_send(strand, strand->out + strand->out_done,
@@ -137,12 +156,12 @@ void strand_flush(struct strand *strand)
 		} else if (errno == EAGAIN) {
 			return;
 		} else if (errno != EINTR) {
-			strand_break(strand);
+			strand_silence(strand);
 			return;
 		}
 	}
 	if (strand->seal && seal_flush(strand->seal) && errno != EAGAIN)
-		strand_break(strand);
+		strand_silence(strand);
 }
 
 static void out_set(struct strand *strand, const void *bytes, size_t count)
@@ -421,7 +440,8 @@ bool strand_write(struct strand *strand, const struct strand_head *head,
 
 bool strand_is_idle(const struct strand *strand)
 {
-	return strand->phase == STRAND_OPEN && strand->out_done == strand->out_bytes &&
+	return strand->phase == STRAND_OPEN && !strand->is_mute &&
+	       strand->out_done == strand->out_bytes &&
 	       !(strand->seal && seal_has_output(strand->seal));
 }
 

@@ -74,6 +74,7 @@ struct strand {
 	struct seal *seal; /* owned; NULL: not encrypted */
 	enum strand_phase phase;
 	bool is_caller;
+	bool is_mute;		     /* nothing more can be said, but perhaps heard */
 	int status;		     /* errno of what ended it; 0: it was closed */
 	uint64_t since_ns, heard_ns; /* made; last byte that came */
 	uint64_t told_ns;	     /* last frame that we wrote */
@@ -144,7 +145,10 @@ bool strand_write(struct strand *strand, const struct strand_head *head,
 /* Write on what is begun. */
 void strand_flush(struct strand *strand);
 
-/* It is open and all that was begun is written. */
+/* Nothing more will be said; the other end reads to the end of it. */
+void strand_finish(struct strand *strand);
+
+/* It is open, all that was begun is written, and more can be. */
 bool strand_is_idle(const struct strand *strand);
 
 /* What to poll() for. */

@@ -82,7 +82,7 @@ static enum err dead_check(const struct comm *parent, uint32_t rank)
 	if (rank == parent->rank || atomic_load(&status->gone_ns) ||
 		!health_is_dead(parent->health, rank))
 		return OK;
-	return err_set(ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
+	return health_dead(parent->health, rank);
 }
 
 static bool is_member(const struct birth_place *place, uint32_t rank)
@@ -232,7 +232,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	args.root = root;
 	args.is_root_lost = &is_root_lost;
 	if (args.rank == 0) {
-		e = boot_id_create(&id);
+		e = boot_id_create_here(&id);
 		is_made = !e;
 		mail_post(parent, number, &id, e);
 	} else {
@@ -388,7 +388,7 @@ enum err comm_get_unique_id(struct comm *comm, struct boot_id *id)
 	enum err e = birth_number(comm, BIRTH_GROW, &comm->rank_count, 1, &number);
 
 	if (!e)
-		e = boot_id_create(id);
+		e = boot_id_create_here(id);
 	if (!e) {
 		comm->grow_number = number;
 		mail_post(comm, number, id, OK);

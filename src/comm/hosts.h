@@ -20,6 +20,9 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting);
 /* Keep in touch with the others, now that the peers are there. */
 enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting);
 
+/* Bytes of a tile that goes between hosts; 0 where there are none. */
+size_t comm_hosts_tile(const struct comm *comm);
+
 /* What the board of this rank's host is made for. */
 struct board_size comm_board_size(const struct comm *comm);
 

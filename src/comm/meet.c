@@ -261,6 +261,7 @@ static enum err comm_equip(
 		e = comm_wire(comm, times);
 	start = clock_ns();
 	args.limits = comm->limits;
+	args.tile_bytes = comm_hosts_tile(comm);
 	if (comm->hosts)
 		args.far = (struct host_far){far_note, far_put, comm};
 	if (!e)

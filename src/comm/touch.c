@@ -128,7 +128,7 @@ static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t
 			comm->control, from, TOLD_RECEIPT, &total, sizeof(total));
 }
 
-static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
+void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
 {
 	struct comm *comm = arg;
 	struct rank_status *status = peer_status(comm->peers, from);
@@ -151,19 +151,34 @@ static void heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, si
 		host_engine_wake(comm->engine);
 }
 
-static void lost(void *arg, uint32_t rank, const char *why)
+static void shadow_lose(struct comm *comm, uint32_t rank, const char *why)
 {
-	struct comm *comm = arg;
 	struct rank_status *status = peer_status(comm->peers, rank);
 
-	/* of a rank of this host the board knows better */
-	if (peer_is_local(comm->peers, rank))
-		return;
 	if (atomic_load(&status->state) == RANK_LIVE)
 		snprintf(status->sentence, sizeof(status->sentence), "%s", why);
 	pulse_mark_stopped(&status->pulse);
-	if (atomic_load(&comm->ready))
-		host_engine_wake(comm->engine);
+}
+
+void touch_lost(void *arg, uint32_t rank, const char *why)
+{
+	struct comm *comm = arg;
+	char given_up[BOARD_SENTENCE_BYTES];
+
+	/* they have given us up: to us, that is the end of all of them */
+	snprintf(given_up, sizeof(given_up), "it has given rank %u up: %s", rank, why);
+	for (uint32_t i = 0; rank == comm->rank && i < comm->rank_count; i++)
+		if (!peer_is_local(comm->peers, i))
+			shadow_lose(comm, i, given_up);
+	if (!peer_is_local(comm->peers, rank))
+		shadow_lose(comm, rank, why);
+	if (!atomic_load(&comm->ready))
+		return;
+	/* of a rank of this host the board knows when it dies, and not when it stands
+	 * still */
+	if (rank != comm->rank && peer_is_local(comm->peers, rank))
+		health_give_up(comm->health, rank, why);
+	host_engine_wake(comm->engine);
 }
 
 /* ---- the channel ---- */
@@ -175,8 +190,8 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 		.rank_count = comm->rank_count,
 		.peers = peers,
 		.arg = comm,
-		.on_message = heard,
-		.on_lost = lost};
+		.on_message = touch_heard,
+		.on_lost = touch_lost};
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 	enum err e;
 

@@ -19,6 +19,11 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 	const struct control_peer *peers);
 void touch_close(struct comm *comm);
 
+/* What the channel brings, for a struct comm that has peers: see control.h. */
+void touch_heard(
+	void *comm, uint32_t from, uint32_t kind, const void *bytes, size_t size);
+void touch_lost(void *comm, uint32_t rank, const char *why);
+
 /* This rank's state, and why; its letter; its vote; its note of what it waits for (for
  * the thread that runs calls): tell the others. */
 void touch_state(struct comm *comm);

@@ -13,6 +13,7 @@ struct health {
 	uint32_t rank, rank_count;
 	const _Atomic uint64_t *completed; /* borrowed; NULL */
 	atomic_bool is_told;		   /* this rank's failure is on the board */
+	char *_Atomic *given_up; /* owned: per rank, why other hosts have; NULL: not */
 	struct watch *watches[]; /* owned: per rank; NULL but for other processes of this
 				    host */
 };
@@ -28,6 +29,9 @@ enum err health_create(const struct peers *peers, struct health **health)
 	h->peers = peers;
 	h->rank = peers->rank;
 	h->rank_count = peers->rank_count;
+	h->given_up = calloc(n, sizeof(*h->given_up));
+	if (!h->given_up)
+		e = err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	for (uint32_t i = 0; i < peers->local_count && !e; i++)
 		e = watch_get(peer_status(peers, peers->locals[i])->pid,
 			&h->watches[peers->locals[i]]);
@@ -43,8 +47,12 @@ void health_destroy(struct health *health)
 {
 	if (!health)
 		return;
-	for (uint32_t i = 0; i < health->rank_count; i++)
+	for (uint32_t i = 0; i < health->rank_count; i++) {
 		watch_put(health->watches[i]);
+		if (health->given_up)
+			free(health->given_up[i]);
+	}
+	free(health->given_up);
 	free(health);
 }
 
@@ -68,12 +76,18 @@ bool health_has_ended(const struct health *health, uint32_t rank)
 bool health_is_dead(const struct health *health, uint32_t rank)
 {
 	return pulse_has_stopped(&status_of(health, rank)->pulse) ||
-	       health_has_ended(health, rank);
+	       health_has_ended(health, rank) || atomic_load(&health->given_up[rank]);
 }
 
 bool health_has_left(const struct health *health, uint32_t rank)
 {
 	return atomic_load(&status_of(health, rank)->state) == RANK_LEFT;
+}
+
+enum err health_left(uint32_t rank)
+{
+	return err_set(ERR_REMOTE,
+		"rank %u destroyed its communicator before this call was complete", rank);
 }
 
 /* Misuse and a patience that ended are everybody's; the rest happened elsewhere. A rank
@@ -102,8 +116,7 @@ static enum err rank_gone(
 	if (state == RANK_FAILED)
 		return rank_failed(health, rank, culprit);
 	*culprit = rank;
-	return err_set(ERR_REMOTE,
-		"rank %u destroyed its communicator before this call was complete", rank);
+	return health_left(rank);
 }
 
 enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit)
@@ -123,11 +136,15 @@ enum err health_failed(const struct health *health, uint64_t number, uint32_t *c
 	return OK;
 }
 
-/* Of a rank on another host we hear how it was lost. */
-static enum err rank_dead(const struct health *health, uint32_t rank)
+enum err health_dead(const struct health *health, uint32_t rank)
 {
 	const struct rank_status *status = status_of(health, rank);
+	const char *given_up = atomic_load(&health->given_up[rank]);
 
+	if (given_up && !pulse_has_stopped(&status->pulse))
+		return err_set(ERR_REMOTE,
+			"rank %u (process %u) was given up by other hosts: %s", rank,
+			status->pid, given_up);
 	if (peer_is_local(health->peers, rank) || !status->sentence[0])
 		return err_set(
 			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
@@ -147,7 +164,7 @@ static enum err dead_find(const struct health *health,
 			!health_is_dead(health, rank) || !needed(what, rank))
 			continue;
 		*culprit = rank;
-		return rank_dead(health, rank);
+		return health_dead(health, rank);
 	}
 	return OK;
 }
@@ -193,6 +210,14 @@ enum err health_look(const struct health *health, uint32_t *culprit)
 }
 
 /* ---- telling ---- */
+
+void health_give_up(struct health *health, uint32_t rank, const char *why)
+{
+	char *none = NULL, *copy = strdup(why);
+
+	if (copy && !atomic_compare_exchange_strong(&health->given_up[rank], &none, copy))
+		free(copy);
+}
 
 /* Everyone who may be asleep waiting for this rank. */
 static void sleepers_wake(const struct health *health)

@@ -32,8 +32,18 @@ void health_count(struct health *health, const _Atomic uint64_t *completed);
 bool health_is_dead(const struct health *health, uint32_t rank);
 bool health_has_ended(const struct health *health, uint32_t rank);
 
+/* Which one, and how, as far as we know: the sentence. */
+enum err health_dead(const struct health *health, uint32_t rank);
+
+/* Other hosts take a rank of this one for lost, which may only be stopped: nothing can be
+ * done with it any more, and it counts as dead. */
+void health_give_up(struct health *health, uint32_t rank, const char *why);
+
 /* Has it destroyed its communicator, in peace? */
 bool health_has_left(const struct health *health, uint32_t rank);
+
+/* .. too early: the sentence of that. */
+enum err health_left(uint32_t rank);
 
 /* Has any rank failed or aborted in call `number` or before? Its buffers are its own
  * again, whatever it announced before. UINT64_MAX asks for any failure at all. *culprit

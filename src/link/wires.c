@@ -9,6 +9,7 @@ struct wires {
 	struct net_end *listener;   /* owned */
 	struct net_handle *handles; /* owned */
 	unsigned char key[AUTH_KEY_BYTES];
+	struct net_manner manner;
 	/* owned: [rank * WIRE_PURPOSES + purpose], NULL until first used */
 	struct net_end **to, **from;
 };
@@ -27,6 +28,7 @@ enum err wires_create(const struct wires_args *args, struct wires **wires)
 	w->rank = args->rank;
 	w->rank_count = args->rank_count;
 	memcpy(w->key, args->key, sizeof(w->key));
+	w->manner = args->manner;
 	w->handles = malloc(n * sizeof(*w->handles));
 	w->to = calloc(n * WIRE_PURPOSES, sizeof(struct net_end *));
 	w->from = calloc(n * WIRE_PURPOSES, sizeof(struct net_end *));
@@ -63,7 +65,8 @@ enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
 	struct net_end **to = &wires->to[rank * WIRE_PURPOSES + purpose];
 	struct net_connect_args args = {.handle = &wires->handles[rank],
 		.claim = {.from = wires->rank, .to = rank, .purpose = purpose},
-		.way = wires->rank + rank + purpose};
+		.way = wires->rank + rank + purpose,
+		.manner = wires->manner};
 	enum err e = OK;
 
 	if (!*to) {

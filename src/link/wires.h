@@ -21,6 +21,7 @@ struct wires_args {
 	struct net_end *listener;	  /* owned from now on, also on failure */
 	const struct net_handle *handles; /* of every rank's listener; copied */
 	unsigned char key[AUTH_KEY_BYTES];
+	struct net_manner manner;
 };
 
 enum err wires_create(const struct wires_args *args, struct wires **wires);

@@ -7,8 +7,9 @@
  * and tested until it is done; its memory is the network's until then. This is the shape
  * of NCCL's network plugins, so one of those is another `struct net_ops`.
  *
- * One thread at a time uses an end. Which rank is at the other one is said by the claim
- * that comes with the connection; who does not know the listener's key gets none in.
+ * One thread at a time uses an end, or ends that came to the same listener. Which rank is
+ * at the other one is said by the claim that comes with the connection; who does not know
+ * the listener's key gets none in.
  */
 #ifndef NET_NET_H
 #define NET_NET_H
@@ -34,17 +35,37 @@ struct net_claim {
 	uint32_t from, to, purpose;
 };
 
+/* How a message is made sure of. */
+enum net_guard {
+	NET_BARE,
+	NET_SUMMED, /* a byte that was changed on the way is noticed, and where */
+	NET_SEALED  /* .. and nobody can read, change, leave out or repeat one */
+};
+
+/* How connections are made and kept. */
+struct net_manner {
+	enum net_guard guard; /* the same at both ends */
+	uint32_t cables;      /* a message is striped over so many; 0: one */
+	uint32_t threads;     /* so many help with each end; 0: who tests does it all */
+	uint32_t silence_ms;  /* a cable that is mute for so long is lost; 0: never */
+};
+
+/* Of connections with several cables those that are left carry on when one is lost. */
+enum { NET_CABLES_MAX = 64 };
+
 struct net_listen_args {
 	const struct addr *addrs; /* of the interfaces to use; ports are not looked at */
 	uint32_t addr_count;
 	unsigned char key[AUTH_KEY_BYTES];
+	struct net_manner manner;
 };
 
 struct net_connect_args {
 	const struct net_handle *handle;
 	struct net_claim claim;
 	unsigned char key[AUTH_KEY_BYTES];
-	uint32_t way; /* which of several interfaces, modulo their number */
+	uint32_t way; /* which of several interfaces is first, modulo their number */
+	struct net_manner manner;
 };
 
 /* Memory to send or receive and how far that has come. The caller's to keep. */

@@ -226,6 +226,7 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 		.hosts = planner->hosts,
 		.bytes = key->count * dtype_size(key->type),
 		.type = key->type,
+		.tile_bytes = room->tile_bytes,
 		.eager_bytes = room->eager_bytes,
 		.limits = room->limits,
 		.asked = key->schedule};

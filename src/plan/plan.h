@@ -61,6 +61,7 @@ struct plan {
 struct plan_room {
 	uint32_t rank_count, rank;
 	size_t inline_bytes, eager_bytes, bulk_bytes;
+	size_t tile_bytes;     /* of a tile between hosts; 0: tune's */
 	size_t inbox_bytes;    /* of one inbox: of a rank of another host, and a lane */
 	struct limits *limits; /* borrowed: see tune/limits.h; NULL none */
 	/* borrowed for the planner's life: which host each rank is on; NULL: all are on

@@ -52,9 +52,7 @@ enum { FEW_RANKS = 2, EAGER_DEPTH = 1 };
 /* A forced schedule has its tiles follow each other through the ranks. */
 enum { PIPELINE_TILE = 128 << 10 };
 
-/* Between hosts: what the second-level cache holds while a tile goes from the socket into
- * the sum, and enough for one system call (64 MiB, 2 hosts: 35 ms; with half of it 65,
- * with twice as much 45). */
+/* Between hosts, where the caches are not known: see comm_hosts_tile(). */
 enum { BETWEEN_TILE = 128 << 10 };
 
 /* Blocks a rank stages at once in the eager schedule. */
@@ -155,7 +153,7 @@ static enum err choose_between(
 {
 	const struct sched_kind *kind = find_between(args, forced);
 	int64_t asked = param_int(PARAM_TILE);
-	size_t tile = asked > 0 ? (size_t)asked : BETWEEN_TILE;
+	size_t tile = args->tile_bytes ? args->tile_bytes : BETWEEN_TILE;
 
 	if (!kind)
 		return err_set(ERR_ARGUMENT,
@@ -163,6 +161,8 @@ static enum err choose_between(
 			"rank has at most %d connections",
 			coll_name(args->coll), args->hosts->host_count,
 			args->hosts->local_max, PROG_PEERS_MAX);
+	if (asked > 0)
+		tile = (size_t)asked;
 	*choice = (struct choice){.eager = is_eager(args, &rows[args->coll]),
 		.staged = kind,
 		.depth = CHOOSE_STAGED_DEPTH};

@@ -1,7 +1,8 @@
 /*
- * What comes over a boot connection and over a strand of the control channel, before and
- * after the other end has proved itself. The first byte says which end is spoken to; an
- * odd one has the tags made right, so that what is behind them is reached, too.
+ * What comes over a boot connection, to a root, a porch or a rank, and over a strand of
+ * the control channel, before and after the other end has proved itself. The first byte
+ * says which end is spoken to; an odd one has the tags made right, so that what is behind
+ * them is reached, too.
  */
 #include <endian.h>
 #include <stdbool.h>
@@ -14,7 +15,9 @@
 
 #include "boot/guest.h"
 #include "boot/id.h"
+#include "boot/porch.h"
 #include "boot/strand.h"
+#include "boot/visit.h"
 #include "net/addr.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -86,6 +89,7 @@ static void guest_claim(struct caller *caller, struct input *input)
 	uint32_t bytes;
 
 	take(input, &claim, sizeof(claim));
+	claim.kind = htole32(le32toh(claim.kind) % (WIRE_PORCH + 2)); /* what there is */
 	bytes = le32toh(claim.record_bytes) % (BOOT_RECORD_MAX + 2);
 	claim.record_bytes = htole32(bytes);
 	auth_tag(caller->key, "claim", &claim, offsetof(struct wire_claim, tag),
@@ -106,6 +110,7 @@ static void guest_say(struct caller *caller, struct input *input)
 	uint32_t bytes;
 
 	take(input, &say, sizeof(say));
+	say.what = htole32(le32toh(say.what) % (WIRE_IS_LOST + 2));
 	bytes = le32toh(say.record_bytes) % (BOOT_GATHER_MAX + 2);
 	say.record_bytes = htole32(bytes);
 	auth_tag(caller->key, "say", &say, offsetof(struct wire_say, tag), say.tag);
@@ -145,6 +150,74 @@ static void guest_fuzz(struct input *input, bool is_tagged)
 			guest_move(caller.guest, secret);
 	}
 	guest_destroy(caller.guest);
+	close(fds[1]);
+}
+
+/* ---- what a root says, to a rank and to a porch ---- */
+
+/* A verdict with right tags, and perhaps with the right payload. */
+static void verdict_put(int fd, const unsigned char *key, struct input *input)
+{
+	unsigned char payload[300];
+	struct wire_verdict verdict;
+	uint32_t bytes;
+
+	take(input, &verdict, sizeof(verdict));
+	verdict.round = htole32(le32toh(verdict.round) % 3);
+	verdict.code = htole32(le32toh(verdict.code) % (ERR_TIMEOUT + 3));
+	bytes = le32toh(verdict.bytes) % (sizeof(payload) + 1);
+	take(input, payload, bytes);
+	if (verdict.zero % 4) {
+		verdict.bytes = htole32(bytes);
+		auth_digest(payload, bytes, verdict.digest);
+	} else {
+		verdict.bytes = htole32(le32toh(verdict.bytes) % (1 << 20));
+	}
+	auth_tag(key, "verdict", &verdict, offsetof(struct wire_verdict, tag),
+		verdict.tag);
+	put(fd, &verdict, sizeof(verdict));
+	put(fd, payload, bytes);
+}
+
+static void porch_fuzz(struct input *input, bool is_tagged)
+{
+	struct porch porch = {0};
+	const unsigned char *payload;
+	enum err code;
+	size_t bytes;
+	int fds[2];
+
+	pair(fds);
+	porch.fd = fds[0];
+	do {
+		if (is_tagged)
+			verdict_put(fds[1], porch.key, input);
+		else
+			put(fds[1], input->bytes, input->left);
+		while (porch_hear(&porch, &code, &payload, &bytes))
+			if (bytes && !memchr(payload, 0, bytes))
+				porch.out_done = 0; /* all of it can be read */
+	} while (is_tagged && input->left && !porch.is_gone);
+	porch_fini(&porch);
+	close(fds[1]);
+}
+
+static void visit_fuzz(struct input *input, bool is_tagged)
+{
+	struct visit visit = {.args = {.rank_count = 4}, .payload_bytes = 100};
+	unsigned char records[100];
+	int fds[2];
+
+	pair(fds);
+	visit.fd = fds[0];
+	do {
+		if (is_tagged)
+			verdict_put(fds[1], visit.key, input);
+		else
+			put(fds[1], input->bytes, input->left);
+		visit.deadline_ns = 1; /* nobody else will come */
+	} while (!visit_hear(&visit, records) && input->left && is_tagged);
+	visit_close(&visit);
 	close(fds[1]);
 }
 
@@ -245,12 +318,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (auth_init())
 		abort();
 	take(&input, &way, 1);
-	switch (way / 2 % 3) {
+	switch (way / 2 % 5) {
 	case 0:
 		guest_fuzz(&input, way % 2);
 		break;
 	case 1:
 		strand_fuzz(&input, way % 2);
+		break;
+	case 2:
+		porch_fuzz(&input, way % 2);
+		break;
+	case 3:
+		visit_fuzz(&input, way % 2);
 		break;
 	default:
 		id_fuzz(&input, way % 2);

@@ -718,6 +718,25 @@ static void secret_text_counts(void)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
+/* Children of communicators meet each at a place of its own, not all where the first one
+ * did. */
+static void children_meet_elsewhere(void)
+{
+	struct boot_id given[2], own[2];
+
+	set("NCCL_COMM_ID", PARAM_COMM_ID, "127.0.0.1:5000");
+	for (int i = 0; i < 2; i++) {
+		EQ(boot_id_create(&given[i]), OK);
+		EQ(boot_id_create_here(&own[i]), OK);
+	}
+	TRUE(boot_id_hash(&given[0]) == boot_id_hash(&given[1]));
+	TRUE(boot_id_hash(&own[0]) != boot_id_hash(&own[1]));
+	TRUE(boot_id_hash(&own[0]) != boot_id_hash(&given[0]));
+	for (int i = 0; i < 2; i++)
+		boot_id_drop(&own[i]);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+}
+
 int main(void)
 {
 	int fd = mkstemp(log_path), input = open("/dev/null", O_RDONLY);
@@ -747,6 +766,7 @@ int main(void)
 	address_meets(AF_INET, "127.0.0.1:%d");
 	address_meets(AF_INET6, "[::1]:%d");
 	secret_text_counts();
+	children_meet_elsewhere();
 	missing_ranks_are_named();
 	spied(true);
 	porch_makes_no_difference();

@@ -426,6 +426,33 @@ static void leaving_is_no_loss(void)
 			EQ(table->seats[i].lost[j], 0);
 }
 
+/* Nor is who leaves while others talk to it, and does not read what they say. */
+static void leave_amid_talk(struct rank *ranks)
+{
+	struct message message;
+
+	if (ranks[0].rank) {
+		until(&table->seats[1].flooded, 1);
+		return;
+	}
+	for (uint32_t i = 0; i < 31; i++)
+		message.filler[i] = i;
+	for (message.number = 0; message.number < 2000; message.number++)
+		EQ(control_send(
+			   ranks[0].control, CONTROL_ALL, 0, &message, sizeof(message)),
+			OK);
+	usleep(30000); /* what was taken for a loss is told by now */
+}
+
+static void leaving_amid_talk_is_no_loss(void)
+{
+	for (int i = 0; i < 20; i++) {
+		job_start(2, leave_amid_talk);
+		job_end(2, 2);
+		EQ(table->seats[0].lost[1], 0);
+	}
+}
+
 /* Most leave; two that were not joined stay, and one of them dies. */
 static void leave_but_two(struct rank *ranks)
 {
@@ -624,6 +651,7 @@ static void everything_works(void)
 	death_is_known(2, 1, 1);
 	told_losses_are_known();
 	leaving_is_no_loss();
+	leaving_amid_talk_is_no_loss();
 	who_stays_is_joined();
 }
 

@@ -17,6 +17,12 @@
 static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
 
 enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
+
+/* Between hosts a turn is a system call or two: next to that a yield costs nothing, and
+ * who cannot know whether other hosts are on the same cores (pods, test beds) had better
+ * let them run (8 B, 2 hosts of 2 on two cores: 11 us; with SPIN_TURNS 46). */
+enum { SPIN_TURNS_REMOTE = 4 };
+
 enum { INBOX_BYTES = 1 << 20 };
 
 /* Processors the ranks of this host may use between them: a launcher may have given each
@@ -35,13 +41,20 @@ static uint32_t cpus_of_all(const struct peers *peers)
 	return count;
 }
 
-static uint32_t spin_turns(const struct peers *peers)
+/* How long to spin, and whether a rank may keep its core to itself meanwhile. */
+static void set_patience(struct host_engine *engine, bool remote)
 {
 	int64_t asked = param_int(PARAM_SPIN);
+	bool crowded = engine->peers->local_count > cpus_of_all(engine->peers);
 
 	if (asked >= 0)
-		return (uint32_t)asked;
-	return peers->local_count > cpus_of_all(peers) ? SPIN_TURNS_SHORT : SPIN_TURNS;
+		engine->spin_turns = (uint32_t)asked;
+	else if (crowded)
+		engine->spin_turns = SPIN_TURNS_SHORT;
+	else
+		engine->spin_turns = remote ? SPIN_TURNS_REMOTE : SPIN_TURNS;
+	engine->has_cores = asked >= 0 ? asked >= SPIN_TURNS : !crowded;
+	engine->patience = engine->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 }
 
 static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
@@ -90,6 +103,7 @@ enum err host_engine_create(
 		.rank = args->peers->rank,
 		.inline_bytes = BOARD_INLINE,
 		.inbox_bytes = INBOX_BYTES,
+		.tile_bytes = args->tile_bytes,
 		.hosts = args->wires ? args->peers->hosts : NULL,
 		.limits = args->limits};
 	enum err e;
@@ -105,8 +119,7 @@ enum err host_engine_create(
 	en->culprit = en->rank;
 	en->rank_count = args->peers->rank_count;
 	en->cache_bytes = kernel_copy_threshold();
-	en->spin_turns = spin_turns(args->peers);
-	en->patience = en->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
+	set_patience(en, args->wires);
 	e = engine_arrays(en, args->wires);
 	if (!e)
 		e = ref_table_create(en->peers, args->zero_copy, &en->refs);
@@ -148,7 +161,7 @@ void host_engine_reach(struct host_engine *engine, bool foreign)
 {
 	/* the kernel's copies hold up ranks that share a core (2 MiB, 4 ranks on 2 cores:
 	 * 900 us against 400 us through the stage) */
-	engine->foreign = foreign && engine->patience;
+	engine->foreign = foreign && engine->has_cores;
 }
 
 uint32_t host_engine_culprit(const struct host_engine *engine)
@@ -428,21 +441,32 @@ static enum err scratch_reserve(struct host_engine *engine, const struct shape *
 	return OK;
 }
 
+/* Has a rank of another host left in peace? It may have done its part of the call long
+ * before what it sent comes here. */
+static bool has_left_far(const struct host_call *call, uint32_t rank)
+{
+	const struct host_engine *engine = call->engine;
+
+	return !peer_is_local(engine->peers, rank) &&
+	       health_has_left(engine->health, rank);
+}
+
 /* We need a rank while there is something of it that we wait for, now or later in this
- * call. Whoever waits for what it owes to others will say so itself. */
+ * call, or of ours that has not left for it. Whoever waits for what it owes to others
+ * will say so itself. */
 static bool call_needs(const void *what, uint32_t rank)
 {
 	const struct host_call *call = what;
 	struct card *card = peer_card(call->engine->peers, rank, call->number);
+	bool has_left = has_left_far(call, rank);
 	const struct program *program;
 
 	/* not settled yet: it is to arrive; whoever has may even have left again */
 	if (!call->shape)
-		return !position_reached(atomic_load(&card->position[0]), call->base);
-	/* what is to leave for it: who has left in peace may have taken that just now,
-	 * and else the connection ends */
-	if (call->is_leaving && rank == call->blocked_rank)
-		return !health_has_left(call->engine->health, rank);
+		return !has_left &&
+		       !position_reached(atomic_load(&card->position[0]), call->base);
+	if (call->engine->remote && !has_left && remote_owes(call->engine->remote, rank))
+		return true;
 	program = call->shape->program;
 	for (uint32_t i = 0; i < program->wait_count; i++) {
 		const struct wait *wait = &program->waits[i];
@@ -453,7 +477,9 @@ static bool call_needs(const void *what, uint32_t rank)
 		if (wait->kind != WAIT_SENT && wait->rank == rank &&
 			wait->back < call->shape->tile_count &&
 			!position_reached(atomic_load(&card->position[wait->lane]),
-				want - wait->back * length))
+				want - wait->back * length) &&
+			!(has_left &&
+				remote_is_heard(call->engine->remote, rank, wait->lane)))
 			return true;
 	}
 	return false;
@@ -527,7 +553,7 @@ static bool drained(struct host_call *call)
 /* Storing past the caches saves reading what is overwritten, but only pays when the
  * buffers of all ranks would not stay in the last cache anyway. In place the lines to be
  * written have just been read. */
-static bool is_streaming(const struct host_call *call)
+static bool call_streams(const struct host_call *call)
 {
 	size_t bytes = call->plan->in_bytes + call->plan->out_bytes;
 
@@ -583,7 +609,7 @@ enum err host_call_start(
 	call->trial_ns = 0;
 	call->foreign = false;
 	host_call_block(call, engine->rank, 0, 0);
-	call->streaming = is_streaming(call);
+	call->streaming = call_streams(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);
 	mine = &engine->buffers[engine->rank];
 	mine->in = (char *)(uintptr_t)spec->in;

@@ -44,6 +44,7 @@ struct host_engine_args {
 	struct health *health;	   /* borrowed, of the same rank */
 	const atomic_int *abort;   /* borrowed: non-zero stops every wait */
 	struct wires *wires;	   /* borrowed; NULL where all ranks are on this host */
+	size_t tile_bytes;	   /* between hosts, where nobody says another; 0: any */
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 	struct host_far far;   /* only where there are other hosts */

@@ -107,9 +107,17 @@ bool host_move_is_copy(const struct host_call *call, const struct move *move)
 	       !call->foreign && !(move->op & OP_POST && call->rule.divisor);
 }
 
+/* What goes on to another host is read again at once, by this rank or its neighbour. */
+static bool is_streaming(
+	const struct host_call *call, const struct move *move, bool folds)
+{
+	return call->streaming && !(call->engine->remote && (folds || move->sent_count));
+}
+
 static void move_copy(struct host_call *call, const struct move *move, uint32_t tile)
 {
 	const struct place *places = call->shape->program->places;
+	bool streaming = is_streaming(call, move, false);
 
 	for (uint32_t j = 0; j < move->count; j++) {
 		size_t bytes = move_piece(call->shape, move, tile, j);
@@ -117,7 +125,7 @@ static void move_copy(struct host_call *call, const struct move *move, uint32_t 
 		char *out = place_pointer(call, &places[move->output_first], tile, j);
 
 		if (bytes && in != out)
-			fold_copy(out, in, bytes, call->streaming);
+			fold_copy(out, in, bytes, streaming);
 	}
 }
 
@@ -130,7 +138,7 @@ static __attribute__((noinline)) enum err move_fold(
 	fold.kernel = call->rule.kernel;
 	fold.width = dtype_size(call->spec->key.type);
 	fold.divisor = move->op & OP_POST ? call->rule.divisor : 0;
-	fold.streaming = call->streaming;
+	fold.streaming = is_streaming(call, move, true);
 	fold.in_count = move->input_count;
 	fold.out_count = move->output_count;
 	for (uint32_t j = 0; j < move->count && !e; j++) {

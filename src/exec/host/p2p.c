@@ -213,10 +213,7 @@ static enum err far_step(struct p2p *p2p)
 		p2p->done = p2p->bytes;
 		p2p->engine->taken[p2p->peer] += !p2p->is_send;
 	}
-	if (e == ERR_REMOTE)
-		e = host_blame(p2p->engine, err_set(e, "rank %u cannot be reached: %s",
-						    p2p->peer, err_last()));
-	return e;
+	return e == ERR_REMOTE ? host_blame_wire(p2p->engine, p2p->peer, e) : e;
 }
 
 enum err p2p_step(struct p2p *p2p)
@@ -243,6 +240,10 @@ enum err p2p_check(struct p2p *p2p)
 	/* what was posted before the sender left can still be taken */
 	if (is_near(p2p) && !p2p->is_send &&
 		atomic_load(&p2p_box(p2p)->posted) != p2p->engine->taken[p2p->peer])
+		return OK;
+	if (!is_near(p2p) && !p2p->is_send &&
+		health_has_left(p2p->engine->health, p2p->peer) &&
+		remote_is_heard(p2p->engine->remote, p2p->peer, WIRE_P2P))
 		return OK;
 	return host_peers_check(p2p->engine, p2p_needs, p2p);
 }

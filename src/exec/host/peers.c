@@ -1,5 +1,6 @@
 #include "exec/host/peers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,7 +10,8 @@
 
 enum {
 	DEATH_MS =
-		100, /* a dying process loses its memory a little before its end shows */
+		100,  /* a dying process loses its memory a little before its end shows */
+	WIRE_MS = 50, /* whoever dies elsewhere is known to everybody sooner */
 	SETTLE_US = 1000,
 	LEAVE_US = 100,		   /* between looks */
 	LEAVE_NS = 5000000,	   /* for ranks of other processes, all together */
@@ -135,6 +137,25 @@ enum err host_blame(struct host_engine *engine, enum err code)
 			usleep(1000);
 	}
 	return gone ? gone : code;
+}
+
+enum err host_blame_wire(struct host_engine *engine, uint32_t rank, enum err code)
+{
+	char how[ERR_TEXT_BYTES];
+
+	snprintf(how, sizeof(how), "%s", err_last());
+	for (int i = 0; i < WIRE_MS; i++) {
+		enum err gone = host_peers_check(engine, has_not_left, engine);
+
+		if (gone)
+			return gone;
+		engine->culprit = rank;
+		if (health_has_left(engine->health, rank))
+			return health_left(rank);
+		usleep(1000);
+	}
+	return err_set(
+		code, "rank %u cannot reach rank %u: %.400s", engine->rank, rank, how);
 }
 
 enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,

@@ -23,6 +23,10 @@ void host_touch(const struct host_engine *engine, enum touch_kind kind);
 /* Touching a peer's memory failed with `code`: is that because it died? */
 enum err host_blame(struct host_engine *engine, enum err code);
 
+/* A connection with that rank was lost, and the last sentence says how: did somebody die,
+ * fail or leave? Else both ends are named. */
+enum err host_blame_wire(struct host_engine *engine, uint32_t rank, enum err code);
+
 /* ref_follow() that knows a dead owner when it sees one: ERR_REMOTE, not ERR_SYSTEM. */
 enum err host_follow(struct host_engine *engine, uint32_t rank, uint64_t ref,
 	uint32_t directory, void **pointer);

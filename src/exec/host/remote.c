@@ -97,11 +97,21 @@ struct wires *remote_wires(const struct host_remote *remote)
  * moment hears of that. */
 static void call_fails(struct host_call *call, uint32_t rank, enum err e)
 {
-	if (call->error)
-		return;
-	call->engine->culprit = rank;
-	call->error = host_blame(call->engine,
-		err_set(e, "rank %u cannot be reached: %s", rank, err_last()));
+	if (!call->error)
+		call->error = host_blame_wire(call->engine, rank, e);
+}
+
+bool remote_owes(const struct host_remote *remote, uint32_t rank)
+{
+	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
+		if (remote->tx[rank * SCHED_LANES_MAX + lane].leaving.count)
+			return true;
+	return false;
+}
+
+bool remote_is_heard(const struct host_remote *remote, uint32_t rank, uint32_t purpose)
+{
+	return wires_known(remote->wires, rank, (enum wire_purpose)purpose);
 }
 
 /* ---- sending ---- */
@@ -396,14 +406,20 @@ char *remote_inbox(const struct host_engine *engine, const struct place *place)
 void remote_sleep(struct host_call *call, uint32_t timeout_us)
 {
 	struct host_remote *remote = call->engine->remote;
-	const struct rx *rx =
-		&remote->rx[call->blocked_rank * SCHED_LANES_MAX + call->blocked_lane];
+	uint32_t index = call->blocked_rank * SCHED_LANES_MAX + call->blocked_lane;
+	const struct rx *rx = &remote->rx[index];
+	const struct tx *tx = &remote->tx[index];
+	const struct leaving *leaving;
 
 	/* what is still to leave may be what the others wait for */
 	if (remote->busy && timeout_us > PUSH_US)
 		timeout_us = PUSH_US;
-	if (!call->error && (rx->awaits_words || rx->awaits_message))
+	if (!call->error && (rx->awaits_words || rx->awaits_message)) {
 		remote->net->test(&rx->request, timeout_us);
-	else
+	} else if (!call->error && tx->leaving.count) {
+		leaving = ring_at(&tx->leaving, sizeof(*leaving), 0);
+		remote->net->test(&leaving->request, timeout_us);
+	} else {
 		usleep(timeout_us < PUSH_US ? timeout_us : PUSH_US);
+	}
 }

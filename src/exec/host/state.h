@@ -109,6 +109,8 @@ struct host_engine {
 	const atomic_int *abort;    /* borrowed */
 	uint32_t rank, rank_count;
 	uint32_t spin_turns, patience;
+	bool has_cores;	    /* for each rank of this host */
+	uint32_t dozes;	    /* so often it sleeps where it would yield, see run.c */
 	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
 	uint32_t culprit; /* the last failure is blamed on; of the thread that runs calls
 			   */

@@ -165,11 +165,11 @@ static int fault_of(const char *name)
 
 static void usage(void)
 {
-	fprintf(stderr,
-		"campaign --seed N | --runs N [--from N]\n"
-		"	| --every allocation|syscall [--number I]\n"
-		"	[--kind FAULT] [--ranks N] [--jobs N] [--limit SECONDS] [--lean] "
-		"[--verbose]\n");
+	fprintf(stderr, "campaign --seed N | --runs N [--from N]\n"
+			"	| --every allocation|syscall [--number I]\n"
+			"	[--hosts] [--kind FAULT] [--ranks N] [--jobs N] [--limit "
+			"SECONDS] "
+			"[--lean] [--verbose]\n");
 	exit(2);
 }
 
@@ -213,6 +213,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--lean"))
 			options.wish.lean = true;
+		else if (!strcmp(argv[i], "--hosts"))
+			options.wish.hosts = true;
 		else if (!strcmp(argv[i], "--verbose"))
 			options.is_verbose = true;
 		else if (i + 1 < argc)

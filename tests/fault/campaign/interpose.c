@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "detour.h"
 #include "nccl.h"
 
 #define SEEN __attribute__((visibility("default")))
@@ -105,9 +106,7 @@ static struct {
 	__typeof__(&memfd_create) memfd_create;
 	__typeof__(&ftruncate) ftruncate;
 	__typeof__(&socket) socket;
-	__typeof__(&connect) connect;
 	__typeof__(&bind) bind;
-	__typeof__(&listen) listen;
 	__typeof__(&accept4) accept4;
 	__typeof__(&send) send;
 	__typeof__(&recv) recv;
@@ -143,8 +142,7 @@ static void find_all(void)
 {
 	static const struct wrapper wrappers[] = {{"mmap", &real.mmap},
 		{"memfd_create", &real.memfd_create}, {"ftruncate", &real.ftruncate},
-		{"socket", &real.socket}, {"connect", &real.connect},
-		{"bind", &real.bind}, {"listen", &real.listen},
+		{"socket", &real.socket}, {"bind", &real.bind},
 		{"accept4", &real.accept4}, {"send", &real.send}, {"recv", &real.recv},
 		{"poll", &real.poll}, {"setsockopt", &real.setsockopt},
 		{"open", &real.open}, {"fopen", &real.fopen}, {"stat", &real.stat},
@@ -196,7 +194,7 @@ SEEN int socket(int domain, int type, int protocol)
 
 SEEN int connect(int fd, const struct sockaddr *address, socklen_t bytes)
 {
-	return call_fails("connect", ENOMEM) ? -1 : real.connect(fd, address, bytes);
+	return call_fails("connect", ENOMEM) ? -1 : detour_connect(fd, address, bytes);
 }
 
 SEEN int bind(int fd, const struct sockaddr *address, socklen_t bytes)
@@ -206,7 +204,7 @@ SEEN int bind(int fd, const struct sockaddr *address, socklen_t bytes)
 
 SEEN int listen(int fd, int backlog)
 {
-	return call_fails("listen", EOPNOTSUPP) ? -1 : real.listen(fd, backlog);
+	return call_fails("listen", EOPNOTSUPP) ? -1 : detour_listen(fd, backlog);
 }
 
 SEEN int accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags)

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
-enum { BYTES_OF_ALL = 32 << 20 };
+enum { BYTES_OF_ALL = 32 << 20, HOSTS_BYTES_OF_ALL = 8 << 20, HOSTS_MAX = 4 };
 
 const char *const fault_names[FAULT_COUNT] = {"kill", "segfault", "exit", "stop",
 	"resume", "slow", "abort", "revoke", "refused", "allocation", "syscall",
-	"descriptors", "memory"};
+	"descriptors", "memory", "reset", "unplug", "half", "rejoin", "garble", "noise",
+	"lazy"};
 const char *const moment_names[MOMENT_COUNT] = {
 	"init", "split", "shrink", "calls", "destroy"};
 static const char *const after_names[AFTER_COUNT] = {"abort", "destroy", "shrink",
@@ -40,6 +41,9 @@ const int refused_call_count = sizeof(refused_calls) / sizeof(refused_calls[0]);
 /* Those that find most come most often. */
 static const int fault_weights[FAULT_COUNT] = {4, 2, 2, 2, 3, 2, 3, 2, 3, 4, 4, 2, 2};
 static const int lean_weights[FAULT_COUNT] = {4, 2, 2, 2, 3, 2, 3, 2, 0, 0, 0, 2, 0};
+/* .. and between hosts */
+static const int hosts_weights[FAULT_COUNT] = {
+	5, 1, 2, 2, 2, 1, 4, 2, 0, 0, 0, 0, 0, 5, 3, 2, 3, 3, 2, 3};
 
 /* splitmix64: neighbouring seeds share nothing. */
 static uint64_t draw(uint64_t *state)
@@ -91,22 +95,39 @@ bool fault_takes_process(enum fault fault)
 	       fault != FAULT_ALLOCATION && fault != FAULT_SYSCALL;
 }
 
+bool fault_fails_calls(enum fault fault)
+{
+	return fault >= FAULT_ALLOCATION && fault <= FAULT_MEMORY;
+}
+
+bool fault_is_network(enum fault fault)
+{
+	return fault >= FAULT_RESET && fault < FAULT_COUNT;
+}
+
 bool job_is_victim(const struct job *job, int rank)
 {
+	int process = job->process_of[rank], hit = job->process_of[job->victim];
+
 	return rank == job->victim ||
-	       (fault_takes_process(job->fault) &&
-		       job->process_of[rank] == job->process_of[job->victim]);
+	       (fault_takes_process(job->fault) && process == hit) ||
+	       (fault_is_network(job->fault) &&
+		       job->host_of[process] == job->host_of[hit]);
 }
 
 bool job_is_lethal(const struct job *job)
 {
-	return (job->fault != FAULT_SLOW && job->fault < FAULT_REFUSED) || job->kills;
+	if (job->fault == FAULT_RESET)
+		return job->moment != AT_INIT; /* ranks may come again to meet */
+	return (job->fault != FAULT_SLOW && job->fault < FAULT_REFUSED) || job->kills ||
+	       job->fault == FAULT_UNPLUG || job->fault == FAULT_HALF;
 }
 
 /* Ranks to processes: each process has one, the others go anywhere. */
 static void pick_processes(uint64_t *state, struct job *job)
 {
-	int least = fault_takes_process(job->fault) ? 2 : 1, n = job->rank_count;
+	int least = fault_takes_process(job->fault) || job->host_count ? 2 : 1,
+	    n = job->rank_count;
 
 	job->process_count = chance(state, 40) ? n : pick(state, least, n);
 	for (int i = 0; i < n; i++)
@@ -124,6 +145,7 @@ static void pick_processes(uint64_t *state, struct job *job)
 static void pick_size(uint64_t *state, const struct job_wish *wish, struct job *job)
 {
 	int few = pick(state, 0, 99);
+	size_t most;
 
 	job->rank_count = few < 55   ? pick(state, 2, 4)
 			  : few < 90 ? pick(state, 5, 8)
@@ -134,18 +156,30 @@ static void pick_size(uint64_t *state, const struct job_wish *wish, struct job *
 	job->bytes = pick_power(state, job->fault == FAULT_RESUME ? 17 : 3, 24) / 4 * 4;
 	if (job->bytes > 16 << 20)
 		job->bytes = 16 << 20;
-	while (job->bytes * (size_t)job->rank_count > BYTES_OF_ALL)
+	most = job->host_count ? HOSTS_BYTES_OF_ALL : BYTES_OF_ALL;
+	while (job->bytes * (size_t)job->rank_count > most)
 		job->bytes = job->bytes / 8 * 4;
+}
+
+/* Does it end in silence, which others notice only after a while? */
+static bool fault_is_silent(enum fault fault)
+{
+	return fault == FAULT_STOP || fault == FAULT_RESUME || fault == FAULT_UNPLUG ||
+	       fault == FAULT_HALF;
 }
 
 /* Moments other than calls cost a timeout where a rank stops there: fewer of them. */
 static void pick_moment(uint64_t *state, struct job *job)
 {
-	bool stops = job->fault == FAULT_STOP || job->fault == FAULT_RESUME;
+	bool stops = fault_is_silent(job->fault);
 	int where = pick(state, 0, 99);
 
 	job->moment = AT_CALLS;
 	if (job->fault == FAULT_ABORT || job->fault == FAULT_REVOKE)
+		return;
+	if (job->fault == FAULT_RESET && where < 25)
+		job->moment = AT_INIT;
+	if (fault_is_network(job->fault) && !stops)
 		return;
 	if (where < (stops ? 6 : 14))
 		job->moment = AT_INIT;
@@ -159,10 +193,10 @@ static void pick_moment(uint64_t *state, struct job *job)
 		job->moment = AT_SPLIT;
 	if (job->fault == FAULT_REFUSED)
 		job->moment = job->kills ? AT_CALLS : AT_INIT;
-	else if (job->fault >= FAULT_ALLOCATION && job->moment == AT_CALLS &&
+	else if (fault_fails_calls(job->fault) && job->moment == AT_CALLS &&
 		 chance(state, 60))
 		job->moment = AT_INIT; /* where most of these calls are made */
-	if (job->fault >= FAULT_ALLOCATION && job->moment == AT_DESTROY)
+	if (fault_fails_calls(job->fault) && job->moment == AT_DESTROY)
 		job->moment = AT_CALLS;
 }
 
@@ -195,22 +229,22 @@ static int survivors_of_shrink(const struct job *job)
 	int count = 0;
 
 	for (int i = 0; i < job->rank_count; i++)
-		count += i != job->excluded &&
-			 job->process_of[i] != job->process_of[job->victim];
+		count += i != job->excluded && !job_is_victim(job, i);
 	return count;
 }
 
 static void pick_details(uint64_t *state, struct job *job)
 {
 	bool stops = job->fault == FAULT_STOP || job->fault == FAULT_RESUME;
-	bool fails_call = job->fault >= FAULT_ALLOCATION;
+	bool fails_call = fault_fails_calls(job->fault);
 	int most;
 
 	job->victim = pick(state, 0, job->rank_count - 1);
 	job->excluded = (job->victim + pick(state, 1, job->rank_count - 1)) %
 			job->rank_count;
 	/* somebody else must be there to miss the victim */
-	if (stops && job->moment == AT_SHRINK && !survivors_of_shrink(job))
+	if (fault_is_silent(job->fault) && job->moment == AT_SHRINK &&
+		!survivors_of_shrink(job))
 		job->moment = AT_CALLS;
 	job->call = pick(state, 0, 8);
 	job->call_count = pick(state, 2, 8) + job->call / 2;
@@ -245,12 +279,84 @@ static void pick_details(uint64_t *state, struct job *job)
 	job->number = pick(state, job->fault < FAULT_DESCRIPTORS, most);
 }
 
+/* Processes to hosts: each host has one, the others go anywhere. */
+static void pick_hosts(uint64_t *state, struct job *job)
+{
+	int most = job->process_count < HOSTS_MAX ? job->process_count : HOSTS_MAX;
+
+	job->host_count = pick(state, 2, most);
+	for (int i = 0; i < job->process_count; i++)
+		job->host_of[i] = i < job->host_count
+					  ? i
+					  : pick(state, 0, job->host_count - 1);
+}
+
+/* What the relay does. */
+static void pick_trouble(uint64_t *state, struct job *job)
+{
+	bool by_reset = chance(state, 70);
+
+	job->by_relay = chance(state, 35) || fault_is_network(job->fault);
+	job->meets_by_tcp = chance(state, 50);
+	job->has_porch = chance(state, 50);
+	job->trouble_kinds = RELAY_ALL;
+	switch (job->fault) {
+	case FAULT_RESET:
+		job->trouble = by_reset ? RELAY_RESET : RELAY_CUT;
+		job->trouble_kinds = job->moment == AT_INIT ? RELAY_MEETING : RELAY_DATA;
+		job->trouble_times = job->moment == AT_INIT ? 1 : 0;
+		job->meets_by_tcp = job->meets_by_tcp || job->moment == AT_INIT;
+		break;
+	case FAULT_UNPLUG:
+		job->trouble = RELAY_HOLE;
+		break;
+	case FAULT_HALF:
+		job->trouble = RELAY_HALF;
+		break;
+	case FAULT_REJOIN:
+		job->trouble = by_reset ? RELAY_RESET : RELAY_CUT;
+		job->trouble_kinds = RELAY_CONTROL;
+		job->trouble_times = (uint32_t)pick(state, 1, 6);
+		break;
+	case FAULT_GARBLE:
+		job->trouble = RELAY_CORRUPT;
+		job->trouble_kinds = RELAY_DATA;
+		break;
+	case FAULT_NOISE:
+		job->trouble = RELAY_CORRUPT;
+		job->trouble_kinds = RELAY_CONTROL;
+		job->trouble_times = (uint32_t)pick(state, 1, 4);
+		break;
+	case FAULT_LAZY:
+		job->trouble = by_reset ? RELAY_TRICKLE : RELAY_DELAY;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Between hosts silence is noticed without a limit of time for calls. */
+static void pick_limits(struct job *job)
+{
+	if (fault_is_silent(job->fault)) {
+		job->silence_s = 1;
+		job->timeout_s = 0;
+		job->boot_timeout_s = 2;
+	}
+	if (job->fault == FAULT_GARBLE)
+		job->timeout_s = 2; /* a length may have changed */
+	if (job->fault == FAULT_RESET)
+		job->boot_timeout_s = 4;
+}
+
 struct job job_derive(uint64_t seed, const struct job_wish *wish)
 {
 	uint64_t state = seed * 0xd1342543de82ef95u + 1;
-	struct job job = {.seed = seed};
+	struct job job = {.seed = seed, .host_count = wish->hosts ? 2 : 0};
 
-	job.fault = pick_fault(&state, wish->lean ? lean_weights : fault_weights);
+	job.fault = pick_fault(&state, wish->hosts  ? hosts_weights
+				       : wish->lean ? lean_weights
+						    : fault_weights);
 	if (wish->fault >= 0)
 		job.fault = (enum fault)wish->fault;
 	job.refused = pick(&state, 0, refused_call_count - 1);
@@ -258,8 +364,14 @@ struct job job_derive(uint64_t seed, const struct job_wish *wish)
 	job.kills = job.fault == FAULT_REFUSED && chance(&state, 50);
 	pick_size(&state, wish, &job);
 	pick_processes(&state, &job);
+	if (wish->hosts)
+		pick_hosts(&state, &job);
 	pick_moment(&state, &job);
 	pick_details(&state, &job);
+	if (wish->hosts) {
+		pick_trouble(&state, &job);
+		pick_limits(&job);
+	}
 	if (wish->lean)
 		job.exits_by_handler = false;
 	pick_after(&state, &job);
@@ -305,12 +417,17 @@ void job_print(const struct job *job, char *text, size_t room)
 	else if (job->percent)
 		used += (size_t)snprintf(
 			text + used, room - used, " + %d %% of a call", job->percent);
-	else if (job->fault <= FAULT_REVOKE || job->kills)
+	else if (job->fault <= FAULT_REVOKE || job->kills || job->trouble)
 		used += (size_t)snprintf(
 			text + used, room - used, " + %u us", job->delay_us);
-	used += (size_t)snprintf(text + used, room - used,
-		"; %d ranks in %d processes, %s of %zu B%s%s", job->rank_count,
-		job->process_count,
+	used += (size_t)snprintf(text + used, room - used, "; %d ranks in %d processes",
+		job->rank_count, job->process_count);
+	if (job->host_count)
+		used += (size_t)snprintf(text + used, room - used, " on %d hosts%s%s%s",
+			job->host_count, job->by_relay ? " by relay" : "",
+			job->meets_by_tcp ? ", met by TCP" : "",
+			job->has_porch ? ", porches" : "");
+	used += (size_t)snprintf(text + used, room - used, ", %s of %zu B%s%s",
 		job->collective == SEND_RECV ? "SendRecv"
 					     : collective_name(job->collective),
 		job->bytes, job->nccl_memory ? ", nccl memory" : "",

@@ -3,6 +3,8 @@
  *
  * A job is a communicator of some ranks, spread over processes as threads, that makes
  * calls until its one fault strikes one rank (or the process of that rank) at one moment.
+ * Processes may be on several hosts, as far as the library can tell, and their
+ * connections go through a relay, which is what some faults strike.
  */
 #ifndef CAMPAIGN_JOB_H
 #define CAMPAIGN_JOB_H
@@ -12,6 +14,7 @@
 #include <stdint.h>
 
 #include "colls.h"
+#include "relay.h"
 
 enum { JOB_RANKS = 16 };
 
@@ -29,6 +32,14 @@ enum fault {
 	FAULT_SYSCALL,	  /* system call number i fails */
 	FAULT_DESCRIPTORS,
 	FAULT_MEMORY,
+	/* of the network, between the victim's host and others */
+	FAULT_RESET,  /* connections for data end; at init, for meeting */
+	FAULT_UNPLUG, /* the victim's host hears nothing more and is not heard */
+	FAULT_HALF,   /* .. is not heard */
+	FAULT_REJOIN, /* connections for control end: nobody may fail */
+	FAULT_GARBLE, /* bits of data change: the data may be wrong */
+	FAULT_NOISE,  /* bits on connections for control change: nobody may fail */
+	FAULT_LAZY,   /* everything is late: nobody may fail */
 	FAULT_COUNT
 };
 
@@ -73,6 +84,14 @@ struct job {
 	bool stops;		   /* slow: by a signal, and not asleep */
 	bool exits_by_handler;	   /* exit: exit() and not _exit() */
 	int color_count, excluded; /* of the split and the shrink that are the moment */
+	int host_count;		   /* 0: one, and no word of it */
+	int host_of[JOB_RANKS];	   /* by process */
+	int silence_s;		   /* 0: as the library has it */
+	bool by_relay;		   /* connections go through it */
+	bool meets_by_tcp, has_porch;
+	enum relay_trouble trouble; /* of the network */
+	unsigned trouble_kinds;
+	uint32_t trouble_times;
 };
 
 /* What may be asked of job_derive(); the rest is the seed's. */
@@ -80,6 +99,7 @@ struct job_wish {
 	int fault;	/* -1: any */
 	int rank_count; /* 0: any */
 	bool lean;	/* only what works beside a sanitizer */
+	bool hosts;	/* several, and what can befall those */
 };
 
 struct refused_call {
@@ -98,6 +118,10 @@ struct job job_derive(uint64_t seed, const struct job_wish *wish);
 
 /* Does the fault take the victim's whole process? */
 bool fault_takes_process(enum fault fault);
+
+/* Does a call of the victim fail? Does the fault strike the network? */
+bool fault_fails_calls(enum fault fault);
+bool fault_is_network(enum fault fault);
 
 /* Is this rank the victim, or does it share its fate? */
 bool job_is_victim(const struct job *job, int rank);

@@ -15,6 +15,7 @@ enum {
 	USAGE = 1 << ncclInvalidUsage,	 /* it called what it had revoked */
 	GONE = 1 << ncclInvalidArgument, /* it called what it had aborted */
 	ANY = REMOTE | TIMEOUT | SYSTEM,
+	WHATEVER = 0x1fe,  /* any code but success */
 	TOLD_US = 3000000, /* well before the 5 s in which ranks wait to meet */
 	MET_US = 1700000,  /* and before the 2 s of a job that kills */
 	CLAIM_SENDS = 2	   /* a rank that has sent this much is known to the others */
@@ -46,6 +47,13 @@ static const struct expectation expectations[FAULT_COUNT] = {
 	[FAULT_SYSCALL] =     {REMOTE | SYSTEM,  REMOTE | SYSTEM,   true,  true,  0,       0},
 	[FAULT_DESCRIPTORS] = {REMOTE | SYSTEM,  REMOTE | SYSTEM,   true,  true,  0,       0},
 	[FAULT_MEMORY] =      {REMOTE | SYSTEM,  REMOTE | SYSTEM,   true,  true,  0,       0},
+	[FAULT_RESET] =       {REMOTE,           REMOTE,            true,  false, 0,       0},
+	[FAULT_UNPLUG] =      {REMOTE,           REMOTE,            true,  false, 0,       0},
+	[FAULT_HALF] =        {REMOTE,           REMOTE,            true,  false, 0,       0},
+	[FAULT_REJOIN] =      {0,                0,                 false, false, 0,       0},
+	[FAULT_GARBLE] =      {WHATEVER,         WHATEVER,          false, false, 0,       0},
+	[FAULT_NOISE] =       {0,                0,                 false, false, 0,       0},
+	[FAULT_LAZY] =        {0,                0,                 false, false, 0,       0},
 };
 /* clang-format on */
 
@@ -147,7 +155,19 @@ static bool must_name(const struct view *view, enum step step)
 			(step == STEP_INIT || job->fault == FAULT_SYSCALL ||
 				job->fault == FAULT_ALLOCATION);
 
-	return view->expected.is_named && !makes_id && !job->aborts_aside;
+	/* .. and what they lose of a network is not a rank */
+	bool is_lost_early = fault_is_network(job->fault) && step == STEP_INIT;
+
+	return view->expected.is_named && !makes_id && !is_lost_early &&
+	       !job->aborts_aside;
+}
+
+/* The process of a porch is as unknown to its ranks as that of the root; and who cannot
+ * reach it over the network says so. */
+static bool names_place(const struct view *view, const char *sentence)
+{
+	return (view->job->has_porch || fault_is_network(view->job->fault)) &&
+	       strstr(sentence, "the process in which the ranks meet");
 }
 
 /* ---- one rank ---- */
@@ -175,6 +195,10 @@ static unsigned codes_of(const struct view *view, bool is_victim, enum step step
 
 	if ((job->fault <= FAULT_EXIT || is_mute(view)) && step == STEP_INIT)
 		codes |= TIMEOUT;
+	/* who meets over a bad network can miss anybody */
+	if (codes && fault_is_network(job->fault) &&
+		(step == STEP_INIT || step == STEP_DIVIDE))
+		codes |= TIMEOUT | SYSTEM;
 	return codes;
 }
 
@@ -191,7 +215,8 @@ static void check_error(struct view *view, int rank, enum step step, bool is_vic
 		bad(view, "rank %d: %s gives %d without a sentence", rank,
 			step_names[step], outcome->code);
 	else if (!is_victim && must_name(view, step) &&
-		 !names_victim(view, outcome->sentence))
+		 !names_victim(view, outcome->sentence) &&
+		 !names_place(view, outcome->sentence))
 		bad(view, "rank %d: %s does not name the victim: %s", rank,
 			step_names[step], outcome->sentence);
 }
@@ -365,7 +390,8 @@ static void figures(struct view *view)
 	bool dies = job->fault <= FAULT_EXIT || job->kills;
 	bool shrinks = job->after >= AFTER_SHRINK && job->after <= AFTER_REVOKE_SHRINK;
 
-	result->named_ms = result->abort_ms = result->shrink_ms = -1;
+	result->named_ms = result->silent_ms = -1;
+	result->abort_ms = result->shrink_ms = -1;
 	for (int i = 0; i < job->rank_count; i++) {
 		const struct outcome *call = outcome_of(view, i, STEP_CALL),
 				     *end = outcome_of(view, i, STEP_ABORT),
@@ -379,6 +405,10 @@ static void figures(struct view *view)
 			result->named_ms = max_ms(result->named_ms,
 				call->began_us > struck ? call->began_us : struck,
 				call->ended_us);
+		if (job->silence_s && job->moment == AT_CALLS && !job->aborts_aside &&
+			!job_is_victim(job, i) && call && call->code)
+			result->silent_ms = max_ms(
+				result->silent_ms, struck, call->ended_us);
 		if (end && !is_held)
 			result->abort_ms = max_ms(
 				result->abort_ms, end->began_us, end->ended_us);
@@ -425,6 +455,8 @@ void judge(const struct job *job, const struct page *page, const struct run_end 
 	*result = (struct run_result){
 		.fault = job->fault, .is_made = true, .is_ok = true};
 	result->is_struck = page->struck[0] || atomic_load(&page->struck_us);
+	if (fault_is_network(job->fault))
+		result->is_struck = end->troubles > 0;
 	/* the worst first: bytes, then hangs and crashes, then words */
 	for (int i = 0; i < job->rank_count; i++)
 		if (page->seats[i].bad[0])

@@ -66,11 +66,11 @@ static bool meet(struct life *life)
 	ncclResult_t got;
 
 	/* failing calls begin with the id; without an id there is nothing to see */
-	if (job->fault >= FAULT_ALLOCATION)
+	if (fault_fails_calls(job->fault))
 		strike_at(&life->strike, AT_INIT, 0, NULL);
 	if (!id_wait(life))
 		return false;
-	if (job->fault < FAULT_ALLOCATION)
+	if (!fault_fails_calls(job->fault))
 		strike_at(&life->strike, AT_INIT, 0, NULL);
 	begin(life, STEP_INIT);
 	got = ncclCommInitRank(&comm, job->rank_count, life->page->id, life->rank);
@@ -106,11 +106,26 @@ static ncclResult_t call_once(struct life *life, const struct group *group, int 
 	return got;
 }
 
-static bool has_victim(const struct life *life, const struct group *group)
+static bool are_apart(const struct job *job, int rank, int other)
 {
-	for (int i = 0; i < group->count; i++)
-		if (job_is_victim(life->job, group->members[i]))
+	return job->host_of[job->process_of[rank]] !=
+	       job->host_of[job->process_of[other]];
+}
+
+/* Is the victim in it? The network's faults are only between its host and others. */
+static bool has_victim(const struct job *job, const struct group *group)
+{
+	for (int i = 0; i < group->count; i++) {
+		int rank = group->members[i];
+
+		if (!job_is_victim(job, rank))
+			continue;
+		if (!fault_is_network(job->fault))
 			return true;
+		for (int j = 0; j < group->count; j++)
+			if (are_apart(job, rank, group->members[j]))
+				return true;
+	}
 	return false;
 }
 
@@ -120,7 +135,7 @@ static bool calls(struct life *life, struct group *group)
 {
 	const struct job *job = life->job;
 	bool must_fail = job_is_lethal(job) && job->moment != AT_DESTROY &&
-			 has_victim(life, group);
+			 has_victim(job, group);
 	bool is_gone = false;
 	ncclResult_t got = ncclSuccess;
 

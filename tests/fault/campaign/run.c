@@ -1,21 +1,30 @@
 #include "run.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "detour.h"
 #include "judge.h"
 #include "life.h"
 #include "ranks.h"
 #include "strike.h"
 #include "traces.h"
 
-enum { TEND_US = 150, SLOW_STOP_US = 20000 };
+enum {
+	TEND_US = 150,
+	SLOW_STOP_US = 20000,
+	HOSTS_STOP_US = 500000, /* between hosts, which must not take it for an end */
+	PORT_FIRST = 10000,	/* for meetings; the system gives away higher ones */
+	PORT_COUNT = 20000
+};
 
 struct run {
 	const struct job *job;
@@ -24,6 +33,8 @@ struct run {
 	pid_t pids[JOB_RANKS]; /* 0: has ended */
 	struct run_end end;
 	uint64_t stopped_us; /* 0: not, or not any more */
+	struct relay relay;  /* if the job has one */
+	int meeting_port;    /* 0: none */
 };
 
 /* ---- inside a process ---- */
@@ -43,14 +54,35 @@ static void *chair_main(void *argument)
 	return NULL;
 }
 
-static void environment_set(const struct job *job)
+static void number_set(const char *name, int value)
 {
 	char text[16];
 
-	snprintf(text, sizeof(text), "%d", job->timeout_s);
-	setenv("WEFT_TIMEOUT_SEC", text, 1);
-	snprintf(text, sizeof(text), "%d", job->boot_timeout_s);
-	setenv("WEFT_BOOT_TIMEOUT_SEC", text, 1);
+	snprintf(text, sizeof(text), "%d", value);
+	setenv(name, text, 1);
+}
+
+static void environment_set(const struct run *run, int process)
+{
+	const struct job *job = run->job;
+	char text[32];
+
+	number_set("WEFT_TIMEOUT_SEC", job->timeout_s);
+	number_set("WEFT_BOOT_TIMEOUT_SEC", job->boot_timeout_s);
+	if (!job->host_count)
+		return;
+	snprintf(text, sizeof(text), "host%d", job->host_of[process]);
+	setenv("NCCL_HOSTID", text, 1);
+	setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+	if (job->silence_s)
+		number_set("WEFT_SILENCE_SEC", job->silence_s);
+	if (job->has_porch)
+		number_set("WEFT_PORCH_RANKS", 2);
+	if (run->meeting_port) {
+		snprintf(text, sizeof(text), "127.0.0.1:%d", run->meeting_port);
+		setenv("NCCL_COMM_ID", text, 1);
+		setenv("WEFT_SECRET", "campaign", 1);
+	}
 }
 
 /* exit() and not _exit(): the library's own handlers, and a leak checker, run there. */
@@ -62,7 +94,9 @@ static void process_main(const struct run *run, int process)
 	int count = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	environment_set(job);
+	environment_set(run, process);
+	if (job->by_relay)
+		detour_join(&run->relay, process);
 	strike_process(job, run->page, process);
 	before = traces_take();
 	for (int i = 0; i < job->rank_count; i++)
@@ -137,7 +171,9 @@ static void victim_tend(struct run *run)
 		victim_stop(run, pid);
 	if (!run->stopped_us)
 		return;
-	if ((job->fault == FAULT_SLOW && now >= run->stopped_us + SLOW_STOP_US) ||
+	if ((job->fault == FAULT_SLOW &&
+		    now >= run->stopped_us +
+				    (job->host_count ? HOSTS_STOP_US : SLOW_STOP_US)) ||
 		(job->fault == FAULT_RESUME &&
 			atomic_load(&run->page->given_back) >= survivors)) {
 		run->stopped_us = 0;
@@ -178,6 +214,53 @@ static void end_all(struct run *run)
 	}
 }
 
+/* Nobody listens there now. */
+static int port_find(uint64_t seed)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	for (int i = 0; i < PORT_COUNT; i++) {
+		int port = PORT_FIRST +
+			   (int)((seed * 7919u + (unsigned)getpid() + (unsigned)i) %
+				   PORT_COUNT);
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+
+		at.sin_port = htons((uint16_t)port);
+		rc = bind(fd, (const struct sockaddr *)&at, sizeof(at));
+		close(fd);
+		if (!rc)
+			return port;
+	}
+	return 0;
+}
+
+static void network_begin(struct run *run)
+{
+	const struct job *job = run->job;
+	struct relay_plan plan = {.seed = job->seed,
+		.trouble = job->trouble,
+		.kinds = job->trouble_kinds,
+		.victim = victim_process(run),
+		.is_whole_host = true,
+		.times = job->trouble_times};
+
+	for (int i = 0; i < job->process_count; i++)
+		plan.host_of[i] = job->host_of[i];
+	if (job->meets_by_tcp)
+		run->meeting_port = port_find(job->seed);
+	if (job->by_relay)
+		relay_start(&run->relay, &plan);
+}
+
+static void network_end(struct run *run)
+{
+	if (!run->job->by_relay)
+		return;
+	run->end.troubles = (int)atomic_load(&run->relay.page->troubles);
+	relay_stop(&run->relay);
+}
+
 void run_job(
 	const struct job *job, const struct run_limits *limits, struct run_result *result)
 {
@@ -186,6 +269,7 @@ void run_job(
 	run.page = mmap(NULL, sizeof(*run.page), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	TRUE(run.page != MAP_FAILED);
+	network_begin(&run);
 	fflush(NULL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1); /* children of ranks come to us */
 	for (int i = 0; i < job->process_count; i++) {
@@ -195,6 +279,7 @@ void run_job(
 			process_main(&run, i);
 	}
 	tend(&run);
+	network_end(&run);
 	judge(job, run.page, &run.end, result); /* before what hangs is ended */
 	end_all(&run);
 	if (run.end.left_child && result->is_ok) {

@@ -23,12 +23,14 @@ struct run_end {
 	bool hangs;
 	bool was_stopped;
 	bool left_child; /* a process that none of the ranks is */
+	int troubles;	 /* that the relay has made */
 };
 
 struct run_result {
 	enum fault fault;
 	bool is_made, is_ok, is_struck;
-	double named_ms, abort_ms, shrink_ms; /* the slowest rank's; < 0: none */
+	double named_ms, silent_ms, abort_ms,
+		shrink_ms; /* the slowest rank's; < 0: none */
 	char why[WHY_BYTES];
 	char line[LINE_BYTES];
 };

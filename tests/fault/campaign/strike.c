@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "detour.h"
 #include "interpose.h"
 #include "ranks.h"
 
@@ -105,6 +106,18 @@ static void die(struct strike *strike)
 		FAULT_EXIT) /* not _exit(): a sanitizer looks for leaks */
 		syscall(SYS_exit_group, EXIT_CODE);
 	raise(SIGKILL);
+}
+
+/* ---- the network ---- */
+
+static void *network_main(void *argument)
+{
+	struct strike *strike = argument;
+
+	usleep(strike->job->delay_us);
+	atomic_store(&strike->page->struck_us, now_us());
+	detour_strike();
+	return NULL;
 }
 
 static void *die_main(void *argument)
@@ -327,6 +340,7 @@ static void strike_now(struct strike *strike)
 		limit_set(RLIMIT_AS, address_space() + ((rlim_t)job->number << 20));
 		break;
 	default:
+		thread_start(strike, network_main);
 		break;
 	}
 }

@@ -10,12 +10,14 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-enum figure { NAMED, ABORTED, SHRUNK, FIGURE_COUNT };
-static const char *const figure_names[FIGURE_COUNT] = {"death named", "abort", "shrink"};
+enum figure { NAMED, SILENT, ABORTED, SHRUNK, FIGURE_COUNT };
+static const char *const figure_names[FIGURE_COUNT] = {
+	"death named", "silence", "abort", "shrink"};
 
 static double figure_of(const struct run_result *result, enum figure figure)
 {
 	return figure == NAMED	   ? result->named_ms
+	       : figure == SILENT  ? result->silent_ms
 	       : figure == ABORTED ? result->abort_ms
 				   : result->shrink_ms;
 }
