@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/param.h"
 #include "boot/edges.h"
 #include "boot/hub.h"
 
@@ -25,13 +24,6 @@ enum {
 	KEPT_BYTES = 1 << 20,
 	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */
 };
-
-uint64_t session_silence_ns(void)
-{
-	uint64_t seconds = (uint64_t)param_int(PARAM_SILENCE);
-
-	return seconds ? seconds * CLOCK_SEC : UINT64_MAX;
-}
 
 /* Several beats fit into the silence that is one too many. */
 static uint64_t beat_ns(void)

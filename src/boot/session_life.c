@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/param.h"
 #include "boot/edges.h"
 #include "boot/hub.h"
 #include "boot/roster.h"
@@ -155,6 +156,13 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 	memcpy(closed[closed_count++ % CLOSED_MAX], session->id, STRAND_SESSION_BYTES);
 	session_pump(session, now_ns);
 	hub_wake();
+}
+
+uint64_t session_silence_ns(void)
+{
+	uint64_t seconds = (uint64_t)param_int(PARAM_SILENCE);
+
+	return seconds ? seconds * CLOCK_SEC : UINT64_MAX;
 }
 
 void session_forget(void)

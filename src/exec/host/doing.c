@@ -17,6 +17,20 @@ static bool is_same(const struct doing *a, const struct doing *b)
 	       a->colls == b->colls;
 }
 
+/* All but the serial. Word by word, because another thread may be at it: what a reader
+ * gets is then of two notes, which the serial tells. */
+static void note_copy(struct doing *to, const struct doing *from)
+{
+	typedef uint32_t __attribute__((may_alias)) word;
+	const word *source = (const word *)from;
+	word *target = (word *)to;
+
+	for (size_t i = sizeof(from->serial) / sizeof(word);
+		i < sizeof(*from) / sizeof(word); i++)
+		__atomic_store_n(&target[i],
+			__atomic_load_n(&source[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
 /* Pairs with doing_read(): the serial is odd while the rest changes. */
 void doing_write(struct doing *note, const struct doing *doing)
 {
@@ -24,9 +38,7 @@ void doing_write(struct doing *note, const struct doing *doing)
 
 	atomic_store_explicit(&note->serial, serial, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
-	memcpy((char *)note + sizeof(note->serial),
-		(const char *)doing + sizeof(doing->serial),
-		sizeof(*doing) - sizeof(doing->serial));
+	note_copy(note, doing);
 	atomic_store_explicit(&note->serial, serial + 1, memory_order_release);
 }
 
@@ -94,7 +106,8 @@ bool doing_read(const struct peers *peers, uint32_t rank, struct doing *doing)
 	const struct doing *note = &peer_status(peers, rank)->doing;
 	uint32_t serial = atomic_load_explicit(&note->serial, memory_order_acquire);
 
-	memcpy(doing, note, sizeof(*doing));
+	note_copy(doing, note);
+	atomic_init(&doing->serial, serial);
 	atomic_thread_fence(memory_order_acquire);
 	return !(serial & 1) && doing->kind != DOING_NOTHING &&
 	       doing_is_sound(peers, doing) &&
