@@ -197,7 +197,8 @@ enum err approach_make(const struct net_connect_args *args,
 	memcpy(approach->words.magic, claim_magic, sizeof(claim_magic));
 	approach->words.claim = args->claim;
 	approach->words.place = *place;
-	approach->words.guard = (uint32_t)args->manner.guard;
+	approach->words.guard = (uint16_t)args->manner.guard;
+	approach->words.is_bundle = net_is_bundle(&args->manner);
 	memcpy(approach->words.public, cable->guard.public,
 		sizeof(approach->words.public));
 	if (!approach->body.way_count || approach->body.way_count > WAYS_MAX)

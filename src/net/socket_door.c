@@ -192,7 +192,8 @@ static enum err stranger_hear(const struct door *door, struct stranger *stranger
 	if (!auth_check(door->key, "claim", &proof, sizeof(proof), words->tag))
 		return ERR_REMOTE;
 	return words->place.count && words->place.count <= NET_CABLES_MAX &&
-			       words->place.index < words->place.count
+			       words->place.index < words->place.count &&
+			       (words->is_bundle || words->place.count == 1)
 		       ? OK
 		       : ERR_REMOTE;
 }
@@ -249,9 +250,8 @@ static struct net_end *arrival_end(
 	const struct door *door, const struct claim_words *words)
 {
 	struct net_end *end = end_make();
-	bool is_bundle = words->place.count > 1 || door->manner.guard != NET_BARE;
 
-	if (!end || !is_bundle)
+	if (!end || !words->is_bundle)
 		return end;
 	end->bundle = bundle_make(&words->place, &door->manner);
 	if (!end->bundle) {
@@ -296,19 +296,20 @@ static void stranger_enter(struct door *door, struct stranger *stranger)
 	struct net_end *there = expectant_find(door, &words->place);
 	struct net_end *end = there ? there : arrival_end(door, words);
 	struct arrival *arrival;
+	bool is_in;
 
 	if (!end)
 		return;
-	if (!stranger_welcome(door, stranger,
-		    end->bundle ? bundle_cable(end->bundle, words->place.index)
-				: &end->cable)) {
-		if (!there)
-			end_close(end);
-		return;
-	}
-	if (end->bundle)
+	bundle_lock(end->bundle);
+	is_in = stranger_welcome(door, stranger,
+		end->bundle ? bundle_cable(end->bundle, words->place.index)
+			    : &end->cable);
+	if (is_in && end->bundle)
 		bundle_came(end, words->place.index);
-	if (there)
+	bundle_unlock(end->bundle);
+	if (!is_in && !there)
+		end_close(end);
+	if (!is_in || there)
 		return;
 	if (end->bundle && words->place.count > 1)
 		door_remember(door, end);
@@ -342,7 +343,7 @@ void door_serve(struct door *door)
 			i++;
 			continue;
 		}
-		if (!e && stranger->words.guard != (uint32_t)door->manner.guard)
+		if (!e && stranger->words.guard != (uint16_t)door->manner.guard)
 			stranger_refuse(door, stranger);
 		else if (!e)
 			stranger_enter(door, stranger);
