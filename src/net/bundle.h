@@ -108,7 +108,7 @@ struct helper {
 };
 
 /* Which cables to look at: every `step`-th, from `first` on. */
-struct share {
+struct portion {
 	uint32_t first, step;
 };
 
@@ -190,7 +190,7 @@ void bundle_retire(struct net_end *end);
 enum err bundle_test(const struct net_request *request, uint32_t wait_us);
 
 /* Read and write what can be, by those cables. */
-void bundle_move(struct net_end *end, struct share share);
+void bundle_move(struct net_end *end, struct portion portion);
 bool bundle_is_lost(const struct bundle *bundle);
 
 /* What to poll() the cable for; 0: nothing that would be news. */

@@ -41,28 +41,22 @@ void helpers_wake(struct bundle *bundle)
 			helper_wake(&bundle->helpers[i]);
 }
 
-/* Is anything asked for? */
-static bool is_idle(const struct bundle *bundle)
-{
-	return !bundle->parcels.count || bundle_is_lost(bundle);
-}
-
 static void helper_sleep(struct helper *helper, uint32_t step)
 {
 	const struct bundle *bundle = helper->end->bundle;
 	struct pollfd fds[NET_CABLES_MAX + 1] = {
 		{.fd = helper->wake_fd, .events = POLLIN}};
-	bool idle = is_idle(bundle);
+	bool is_idle = !bundle->parcels.count;
 	uint32_t count = 1;
 	uint64_t woken;
 
-	for (uint32_t i = helper->index; i < bundle->count && !idle; i += step)
+	for (uint32_t i = helper->index; i < bundle->count; i += step)
 		if (fibre_is_open(&bundle->fibres[i]))
 			fds[count++] = (struct pollfd){.fd = bundle->fibres[i].cable.fd,
 				.events = fibre_events(&bundle->fibres[i])};
 	helper->is_asleep = true;
 	bundle_unlock(helper->end->bundle);
-	poll(fds, count, idle ? -1 : NAP_MS);
+	poll(fds, count, is_idle ? -1 : NAP_MS);
 	if (fds[0].revents && read(helper->wake_fd, &woken, sizeof(woken)) < 0)
 		fds[0].revents = 0; /* somebody else was quicker: there is nobody else */
 	bundle_lock(helper->end->bundle);
@@ -73,16 +67,16 @@ static void *helper_main(void *argument)
 {
 	struct helper *helper = argument;
 	struct bundle *bundle = helper->end->bundle;
-	struct share share = {.first = helper->index};
+	struct portion portion = {.first = helper->index};
 
 	bundle_lock(bundle);
-	share.step = bundle->helper_count;
+	portion.step = bundle->helper_count;
 	while (!bundle->is_closing) {
-		if (!is_idle(bundle))
-			bundle_move(helper->end, share);
+		if (!bundle_is_lost(bundle))
+			bundle_move(helper->end, portion);
 		if (bundle_is_lost(bundle))
 			pthread_cond_signal(&bundle->news);
-		helper_sleep(helper, share.step);
+		helper_sleep(helper, portion.step);
 	}
 	bundle_unlock(bundle);
 	return NULL;

@@ -29,10 +29,14 @@ static void fibres_open(struct net_end *end)
 	}
 }
 
+/* Without the lock: whoever comes in takes it. */
 static void door_look(struct bundle *bundle)
 {
-	uint64_t now = clock_ns();
+	uint64_t now;
 
+	if (!bundle->door)
+		return;
+	now = clock_ns();
 	if (now - bundle->served_ns < SERVE_MS * CLOCK_MS)
 		return;
 	bundle->served_ns = now;
@@ -91,31 +95,31 @@ static void fibre_look(struct net_end *end, uint32_t index)
 }
 
 /* What is short comes by the first: then there is no need to look at the others. */
-static void fibres_read(struct net_end *end, struct share share)
+static void fibres_read(struct net_end *end, struct portion portion)
 {
 	struct bundle *bundle = end->bundle;
 	uint32_t first = bundle_next(bundle, bundle->count - 1);
 	uint64_t readable;
 
-	if (first < bundle->count && first % share.step == share.first)
+	if (first < bundle->count && first % portion.step == portion.first)
 		fibre_look(end, first);
-	if (bundle->count == 1 || !bundle->parcels.count)
+	if (bundle->count == 1 || (!bundle->parcels.count && !bundle->has_helpers))
 		return;
 	readable = fibres_readable(bundle);
-	for (uint32_t i = share.first; i < bundle->count; i += share.step)
+	for (uint32_t i = portion.first; i < bundle->count; i += portion.step)
 		if (i != first && readable >> i & 1)
 			fibre_look(end, i);
 }
 
 /* One block by each cable in turn, as long as one of them has room. */
-static void fibres_write(struct net_end *end, struct share share)
+static void fibres_write(struct net_end *end, struct portion portion)
 {
 	struct bundle *bundle = end->bundle;
 	bool has_moved = true;
 
 	while (has_moved) {
 		has_moved = false;
-		for (uint32_t i = share.first; i < bundle->count; i += share.step) {
+		for (uint32_t i = portion.first; i < bundle->count; i += portion.step) {
 			enum err e;
 
 			if (!fibre_is_open(&bundle->fibres[i]))
@@ -128,21 +132,20 @@ static void fibres_write(struct net_end *end, struct share share)
 	}
 }
 
-/* Do they go to different addresses of the other host? */
-static bool is_other_way(const struct fibre *a, const struct fibre *b)
+/* A cable for what must arrive though `index` may be lost: by another interface, if there
+ * is one, else any other that is open. */
+static uint32_t other_way(const struct bundle *bundle, uint32_t index)
 {
-	const char *port_a = strrchr(a->cable.where, ':');
-	const char *port_b = strrchr(b->cable.where, ':');
-
-	return port_a && port_b &&
-	       (port_a - a->cable.where != port_b - b->cable.where ||
-		       strncmp(a->cable.where, b->cable.where,
-			       (size_t)(port_a - a->cable.where)) != 0);
+	for (uint32_t i = 0; i < bundle->count; i++)
+		if (fibre_is_open(&bundle->fibres[i]) &&
+			bundle->fibres[i].cable.way != bundle->fibres[index].cable.way)
+			return i;
+	return bundle_next(bundle, index);
 }
 
 /* A note goes by the cable that brought something last: that one lives. Should it be lost
- * just now, the same note comes by another interface: the receiver may have all it wants
- * and look no more, or wait itself for a note of the sender's. */
+ * just now, the same note comes by another: the receiver may have all it wants and look
+ * no more, or wait itself for a note of the sender's. */
 static void notes_owe(struct bundle *bundle)
 {
 	uint32_t by = bundle->last;
@@ -157,13 +160,8 @@ static void notes_owe(struct bundle *bundle)
 	if (by == bundle->count)
 		return;
 	bundle->fibres[by].note_due = true;
+	bundle->fibres[other_way(bundle, by)].note_due = true;
 	helpers_wake(bundle);
-	for (uint32_t i = 0; i < bundle->count; i++)
-		if (fibre_is_open(&bundle->fibres[i]) &&
-			is_other_way(&bundle->fibres[i], &bundle->fibres[by])) {
-			bundle->fibres[i].note_due = true;
-			break;
-		}
 }
 
 static bool is_expected(const struct bundle *bundle)
@@ -175,27 +173,27 @@ static bool is_expected(const struct bundle *bundle)
 	return expects && bundle->is_mendable;
 }
 
-static void bundle_send(struct net_end *end, struct share share)
+static void bundle_send(struct net_end *end, struct portion portion)
 {
-	fibres_write(end, share);
+	fibres_write(end, portion);
 	if (!is_expected(end->bundle))
 		return;
-	fibres_read(end, share);
-	fibres_write(end, share);
+	fibres_read(end, portion);
+	fibres_write(end, portion);
 }
 
-static void bundle_take(struct net_end *end, struct share share)
+static void bundle_take(struct net_end *end, struct portion portion)
 {
 	struct bundle *bundle = end->bundle;
 	uint64_t before = bundle->arrivals;
 
 	if (bundle->early.count)
 		early_take(end);
-	fibres_read(end, share);
+	fibres_read(end, portion);
 	if (bundle->arrivals != before)
 		bundle->moved_ns = clock_ns();
 	notes_owe(bundle);
-	fibres_write(end, share);
+	fibres_write(end, portion);
 }
 
 bool bundle_is_lost(const struct bundle *bundle)
@@ -209,25 +207,23 @@ bool bundle_is_lost(const struct bundle *bundle)
 	return true;
 }
 
-void bundle_move(struct net_end *end, struct share share)
+void bundle_move(struct net_end *end, struct portion portion)
 {
 	if (end->is_sender)
-		bundle_send(end, share);
+		bundle_send(end, portion);
 	else
-		bundle_take(end, share);
+		bundle_take(end, portion);
 }
 
 /* Cables that come and go, which only the caller looks after; and all the rest, where
  * there are no helpers. */
 static enum err test_once(struct net_end *end, uint64_t goal)
 {
-	static const struct share all = {0, 1};
+	static const struct portion all = {0, 1};
 	struct bundle *bundle = end->bundle;
 
 	if (end->done < goal && !bundle_is_lost(bundle)) {
 		fibres_open(end);
-		if (bundle->door)
-			door_look(bundle);
 		if (!bundle->has_helpers)
 			bundle_move(end, all);
 		if (end->is_sender && is_expected(bundle))
@@ -296,6 +292,7 @@ enum err bundle_test(const struct net_request *request, uint32_t wait_us)
 
 	if (is_left_to_helpers(end->bundle, request->goal, wait_us, &e))
 		return e;
+	door_look(end->bundle);
 	bundle_lock(end->bundle);
 	e = test_once(end, request->goal);
 	if (e == ERR_AGAIN && wait_us) {

@@ -106,6 +106,7 @@ struct cable {
 	enum cable_phase phase;
 	struct approach *approach; /* owned: until it is open */
 	struct guard guard;
+	uint32_t way; /* which of the listener's interfaces */
 	char where[ADDR_TEXT_BYTES];
 	char why[WHY_BYTES]; /* it was lost */
 	/* read, and not yet asked for */

@@ -64,6 +64,7 @@ static enum err approach_begin(struct cable *cable)
 	auth_random(approach->words.nonce, sizeof(approach->words.nonce));
 	proof = claim_proof(&approach->words, &approach->body, NULL);
 	auth_tag(approach->args.key, "claim", &proof, sizeof(proof), approach->words.tag);
+	cable->way = way;
 	addr_print(&approach->body.ways[way], cable->where);
 	status = addr_connect(&approach->body.ways[way], &cable->fd);
 	approach->done = 0;

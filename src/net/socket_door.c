@@ -21,6 +21,7 @@ enum {
 
 struct stranger {
 	int fd; /* owned */
+	uint32_t way;
 	uint64_t since_ns;
 	size_t done;
 	struct claim_words words;
@@ -165,7 +166,7 @@ static void strangers_come(struct door *door)
 			if (door->stranger_count == STRANGERS_MAX)
 				stranger_drop(door, 0);
 			door->strangers[door->stranger_count++] = (struct stranger){
-				.fd = fd, .since_ns = clock_ns()};
+				.fd = fd, .way = i, .since_ns = clock_ns()};
 		}
 }
 
@@ -240,6 +241,7 @@ static bool stranger_welcome(
 		return false;
 	where_print(stranger->fd, cable->where);
 	cable->fd = stranger->fd;
+	cable->way = stranger->way;
 	cable->phase = CABLE_OPEN;
 	stranger->fd = -1;
 	return true;

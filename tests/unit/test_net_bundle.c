@@ -21,7 +21,7 @@ static void fill(char *data, size_t bytes, uint32_t seed)
 static void test_messages(void)
 {
 	for (uint32_t guard = NET_BARE; guard <= NET_SEALED; guard++)
-		for (uint32_t cables = 1; cables <= 5; cables += 2) {
+		for (uint32_t cables = 1; cables <= 3; cables++) {
 			manner = (struct net_manner){.guard = (enum net_guard)guard,
 				.cables = cables,
 				.silence_ms = 2000};
