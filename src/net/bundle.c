@@ -1,16 +1,25 @@
 #include "net/bundle.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { SERVE_MS = 1 };
-
 /* ---- life ---- */
+
+static void bundle_free(struct bundle *bundle)
+{
+	pthread_cond_destroy(&bundle->news);
+	pthread_mutex_destroy(&bundle->lock);
+	free(bundle->early.things);
+	free(bundle->again.things);
+	free(bundle->parcels.things);
+	free(bundle->fibres);
+	free(bundle);
+}
 
 struct bundle *bundle_make(
 	const struct cable_place *place, const struct net_manner *manner)
@@ -31,6 +40,8 @@ struct bundle *bundle_make(
 	bundle->moved_ns = clock_ns();
 	for (uint32_t i = 0; i < bundle->count; i++)
 		bundle->fibres[i].cable.fd = -1;
+	pthread_mutex_init(&bundle->lock, NULL);
+	pthread_cond_init(&bundle->news, NULL);
 	return bundle;
 }
 
@@ -49,6 +60,7 @@ void bundle_close(struct net_end *end)
 
 	if (!bundle)
 		return;
+	helpers_stop(bundle);
 	if (bundle->door)
 		door_forget(bundle->door, end);
 	for (uint32_t i = 0; i < bundle->count; i++) {
@@ -66,11 +78,7 @@ void bundle_close(struct net_end *end)
 	for (; bundle->early.count; ring_drop(&bundle->early))
 		free(((struct early *)ring_at(&bundle->early, sizeof(struct early), 0))
 				->data);
-	free(bundle->early.things);
-	free(bundle->again.things);
-	free(bundle->parcels.things);
-	free(bundle->fibres);
-	free(bundle);
+	bundle_free(bundle);
 	end->bundle = NULL;
 }
 
@@ -132,6 +140,7 @@ void bundle_came(struct net_end *end, uint32_t index)
 	}
 	if (bundle->door && !is_awaiting(bundle))
 		door_forget(bundle->door, end);
+	helpers_wake(bundle);
 }
 
 uint32_t bundle_next(const struct bundle *bundle, uint32_t index)
@@ -160,6 +169,10 @@ void bundle_drop(struct net_end *end, uint32_t index)
 	struct cable *cable = &bundle->fibres[index].cable;
 	uint32_t open = 0;
 
+	if (bundle->fibres[index].is_busy) { /* who is at it comes here then */
+		shutdown(cable->fd, SHUT_RDWR);
+		return;
+	}
 	if (cable->fd >= 0)
 		close(cable->fd);
 	cable->fd = -1;
@@ -175,6 +188,7 @@ void bundle_drop(struct net_end *end, uint32_t index)
 	bundle->has_changed = true;
 	if (end->is_sender)
 		losses_tell(bundle);
+	helpers_wake(bundle);
 }
 
 enum err bundle_broken(struct bundle *bundle, const struct cable *cable)
@@ -191,13 +205,21 @@ enum err bundle_ask(
 	struct net_end *end, char *data, size_t bytes, struct net_request *request)
 {
 	struct ring *parcels = &end->bundle->parcels;
-	struct parcel *parcel = ring_add(parcels, sizeof(*parcel));
+	struct parcel *parcel;
+	enum err e = helpers_start(end); /* at the first, where there are any */
 
-	if (!parcel)
-		return ERR_SYSTEM;
-	*parcel = (struct parcel){.data = data, .bytes = bytes};
-	*request = (struct net_request){.end = end, .goal = end->done + parcels->count};
-	return OK;
+	if (e)
+		return e;
+	bundle_lock(end->bundle);
+	parcel = ring_add(parcels, sizeof(*parcel));
+	if (parcel) {
+		*parcel = (struct parcel){.data = data, .bytes = bytes};
+		*request = (struct net_request){
+			.end = end, .goal = end->done + parcels->count};
+		helpers_wake(end->bundle);
+	}
+	bundle_unlock(end->bundle);
+	return parcel ? OK : ERR_SYSTEM;
 }
 
 void bundle_retire(struct net_end *end)
@@ -213,242 +235,8 @@ void bundle_retire(struct net_end *end)
 		bundle->cut -= end->is_sender;
 		end->done++;
 	}
-}
-
-/* ---- moving ---- */
-
-/* Nobody waits for one that takes long, where another is open: blocks go by that. */
-static void fibres_open(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-
-	for (uint32_t i = 0; i < bundle->count; i++) {
-		struct cable *cable = &bundle->fibres[i].cable;
-		enum err e;
-
-		if (cable->phase == CABLE_OPEN || cable->phase == CABLE_LOST ||
-			cable->phase == CABLE_AWAITED)
-			continue;
-		e = approach_move(cable);
-		if (e == OK)
-			bundle_came(end, i);
-		else if (e != ERR_AGAIN)
-			bundle_drop(end, i);
+	if (bundle->has_helpers && end->done != atomic_load(&bundle->shown)) {
+		atomic_store(&bundle->shown, end->done);
+		pthread_cond_signal(&bundle->news);
 	}
-}
-
-static void door_look(struct bundle *bundle)
-{
-	uint64_t now = clock_ns();
-
-	if (now - bundle->served_ns < SERVE_MS * CLOCK_MS)
-		return;
-	bundle->served_ns = now;
-	(void)door_serve(bundle->door);
-}
-
-static bool is_expecting(const struct fibre *fibre)
-{
-	return fibre->out_count || fibre->flight.count;
-}
-
-static void mutes_drop(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-	uint64_t now = clock_ns();
-
-	if (now - bundle->looked_ns < MUTE_LOOK_MS * CLOCK_MS)
-		return;
-	bundle->looked_ns = now;
-	for (uint32_t i = 0; i < bundle->count; i++) {
-		struct fibre *fibre = &bundle->fibres[i];
-
-		if (!is_expecting(fibre) ||
-			!cable_is_mute(&fibre->cable, bundle->manner.silence_ms))
-			continue;
-		cable_lost(&fibre->cable, "the other host does not answer");
-		bundle_drop(end, i);
-	}
-}
-
-/* Those there is something to read from: all that are open, or fewer. */
-static uint64_t fibres_readable(const struct bundle *bundle)
-{
-	struct pollfd fds[NET_CABLES_MAX];
-	uint64_t readable = 0;
-
-	for (uint32_t i = 0; i < bundle->count; i++)
-		fds[i] = (struct pollfd){
-			.fd = bundle->fibres[i].cable.fd, .events = POLLIN};
-	poll(fds, bundle->count, 0);
-	for (uint32_t i = 0; i < bundle->count; i++)
-		if (fds[i].revents || bundle->fibres[i].cable.ahead_count ||
-			bundle->fibres[i].has_in)
-			readable |= (uint64_t)1 << i;
-	return readable;
-}
-
-static void fibre_look(struct net_end *end, uint32_t index)
-{
-	struct bundle *bundle = end->bundle;
-
-	if (bundle->is_broken || !fibre_is_open(&bundle->fibres[index]))
-		return;
-	if (fibre_read(end, index) == ERR_REMOTE && !bundle->is_broken)
-		bundle_drop(end, index);
-}
-
-/* What is short comes by the first: then there is no need to look at the others. */
-static void fibres_read(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-	uint32_t first = bundle_next(bundle, bundle->count - 1);
-	uint64_t readable;
-
-	if (first < bundle->count)
-		fibre_look(end, first);
-	if (bundle->count == 1 || !bundle->parcels.count)
-		return;
-	readable = fibres_readable(bundle);
-	for (uint32_t i = 0; i < bundle->count; i++)
-		if (i != first && readable >> i & 1)
-			fibre_look(end, i);
-}
-
-/* One block by each cable in turn, as long as one of them has room. */
-static void fibres_write(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-	bool has_moved = true;
-
-	while (has_moved) {
-		has_moved = false;
-		for (uint32_t i = 0; i < bundle->count; i++) {
-			enum err e;
-
-			if (!fibre_is_open(&bundle->fibres[i]))
-				continue;
-			e = fibre_write(end, i);
-			if (e == ERR_REMOTE)
-				bundle_drop(end, i);
-			has_moved |= e != ERR_AGAIN;
-		}
-	}
-}
-
-/* Do they go to different addresses of the other host? */
-static bool is_other_way(const struct fibre *a, const struct fibre *b)
-{
-	const char *port_a = strrchr(a->cable.where, ':');
-	const char *port_b = strrchr(b->cable.where, ':');
-
-	return port_a && port_b &&
-	       (port_a - a->cable.where != port_b - b->cable.where ||
-		       strncmp(a->cable.where, b->cable.where,
-			       (size_t)(port_a - a->cable.where)) != 0);
-}
-
-/* A note goes by the cable that brought something last: that one lives. Should it be lost
- * just now, the same note comes by another interface: the receiver may have all it wants
- * and look no more, or wait itself for a note of the sender's. */
-static void notes_owe(struct bundle *bundle)
-{
-	uint32_t by = bundle->last;
-
-	if (!bundle->is_mendable ||
-		(!bundle->has_changed && bundle->unnoted < NOTE_EVERY))
-		return;
-	bundle->has_changed = false;
-	bundle->unnoted = 0;
-	if (!fibre_is_open(&bundle->fibres[by]))
-		by = bundle_next(bundle, by);
-	if (by == bundle->count)
-		return;
-	bundle->fibres[by].note_due = true;
-	for (uint32_t i = 0; i < bundle->count; i++)
-		if (fibre_is_open(&bundle->fibres[i]) &&
-			is_other_way(&bundle->fibres[i], &bundle->fibres[by])) {
-			bundle->fibres[i].note_due = true;
-			break;
-		}
-}
-
-static void bundle_send(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-	bool expects = false;
-
-	fibres_write(end);
-	for (uint32_t i = 0; i < bundle->count; i++)
-		expects |= is_expecting(&bundle->fibres[i]);
-	if (!expects || !bundle->is_mendable)
-		return;
-	fibres_read(end);
-	mutes_drop(end);
-	fibres_write(end);
-}
-
-static void bundle_take(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-	uint64_t before = bundle->arrivals;
-
-	if (bundle->door)
-		door_look(bundle);
-	if (bundle->early.count)
-		early_take(end);
-	fibres_read(end);
-	if (bundle->arrivals != before)
-		bundle->moved_ns = clock_ns();
-	notes_owe(bundle);
-	fibres_write(end);
-}
-
-static bool is_lost(const struct bundle *bundle)
-{
-	if (bundle->is_broken)
-		return true;
-	for (uint32_t i = 0; i < bundle->count; i++)
-		if (bundle->fibres[i].cable.phase != CABLE_LOST &&
-			bundle->fibres[i].cable.phase != CABLE_AWAITED)
-			return false;
-	return true;
-}
-
-enum err bundle_move(struct net_end *end)
-{
-	struct bundle *bundle = end->bundle;
-
-	if (!is_lost(bundle)) {
-		fibres_open(end);
-		if (end->is_sender)
-			bundle_send(end);
-		else
-			bundle_take(end);
-	}
-	if (is_lost(bundle))
-		return err_set(ERR_REMOTE, "the connection with %s was lost: %s",
-			bundle->where, bundle->why);
-	return bundle->parcels.count ? ERR_AGAIN : OK;
-}
-
-void bundle_sleep(const struct net_end *end, uint32_t wait_us)
-{
-	const struct bundle *bundle = end->bundle;
-	struct timespec time = {.tv_nsec = (long)wait_us * 1000};
-	struct pollfd fds[NET_CABLES_MAX];
-
-	for (uint32_t i = 0; i < bundle->count; i++) {
-		const struct fibre *fibre = &bundle->fibres[i];
-		bool is_writing = fibre->out_count > 0 ||
-				  fibre->cable.phase == CABLE_CONNECTING ||
-				  fibre->cable.phase == CABLE_CLAIMING;
-		/* what waits to be asked for would be no news */
-		bool is_reading = !fibre->has_in || fibre->in_to;
-
-		fds[i] = (struct pollfd){.fd = fibre->cable.fd,
-			.events = (short)((is_reading ? POLLIN : 0) |
-					  (is_writing ? POLLOUT : 0))};
-	}
-	ppoll(fds, bundle->count, &time, NULL);
 }

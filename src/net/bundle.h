@@ -20,6 +20,9 @@
 #ifndef NET_BUNDLE_H
 #define NET_BUNDLE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "net/socket.h"
 
 enum {
@@ -68,6 +71,7 @@ struct out {
 struct fibre {
 	struct cable cable;
 	bool is_settled; /* it was lost, and both ends know how far it came */
+	bool is_busy;	 /* a thread reads or writes without holding the lock */
 	/* being written at once: all are short but the last */
 	struct out outs[OUTS_MAX];
 	uint32_t out_count;
@@ -94,7 +98,31 @@ struct early {
 	char *data; /* owned */
 };
 
+/* A thread that moves some of the cables. */
+struct helper {
+	struct net_end *end; /* borrowed */
+	uint32_t index;
+	pthread_t thread;
+	int wake_fd; /* owned */
+	bool is_asleep;
+};
+
+/* Which cables to look at: every `step`-th, from `first` on. */
+struct portion {
+	uint32_t first, step;
+};
+
 struct bundle {
+	/* Held by whoever looks at any of this, where there are helpers; released while
+	 * a cable is read or written, whose fibre is its helper's alone then. */
+	pthread_mutex_t lock;
+	pthread_cond_t news;	/* messages were done, or all is lost */
+	struct helper *helpers; /* owned */
+	uint32_t helper_count;
+	bool has_helpers; /* set before they are */
+	bool is_closing;
+	_Atomic uint64_t shown; /* end->done, for who does not hold the lock */
+	uint64_t tested_ns;	/* the caller's: it held the lock last */
 	struct cable_place place;
 	struct net_manner manner;
 	struct fibre *fibres; /* owned */
@@ -134,12 +162,6 @@ void bundle_came(struct net_end *end, uint32_t index);
 enum err bundle_ask(
 	struct net_end *end, char *data, size_t bytes, struct net_request *request);
 
-/* OK or ERR_AGAIN; ERR_REMOTE, with a sentence: no cable is left. */
-enum err bundle_move(struct net_end *end);
-
-/* Until something can be moved, or the time is over. */
-void bundle_sleep(const struct net_end *end, uint32_t wait_us);
-
 static inline bool fibre_is_open(const struct fibre *fibre)
 {
 	return fibre->cable.phase == CABLE_OPEN;
@@ -162,6 +184,30 @@ enum err bundle_broken(struct bundle *bundle, const struct cable *cable);
 
 /* The first messages are done, if they are. */
 void bundle_retire(struct net_end *end);
+
+/* ---- bundle_move.c ---- */
+
+enum err bundle_test(const struct net_request *request, uint32_t wait_us);
+
+/* Read and write what can be, by those cables. */
+void bundle_move(struct net_end *end, struct portion portion);
+bool bundle_is_lost(const struct bundle *bundle);
+
+/* What to poll() the cable for; 0: nothing that would be news. */
+short fibre_events(const struct fibre *fibre);
+
+/* ---- bundle_help.c ---- */
+
+/* As many as the manner says, if they are not there yet. */
+enum err helpers_start(struct net_end *end);
+void helpers_stop(struct bundle *bundle);
+
+/* There is something to do for those who sleep. */
+void helpers_wake(struct bundle *bundle);
+
+/* NULL is fine for both; nothing happens where there are no helpers. */
+void bundle_lock(struct bundle *bundle);
+void bundle_unlock(struct bundle *bundle);
 
 /* ---- bundle_out.c ---- */
 

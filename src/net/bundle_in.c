@@ -2,6 +2,7 @@
  * bundle_in.c - blocks read from cables, and put together again.
  */
 #include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,12 +116,30 @@ static enum err target_choose(struct net_end *end, struct fibre *fibre)
 	return fibre->in_to ? OK : cable_lost(&fibre->cable, "no memory for its block");
 }
 
-static enum err body_read(struct fibre *fibre)
+/* The one thing that takes long: others may go on meanwhile. */
+static enum err body_receive(
+	struct bundle *bundle, struct fibre *fibre, struct iovec list, size_t *direct)
+{
+	ssize_t got;
+	int error;
+
+	fibre->is_busy = true;
+	bundle_unlock(bundle);
+	got = cable_receive(&fibre->cable, list, AHEAD_TAIL);
+	error = errno;
+	bundle_lock(bundle);
+	fibre->is_busy = false;
+	if (fibre->cable.phase == CABLE_LOST)
+		return ERR_REMOTE;
+	errno = error;
+	return cable_received(&fibre->cable, got, list, direct);
+}
+
+static enum err body_read(struct bundle *bundle, struct fibre *fibre)
 {
 	struct cable *cable = &fibre->cable;
 	size_t left = le32toh(fibre->in.bytes) - fibre->in_done, bytes = 0;
 	char *to = fibre->in_to + fibre->in_done;
-	struct iovec list = {to, left};
 	enum err e = OK;
 
 	if (cable->ahead_count) {
@@ -128,13 +147,26 @@ static enum err body_read(struct fibre *fibre)
 		memcpy(to, cable_kept(cable), bytes);
 		cable_drop(cable, bytes);
 	} else if (left >= SHORT_BYTES) {
-		e = cable_fill(cable, list, AHEAD_TAIL, &bytes);
+		e = body_receive(bundle, fibre, (struct iovec){to, left}, &bytes);
 	} else {
 		e = cable_fill(cable, (struct iovec){0}, AHEAD_BYTES, &bytes);
 	}
 	if (!e)
 		fibre->in_done += bytes;
 	return e;
+}
+
+/* .. and this the other. */
+static bool body_check(struct bundle *bundle, struct fibre *fibre)
+{
+	bool is_right;
+
+	fibre->is_busy = true;
+	bundle_unlock(bundle);
+	is_right = guard_check_body(&fibre->cable.guard, &fibre->in, fibre->in_to);
+	bundle_lock(bundle);
+	fibre->is_busy = false;
+	return is_right;
 }
 
 /* ---- blocks that have come ---- */
@@ -225,6 +257,7 @@ static enum err note_take(struct net_end *end, struct fibre *fibre)
 			return cable_lost(
 				&fibre->cable, "it counts blocks that were not sent");
 	bundle_retire(end);
+	helpers_wake(end->bundle); /* there is room in windows again */
 	return OK;
 }
 
@@ -245,8 +278,10 @@ static enum err block_take(struct net_end *end, struct fibre *fibre)
 	enum err e = OK;
 
 	end->bundle->last = (uint32_t)(fibre - end->bundle->fibres);
-	if (!guard_check_body(&fibre->cable.guard, &fibre->in, fibre->in_to))
+	if (!body_check(end->bundle, fibre))
 		return body_broken(end->bundle, fibre);
+	if (fibre->cable.phase == CABLE_LOST)
+		return ERR_REMOTE;
 	switch (le32toh(fibre->in.kind)) {
 	case BLOCK_DATA:
 		e = data_take(end, fibre);
@@ -274,7 +309,7 @@ enum err fibre_read(struct net_end *end, uint32_t index)
 		if (!e && !fibre->in_to)
 			e = target_choose(end, fibre);
 		while (!e && fibre->in_done < le32toh(fibre->in.bytes))
-			e = body_read(fibre);
+			e = body_read(end->bundle, fibre);
 		if (!e)
 			e = block_take(end, fibre);
 	}

@@ -215,17 +215,25 @@ enum err fibre_write(struct net_end *end, uint32_t index)
 	struct iovec list[2 * OUTS_MAX];
 	struct msghdr message = {.msg_iov = list};
 	ssize_t sent;
+	int error;
 
 	if (!fibre->out_count)
 		outs_begin(end, fibre);
 	if (!fibre->out_count)
 		return ERR_AGAIN;
 	message.msg_iovlen = outs_list(fibre, list);
+	fibre->is_busy = true;
+	bundle_unlock(end->bundle);
 	sent = sendmsg(fibre->cable.fd, &message, MSG_NOSIGNAL);
-	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+	error = errno;
+	bundle_lock(end->bundle);
+	fibre->is_busy = false;
+	if (fibre->cable.phase == CABLE_LOST)
+		return ERR_REMOTE;
+	if (sent < 0 && (error == EAGAIN || error == EINTR))
 		return ERR_AGAIN;
 	if (sent < 0)
-		return cable_lost(&fibre->cable, strerror(errno));
+		return cable_lost(&fibre->cable, strerror(error));
 	fibre->out_done += (size_t)sent;
 	if (fibre->out_done < fibre->out_bytes)
 		return ERR_AGAIN;

@@ -54,13 +54,13 @@ void end_close(struct net_end *end)
 static enum err socket_connect(const struct net_connect_args *args, struct net_end **end)
 {
 	static const struct cable_place only = {.count = 1};
-	bool is_bundle = args->manner.cables > 1 || args->manner.guard != NET_BARE;
 	struct net_end *made = end_make();
 	enum err e = ERR_SYSTEM;
 
 	if (made)
-		e = is_bundle ? bundle_connect(args, made)
-			      : approach_make(args, &only, &made->cable);
+		e = net_is_bundle(&args->manner)
+			    ? bundle_connect(args, made)
+			    : approach_make(args, &only, &made->cable);
 	if (e) {
 		end_close(made);
 		return e;
@@ -218,11 +218,7 @@ static enum err pieces_read(struct net_end *end)
 static enum err end_move(struct net_end *end)
 {
 	struct cable *cable = &end->cable;
-	enum err e;
-
-	if (end->bundle)
-		return bundle_move(end);
-	e = cable->phase == CABLE_OPEN ? OK : approach_move(cable);
+	enum err e = cable->phase == CABLE_OPEN ? OK : approach_move(cable);
 
 	if (!e)
 		e = end->is_sender ? pieces_write(end) : pieces_read(end);
@@ -253,10 +249,7 @@ static void end_sleep(const struct net_end *end, uint32_t wait_us)
 		.fd = end->cable.fd, .events = is_writing ? POLLOUT : POLLIN};
 	struct timespec time = {.tv_nsec = (long)wait_us * 1000};
 
-	if (end->bundle)
-		bundle_sleep(end, wait_us);
-	else
-		ppoll(&poll_fd, end->cable.fd >= 0, &time, NULL);
+	ppoll(&poll_fd, end->cable.fd >= 0, &time, NULL);
 }
 
 static enum err socket_test(const struct net_request *request, uint32_t wait_us)
@@ -264,6 +257,8 @@ static enum err socket_test(const struct net_request *request, uint32_t wait_us)
 	struct net_end *end = request->end;
 	enum err e;
 
+	if (end->bundle)
+		return bundle_test(request, wait_us);
 	if (end->done >= request->goal)
 		return OK;
 	e = end_move(end);

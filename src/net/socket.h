@@ -53,7 +53,8 @@ struct claim_words {
 	unsigned char nonce[NONCE_BYTES];
 	struct net_claim claim;
 	struct cable_place place;
-	uint32_t guard; /* enum net_guard */
+	uint16_t guard; /* enum net_guard */
+	uint16_t is_bundle;
 	unsigned char public[GUARD_PUBLIC_BYTES];
 	unsigned char tag[AUTH_TAG_BYTES];
 };
@@ -83,6 +84,12 @@ struct guard_terms claim_terms(const struct claim_words *claim,
 /* The end of a sentence about two ends that do not agree. */
 void guards_differ(enum net_guard here, enum net_guard there, char why[WHY_BYTES]);
 
+/* Is a connection of this manner more than one bare cable? */
+static inline bool net_is_bundle(const struct net_manner *manner)
+{
+	return manner->cables > 1 || manner->guard != NET_BARE || manner->threads;
+}
+
 enum cable_phase {
 	CABLE_AWAITED, /* the other end makes it */
 	CABLE_CONNECTING,
@@ -99,6 +106,7 @@ struct cable {
 	enum cable_phase phase;
 	struct approach *approach; /* owned: until it is open */
 	struct guard guard;
+	uint32_t way; /* which of the listener's interfaces */
 	char where[ADDR_TEXT_BYTES];
 	char why[WHY_BYTES]; /* it was lost */
 	/* read, and not yet asked for */
@@ -133,6 +141,11 @@ enum err cable_lost(struct cable *cable, const char *why);
 /* One read: into `list`, and then at most `ahead` bytes more, which are kept. `direct`
  * is how many came into `list`. ERR_AGAIN: there is nothing now. */
 enum err cable_fill(struct cable *cable, struct iovec list, size_t ahead, size_t *direct);
+
+/* The same in two steps: the first changes nothing but memory and errno. */
+ssize_t cable_receive(const struct cable *cable, struct iovec list, size_t ahead);
+enum err cable_received(
+	struct cable *cable, ssize_t got, struct iovec list, size_t *direct);
 
 /* Have `bytes` of the kept ones, reading where there are fewer. */
 enum err cable_have(struct cable *cable, size_t bytes);

@@ -64,6 +64,7 @@ static enum err approach_begin(struct cable *cable)
 	auth_random(approach->words.nonce, sizeof(approach->words.nonce));
 	proof = claim_proof(&approach->words, &approach->body, NULL);
 	auth_tag(approach->args.key, "claim", &proof, sizeof(proof), approach->words.tag);
+	cable->way = way;
 	addr_print(&approach->body.ways[way], cable->where);
 	status = addr_connect(&approach->body.ways[way], &cable->fd);
 	approach->done = 0;
@@ -197,7 +198,8 @@ enum err approach_make(const struct net_connect_args *args,
 	memcpy(approach->words.magic, claim_magic, sizeof(claim_magic));
 	approach->words.claim = args->claim;
 	approach->words.place = *place;
-	approach->words.guard = (uint32_t)args->manner.guard;
+	approach->words.guard = (uint16_t)args->manner.guard;
+	approach->words.is_bundle = net_is_bundle(&args->manner);
 	memcpy(approach->words.public, cable->guard.public,
 		sizeof(approach->words.public));
 	if (!approach->body.way_count || approach->body.way_count > WAYS_MAX)

@@ -31,13 +31,18 @@ enum err cable_lost(struct cable *cable, const char *why)
 	return ERR_REMOTE;
 }
 
-enum err cable_fill(struct cable *cable, struct iovec list, size_t ahead, size_t *direct)
+ssize_t cable_receive(const struct cable *cable, struct iovec list, size_t ahead)
 {
 	struct iovec both[2] = {list, {cable->ahead + cable->ahead_count, ahead}};
 	struct msghdr message = {.msg_iov = list.iov_len ? both : both + 1,
 		.msg_iovlen = list.iov_len ? 2 : 1};
-	ssize_t got = recvmsg(cable->fd, &message, 0);
 
+	return recvmsg(cable->fd, &message, 0);
+}
+
+enum err cable_received(
+	struct cable *cable, ssize_t got, struct iovec list, size_t *direct)
+{
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return ERR_AGAIN;
 	if (got < 0)
@@ -47,6 +52,11 @@ enum err cable_fill(struct cable *cable, struct iovec list, size_t ahead, size_t
 	*direct = (size_t)got < list.iov_len ? (size_t)got : list.iov_len;
 	cable->ahead_count += (size_t)got - *direct;
 	return OK;
+}
+
+enum err cable_fill(struct cable *cable, struct iovec list, size_t ahead, size_t *direct)
+{
+	return cable_received(cable, cable_receive(cable, list, ahead), list, direct);
 }
 
 enum err cable_have(struct cable *cable, size_t bytes)

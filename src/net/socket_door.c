@@ -21,6 +21,7 @@ enum {
 
 struct stranger {
 	int fd; /* owned */
+	uint32_t way;
 	uint64_t since_ns;
 	size_t done;
 	struct claim_words words;
@@ -169,7 +170,7 @@ static int strangers_come(struct door *door)
 			if (door->stranger_count == STRANGERS_MAX)
 				stranger_drop(door, 0);
 			door->strangers[door->stranger_count++] = (struct stranger){
-				.fd = fd, .since_ns = clock_ns()};
+				.fd = fd, .way = i, .since_ns = clock_ns()};
 		}
 	return 0;
 }
@@ -197,7 +198,8 @@ static enum err stranger_hear(const struct door *door, struct stranger *stranger
 	if (!auth_check(door->key, "claim", &proof, sizeof(proof), words->tag))
 		return ERR_REMOTE;
 	return words->place.count && words->place.count <= NET_CABLES_MAX &&
-			       words->place.index < words->place.count
+			       words->place.index < words->place.count &&
+			       (words->is_bundle || words->place.count == 1)
 		       ? OK
 		       : ERR_REMOTE;
 }
@@ -244,6 +246,7 @@ static bool stranger_welcome(
 		return false;
 	where_print(stranger->fd, cable->where);
 	cable->fd = stranger->fd;
+	cable->way = stranger->way;
 	cable->phase = CABLE_OPEN;
 	stranger->fd = -1;
 	return true;
@@ -254,9 +257,8 @@ static struct net_end *arrival_end(
 	const struct door *door, const struct claim_words *words)
 {
 	struct net_end *end = end_make();
-	bool is_bundle = words->place.count > 1 || door->manner.guard != NET_BARE;
 
-	if (!end || !is_bundle)
+	if (!end || !words->is_bundle)
 		return end;
 	end->bundle = bundle_make(&words->place, &door->manner);
 	if (!end->bundle) {
@@ -301,19 +303,20 @@ static void stranger_enter(struct door *door, struct stranger *stranger)
 	struct net_end *there = expectant_find(door, &words->place);
 	struct net_end *end = there ? there : arrival_end(door, words);
 	struct arrival *arrival;
+	bool is_in;
 
 	if (!end)
 		return;
-	if (!stranger_welcome(door, stranger,
-		    end->bundle ? bundle_cable(end->bundle, words->place.index)
-				: &end->cable)) {
-		if (!there)
-			end_close(end);
-		return;
-	}
-	if (end->bundle)
+	bundle_lock(end->bundle);
+	is_in = stranger_welcome(door, stranger,
+		end->bundle ? bundle_cable(end->bundle, words->place.index)
+			    : &end->cable);
+	if (is_in && end->bundle)
 		bundle_came(end, words->place.index);
-	if (there)
+	bundle_unlock(end->bundle);
+	if (!is_in && !there)
+		end_close(end);
+	if (!is_in || there)
 		return;
 	if (end->bundle && words->place.count > 1)
 		door_remember(door, end);
@@ -348,7 +351,7 @@ int door_serve(struct door *door)
 			i++;
 			continue;
 		}
-		if (!e && stranger->words.guard != (uint32_t)door->manner.guard)
+		if (!e && stranger->words.guard != (uint16_t)door->manner.guard)
 			stranger_refuse(door, stranger);
 		else if (!e)
 			stranger_enter(door, stranger);

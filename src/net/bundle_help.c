@@ -1,0 +1,140 @@
+/*
+ * bundle_help.c - threads that read and write the cables of a bundle, where the user asks
+ * for them (NCCL_SOCKET_NTHREADS). Each has cables of its own. None is awake while
+ * nothing is asked for.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "net/bundle.h"
+
+enum { NAP_MS = 50 };
+
+void bundle_lock(struct bundle *bundle)
+{
+	if (bundle && bundle->has_helpers)
+		pthread_mutex_lock(&bundle->lock);
+}
+
+void bundle_unlock(struct bundle *bundle)
+{
+	if (bundle && bundle->has_helpers)
+		pthread_mutex_unlock(&bundle->lock);
+}
+
+static void helper_wake(struct helper *helper)
+{
+	uint64_t one = 1;
+
+	helper->is_asleep = false;
+	if (write(helper->wake_fd, &one, sizeof(one)) < 0)
+		return; /* it has been woken more often than it can count */
+}
+
+void helpers_wake(struct bundle *bundle)
+{
+	for (uint32_t i = 0; i < bundle->helper_count; i++)
+		if (bundle->helpers[i].is_asleep)
+			helper_wake(&bundle->helpers[i]);
+}
+
+static void helper_sleep(struct helper *helper, uint32_t step)
+{
+	const struct bundle *bundle = helper->end->bundle;
+	struct pollfd fds[NET_CABLES_MAX + 1] = {
+		{.fd = helper->wake_fd, .events = POLLIN}};
+	bool is_idle = !bundle->parcels.count;
+	uint32_t count = 1;
+	uint64_t woken;
+
+	for (uint32_t i = helper->index; i < bundle->count; i += step)
+		if (fibre_is_open(&bundle->fibres[i]))
+			fds[count++] = (struct pollfd){.fd = bundle->fibres[i].cable.fd,
+				.events = fibre_events(&bundle->fibres[i])};
+	helper->is_asleep = true;
+	bundle_unlock(helper->end->bundle);
+	poll(fds, count, is_idle ? -1 : NAP_MS);
+	if (fds[0].revents && read(helper->wake_fd, &woken, sizeof(woken)) < 0)
+		fds[0].revents = 0; /* somebody else was quicker: there is nobody else */
+	bundle_lock(helper->end->bundle);
+	helper->is_asleep = false;
+}
+
+static void *helper_main(void *argument)
+{
+	struct helper *helper = argument;
+	struct bundle *bundle = helper->end->bundle;
+	struct portion portion = {.first = helper->index};
+
+	bundle_lock(bundle);
+	portion.step = bundle->helper_count;
+	while (!bundle->is_closing) {
+		if (!bundle_is_lost(bundle))
+			bundle_move(helper->end, portion);
+		if (bundle_is_lost(bundle))
+			pthread_cond_signal(&bundle->news);
+		helper_sleep(helper, portion.step);
+	}
+	bundle_unlock(bundle);
+	return NULL;
+}
+
+void helpers_stop(struct bundle *bundle)
+{
+	bundle_lock(bundle);
+	bundle->is_closing = true;
+	for (uint32_t i = 0; i < bundle->helper_count; i++)
+		helper_wake(&bundle->helpers[i]);
+	bundle_unlock(bundle);
+	for (uint32_t i = 0; i < bundle->helper_count; i++) {
+		pthread_join(bundle->helpers[i].thread, NULL);
+		close(bundle->helpers[i].wake_fd);
+	}
+	bundle->helper_count = 0;
+	bundle->has_helpers = false;
+	free(bundle->helpers);
+	bundle->helpers = NULL;
+}
+
+static enum err helper_start(struct helper *helper)
+{
+	helper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (helper->wake_fd >= 0 &&
+		!thread_start(&helper->thread, "weft-net", helper_main, helper))
+		return OK;
+	if (helper->wake_fd >= 0)
+		close(helper->wake_fd);
+	return err_set(ERR_SYSTEM,
+		"no thread to help with a connection: %m (NCCL_SOCKET_NTHREADS)");
+}
+
+/* No more than there are cables. They begin when the lock is free, and know then how many
+ * they are. */
+enum err helpers_start(struct net_end *end)
+{
+	struct bundle *bundle = end->bundle;
+	uint32_t count = bundle->manner.threads, started = 0;
+	enum err e = OK;
+
+	if (!count || bundle->has_helpers)
+		return OK;
+	count = count < bundle->count ? count : bundle->count;
+	bundle->helpers = calloc(count, sizeof(*bundle->helpers));
+	if (!bundle->helpers)
+		return err_set(ERR_SYSTEM, "no memory for threads of a connection");
+	bundle->has_helpers = true;
+	pthread_mutex_lock(&bundle->lock);
+	while (started < count && !e) {
+		bundle->helpers[started] = (struct helper){.end = end, .index = started};
+		e = helper_start(&bundle->helpers[started]);
+		started += !e;
+	}
+	bundle->helper_count = started;
+	pthread_mutex_unlock(&bundle->lock);
+	if (e)
+		helpers_stop(bundle);
+	return e;
+}
