@@ -47,6 +47,7 @@ struct pair {
 	struct flow *flows; /* owned: two */
 	uint64_t passed, waited_us;
 	struct relay_tape tape; /* until it is answered */
+	bool is_broken;		/* one end takes nothing more */
 	bool is_marked;		/* to be ended .. */
 	uint64_t end_us, end_bytes;
 };
@@ -292,8 +293,12 @@ static bool flow_move(struct pair *pair, int way)
 	struct flow *flow = &pair->flows[way];
 	bool is_well = flow->count || flow_read(pair, way);
 
-	if (is_well && flow->count && now_us() >= flow->due_us)
-		is_well = flow_write(pair, way);
+	/* who takes nothing more may have said something before, which still arrives */
+	if (is_well && flow->count && now_us() >= flow->due_us &&
+		!flow_write(pair, way)) {
+		flow->count = 0;
+		flow->is_over = flow->is_told = pair->is_broken = true;
+	}
 	if (is_well && flow->is_over && !flow->count && !flow->is_told) {
 		flow->is_told = true;
 		shutdown(pair->fds[!way], SHUT_WR);
@@ -370,7 +375,7 @@ static void pair_serve(struct pair *pair, const struct pollfd polled[2])
 	if (!is_well)
 		pair_end(pair, true);
 	else if (pair->flows[0].is_told && pair->flows[1].is_told)
-		pair_end(pair, false);
+		pair_end(pair, pair->is_broken);
 }
 
 static void held_count(void)
@@ -424,6 +429,8 @@ static void listen_open(struct relay *relay)
 
 void relay_start(struct relay *relay, const struct relay_plan *plan)
 {
+	pid_t parent = getpid();
+
 	relay->plan = *plan;
 	relay->page = mmap(NULL, sizeof(*relay->page), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -435,6 +442,8 @@ void relay_start(struct relay *relay, const struct relay_plan *plan)
 	TRUE(relay->pid >= 0);
 	if (relay->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent) /* it has ended already */
+			_exit(0);
 		relay_main(relay);
 	}
 	close(relay->listen_fd);
