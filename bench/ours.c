@@ -4,8 +4,8 @@
  *
  * `threads` and `processes` use ncclMemAlloc, `malloc` is processes with plain memory.
  * `hosts=K` is processes spread over the first K of the hosts weft0, weft1, .. that were
- * made of namespaces on this machine; `hosts=K,malloc` with plain memory. `loopback=K` only
- * pretends to be on so many: sockets, but no network between them.
+ * made of namespaces on this machine; `hosts=K,malloc` with plain memory. `loopback=K`
+ * only pretends to be on so many: sockets, but no network between them.
  * `./ours call 1` prints what one call costs that has nobody to wait for.
  */
 #include <nccl.h>
