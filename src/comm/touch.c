@@ -47,10 +47,13 @@ enum err touch_listen(struct comm *comm, struct control_peer *mine)
 
 /* ---- what the others tell; in the thread of the control channel ---- */
 
+/* The first failure has the sentence, and whoever has seen the state reads it. */
 static void told_state(struct rank_status *status, const struct state_words *words)
 {
-	memcpy(status->sentence, words->sentence, sizeof(status->sentence));
-	status->sentence[sizeof(status->sentence) - 1] = '\0';
+	if (atomic_load(&status->state) == RANK_LIVE) {
+		memcpy(status->sentence, words->sentence, sizeof(status->sentence));
+		status->sentence[sizeof(status->sentence) - 1] = '\0';
+	}
 	atomic_store(&status->culprit, words->culprit);
 	atomic_store(&status->code, words->code);
 	atomic_store(&status->failed_at, words->failed_at);

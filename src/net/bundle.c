@@ -1,5 +1,6 @@
 #include "net/bundle.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -222,6 +223,22 @@ enum err bundle_ask(
 	return parcel ? OK : ERR_SYSTEM;
 }
 
+/* Is some thread about to write a block of it? It may be noted already, when it went by
+ * another cable or came before the system call that sent it was over; but its memory is
+ * the caller's only after that. */
+static bool is_in_hand(const struct bundle *bundle, uint64_t message)
+{
+	for (uint32_t i = 0; i < bundle->count; i++) {
+		const struct fibre *fibre = &bundle->fibres[i];
+
+		for (uint32_t j = 0; fibre->is_busy && j < fibre->out_count; j++)
+			if (fibre->outs[j].head.kind == htole32(BLOCK_DATA) &&
+				le64toh(fibre->outs[j].head.message) == message)
+				return true;
+	}
+	return false;
+}
+
 void bundle_retire(struct net_end *end)
 {
 	struct bundle *bundle = end->bundle;
@@ -229,7 +246,8 @@ void bundle_retire(struct net_end *end)
 	while (bundle->parcels.count) {
 		const struct parcel *parcel = parcel_at(bundle, 0);
 
-		if (!parcel->is_whole || parcel->pending)
+		if (!parcel->is_whole || parcel->pending ||
+			(end->is_sender && is_in_hand(bundle, end->done)))
 			break;
 		ring_drop(&bundle->parcels);
 		bundle->cut -= end->is_sender;

@@ -228,6 +228,7 @@ enum err fibre_write(struct net_end *end, uint32_t index)
 	error = errno;
 	bundle_lock(end->bundle);
 	fibre->is_busy = false;
+	bundle_retire(end); /* what was noted meanwhile */
 	if (fibre->cable.phase == CABLE_LOST)
 		return ERR_REMOTE;
 	if (sent < 0 && (error == EAGAIN || error == EINTR))
