@@ -2,7 +2,6 @@
  * With too few descriptors or too little address space everything fails with a code and a
  * sentence; nothing crashes, hangs or leaks, and with room again everything works.
  */
-#include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,18 +9,6 @@
 #include "weft.h"
 
 enum { RANKS = 3, DESCRIPTORS = 24, BYTES = 8 << 20 };
-
-static int entries(const char *path)
-{
-	DIR *folder = opendir(path);
-	int count = 0;
-
-	HOLDS(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
 
 static void limit(int what, rlim_t soft)
 {

@@ -3,7 +3,6 @@
  * descriptors, threads, memory. Two processes on two hosts; the argument is how many
  * communicators.
  */
-#include <dirent.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -22,18 +21,6 @@ struct census {
 	size_t heap_bytes;
 	long rss_kib;
 };
-
-static int entries(const char *path)
-{
-	DIR *folder = opendir(path);
-	int count = 0;
-
-	HOLDS(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
 
 static long rss_kib(void)
 {

@@ -1,5 +1,6 @@
 #include "ranks.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -114,6 +115,18 @@ static int host_count(void)
 	const char *text = getenv("WEFT_TEST_HOSTS");
 
 	return text ? atoi(text) : 0;
+}
+
+int entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	int count = 0;
+
+	HOLDS(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
 }
 
 bool has_hosts(void)

@@ -96,6 +96,9 @@ bool is_sanitized(void);
 /* Are ranks of several processes on several hosts, as far as the library can tell? */
 bool has_hosts(void);
 
+/* How many names a folder has: descriptors and threads of this process, say. */
+int entries(const char *path);
+
 /* Is `name` among the arguments? */
 bool has_option(int argc, char **argv, const char *name);
 

@@ -547,18 +547,6 @@ static void life_many_regions(struct rank *rank)
 
 /* ---- leaks ---- */
 
-static int entries(const char *path)
-{
-	DIR *folder = opendir(path);
-	int count = 0;
-
-	HOLDS(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
 static void cycle(struct rank *rank, int index)
 {
 	static const int sizes[] = {10, 9000};

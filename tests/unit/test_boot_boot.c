@@ -2,7 +2,6 @@
 #include "boot/boot.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "entries.h"
 #include "log_text.h"
 #include "net/psk.h"
 #include "test.h"
@@ -441,18 +441,6 @@ static void strangers_are_no_hindrance(void)
 	for (int i = 0; i < CROWD; i++)
 		if (i != 3)
 			close(fds[i]);
-}
-
-static int entries(const char *path)
-{
-	DIR *directory = opendir(path);
-	int count = 0;
-
-	TRUE(directory);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
 }
 
 static void *nothing(void *argument)

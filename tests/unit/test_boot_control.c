@@ -6,7 +6,6 @@
 #include "boot/control.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -23,6 +22,7 @@
 #include "base/clock.h"
 #include "base/param.h"
 #include "boot/strand.h"
+#include "entries.h"
 #include "net/psk.h"
 #include "test.h"
 
@@ -570,18 +570,6 @@ static void strangers_are_no_hindrance(uint32_t crowd)
 }
 
 /* ---- what is left ---- */
-
-static int entries(const char *path)
-{
-	DIR *directory = opendir(path);
-	int count = 0;
-
-	TRUE(directory);
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
-}
 
 static double cpu_seconds(void)
 {

@@ -9,7 +9,8 @@
 
 enum { POLL_MS = 2, LINE_BYTES = 512 };
 
-static int entries(const char *path)
+/* A rank may be out of descriptors: then it is not known. */
+static int names_in(const char *path)
 {
 	DIR *folder = opendir(path);
 	int count = 0;
@@ -57,9 +58,9 @@ static int shared_maps(void)
 
 struct traces traces_take(void)
 {
-	return (struct traces){.descriptors = entries("/proc/self/fd") - 1,
+	return (struct traces){.descriptors = names_in("/proc/self/fd") - 1,
 		.events = event_descriptors(),
-		.threads = entries("/proc/self/task"),
+		.threads = names_in("/proc/self/task"),
 		.shared_maps = shared_maps()};
 }
 
