@@ -123,27 +123,6 @@ static bool is_awaiting(const struct bundle *bundle)
 	return false;
 }
 
-void bundle_came(struct net_end *end, uint32_t index)
-{
-	struct bundle *bundle = end->bundle;
-	struct fibre *fibre = &bundle->fibres[index];
-
-	if (!fibre->cable.ahead)
-		fibre->cable.ahead = malloc(AHEAD_BYTES);
-	if (fibre->cable.guard.kind == NET_SEALED)
-		fibre->sealed = malloc(BLOCK_GUARDED + OUTS_MAX * SHORT_BYTES);
-	if (!fibre->cable.ahead ||
-		(fibre->cable.guard.kind == NET_SEALED && !fibre->sealed)) {
-		cable_lost(&fibre->cable, "no memory for it");
-		bundle_drop(end, index);
-	} else if (bundle->is_mendable) {
-		cable_keep_alive(&fibre->cable, bundle->manner.silence_ms);
-	}
-	if (bundle->door && !is_awaiting(bundle))
-		door_forget(bundle->door, end);
-	helpers_wake(bundle);
-}
-
 uint32_t bundle_next(const struct bundle *bundle, uint32_t index)
 {
 	for (uint32_t i = 1; i <= bundle->count; i++)
@@ -187,6 +166,32 @@ void bundle_drop(struct net_end *end, uint32_t index)
 		cable->where[0] ? cable->where : "another rank", cable->why, open,
 		bundle->count);
 	bundle->has_changed = true;
+	bundle->lost_ns = clock_ns();
+	if (end->is_sender)
+		losses_tell(bundle);
+	helpers_wake(bundle);
+}
+
+void bundle_came(struct net_end *end, uint32_t index)
+{
+	struct bundle *bundle = end->bundle;
+	struct fibre *fibre = &bundle->fibres[index];
+
+	if (!fibre->cable.ahead)
+		fibre->cable.ahead = malloc(AHEAD_BYTES);
+	if (fibre->cable.guard.kind == NET_SEALED)
+		fibre->sealed = malloc(BLOCK_GUARDED + OUTS_MAX * SHORT_BYTES);
+	if (!fibre->cable.ahead ||
+		(fibre->cable.guard.kind == NET_SEALED && !fibre->sealed)) {
+		cable_lost(&fibre->cable, "no memory for it");
+		bundle_drop(end, index);
+	} else if (bundle->is_mendable) {
+		cable_keep_alive(&fibre->cable, bundle->manner.silence_ms);
+	}
+	if (bundle->door && !is_awaiting(bundle))
+		door_forget(bundle->door, end);
+	/* those that were lost while none was open */
+	bundle->has_changed |= bundle->lost_ns != 0;
 	if (end->is_sender)
 		losses_tell(bundle);
 	helpers_wake(bundle);

@@ -33,7 +33,8 @@ enum {
 	NOTE_EVERY = 8,		   /* .. so many blocks at the latest */
 	OUTS_MAX = 8,
 	MUTE_LOOK_MS = 100,
-	STALL_MS = 100
+	STALL_MS = 100,
+	AWAIT_MS = 1000 /* for another cable when all that came are lost */
 };
 
 enum block_kind {
@@ -141,6 +142,7 @@ struct bundle {
 	uint64_t looked_ns;  /* at whether cables are mute */
 	uint64_t served_ns;  /* .. at the door */
 	uint64_t moved_ns;   /* something has come */
+	uint64_t lost_ns;    /* a cable was lost */
 	/* of a receiver that awaits more cables */
 	struct door *door; /* borrowed; NULL: none is to come */
 	struct net_end *next_expectant;

@@ -198,13 +198,19 @@ static void bundle_take(struct net_end *end, struct portion portion)
 
 bool bundle_is_lost(const struct bundle *bundle)
 {
+	bool is_awaiting = false;
+
 	if (bundle->is_broken)
 		return true;
-	for (uint32_t i = 0; i < bundle->count; i++)
-		if (bundle->fibres[i].cable.phase != CABLE_LOST &&
-			bundle->fibres[i].cable.phase != CABLE_AWAITED)
+	for (uint32_t i = 0; i < bundle->count; i++) {
+		enum cable_phase phase = bundle->fibres[i].cable.phase;
+
+		if (phase != CABLE_LOST && phase != CABLE_AWAITED)
 			return false;
-	return true;
+		is_awaiting |= phase == CABLE_AWAITED;
+	}
+	return !is_awaiting || !bundle->door ||
+	       clock_ns() - bundle->lost_ns > AWAIT_MS * CLOCK_MS;
 }
 
 void bundle_move(struct net_end *end, struct portion portion)

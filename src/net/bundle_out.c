@@ -114,14 +114,21 @@ static void out_lost(struct fibre *fibre)
 		NULL);
 }
 
+/* A cable whose last block is still being read or opened somewhere brings nothing that
+ * counts, but its bytes go where the same block would come again. */
+static bool is_over(const struct fibre *fibre)
+{
+	return fibre->cable.phase == CABLE_LOST && !fibre->is_busy;
+}
+
 static void out_note(const struct bundle *bundle, struct fibre *fibre)
 {
 	fibre->note_due = false;
 	for (uint32_t i = 0; i < bundle->count; i++) {
 		const struct fibre *other = &bundle->fibres[i];
-		bool is_last = other->cable.phase == CABLE_LOST;
 
-		fibre->note[i] = htole64(other->came | (is_last ? NOTE_IS_LAST : 0));
+		fibre->note[i] = htole64(
+			other->came | (is_over(other) ? NOTE_IS_LAST : 0));
 	}
 	out_add(fibre,
 		(struct block_head){.kind = htole32(BLOCK_NOTE),

@@ -330,6 +330,41 @@ static void test_lost_before(void)
 	pair_close(&pair);
 }
 
+/* The first is lost while the second is still on its way: it has to be waited for. */
+static void test_lost_early(void)
+{
+	struct net_request sent, taken;
+	char out[100000], in[100000];
+	struct relay relay;
+	struct pair pair;
+	enum err e, f;
+
+	manner = (struct net_manner){.cables = 2};
+	fill(out, sizeof(out), 4);
+	pair_listen(&pair);
+	relay_start(&relay, &pair, 1, UINT64_MAX);
+	pair_join(&pair);
+	EQ(pair.from->bundle->fibres[1].cable.phase, CABLE_AWAITED);
+	cable_cut_off(&pair, 0, LOSS_BOTH_WAYS);
+	EQ(net->send(pair.to, out, sizeof(out), &sent), OK);
+	EQ(net->recv(pair.from, in, sizeof(in), &taken), OK);
+	for (int i = 0; i < 3; i++) {
+		EQ(net->test(&sent, 0), ERR_AGAIN);
+		EQ(net->test(&taken, 0), ERR_AGAIN);
+	}
+	EQ(pair.from->bundle->fibres[0].cable.phase, CABLE_LOST);
+	do {
+		relay_step(&relay);
+		e = net->test(&sent, 0);
+		f = net->test(&taken, 0);
+	} while (e == ERR_AGAIN || f == ERR_AGAIN);
+	EQ(e, OK);
+	EQ(f, OK);
+	EQ(memcmp(in, out, sizeof(out)), 0);
+	relay_stop(&relay);
+	pair_close(&pair);
+}
+
 enum { SECRET_BYTES = 300000 };
 
 /* One message of SECRET_BYTES through a relay. How the receiver fares. */
@@ -469,6 +504,7 @@ int main(void)
 	test_mutes();
 	test_all_lost();
 	test_lost_before();
+	test_lost_early();
 	test_changed();
 	test_unreadable();
 	test_disagree();
