@@ -1,8 +1,13 @@
 /*
  * socket.c - the network of TCP sockets: its operations, and the messages.
  *
- * A message is its size and its bytes. Bytes go straight between socket and user; only
- * short messages are read through a buffer, because one system call then brings several.
+ * A message is a frame and its bytes. Bytes go straight between socket and user; those of
+ * the shortest travel in the frame, and what is short is read through a buffer, because
+ * one system call then brings several.
+ *
+ * Everything has a multiple of a cache line on the wire. The kernel puts what a thread
+ * sends one after the other into its pages, so a single odd length would move all that
+ * follows, and its copies are up to twice as slow from or to such places.
  */
 #include <endian.h>
 #include <errno.h>
@@ -17,12 +22,19 @@
 #include "net/bundle.h"
 #include "net/socket.h"
 
-enum { LIST_MAX = 32, FRAME_BYTES = 8 };
+enum { LINE_BYTES = 64, FRAME_ROOM = 56, PIECE_PARTS = 3, LIST_MAX = 48 };
 
 static const uint64_t frame_max = (uint64_t)1 << 62;
 
+/* As it travels. */
+struct frame {
+	uint64_t size;	       /* of the message, little-endian */
+	char data[FRAME_ROOM]; /* the message, where it is that short */
+};
+_Static_assert(sizeof(struct frame) == LINE_BYTES, "no padding on the wire");
+
 struct piece {
-	uint64_t size; /* as it travels, little-endian */
+	struct frame frame; /* a sender's */
 	char *data;
 	size_t bytes;
 };
@@ -77,6 +89,13 @@ static struct piece *piece_at(const struct net_end *end, uint32_t i)
 	return ring_at(&end->pieces, sizeof(struct piece), i);
 }
 
+/* What follows the frame of a message of so many bytes. */
+static size_t body_bytes(size_t bytes)
+{
+	return bytes <= FRAME_ROOM ? 0
+				   : (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
 static enum err piece_add(
 	struct net_end *end, char *data, size_t bytes, struct net_request *request)
 {
@@ -84,7 +103,13 @@ static enum err piece_add(
 
 	if (!piece)
 		return ERR_SYSTEM;
-	*piece = (struct piece){htole64(bytes), data, bytes};
+	piece->data = data;
+	piece->bytes = bytes;
+	if (end->is_sender) {
+		piece->frame = (struct frame){.size = htole64(bytes)};
+		if (bytes && bytes <= FRAME_ROOM)
+			memcpy(piece->frame.data, data, bytes);
+	}
 	*request = (struct net_request){
 		.end = end, .goal = end->done + end->pieces.count};
 	return OK;
@@ -102,7 +127,7 @@ static void pieces_written(struct net_end *end, size_t bytes)
 {
 	end->piece_done += bytes;
 	while (end->pieces.count) {
-		size_t frame = FRAME_BYTES + piece_at(end, 0)->bytes, all;
+		size_t frame = LINE_BYTES + body_bytes(piece_at(end, 0)->bytes), all;
 
 		all = end->piece_done;
 		if (all < frame)
@@ -112,26 +137,35 @@ static void pieces_written(struct net_end *end, size_t bytes)
 	}
 }
 
-/* What is to be written next: a frame's size and its data, for some frames. */
+/* The frame, the bytes, and what fills up the last line, all after the first `skip`. */
+static uint32_t piece_list(struct piece *piece, size_t skip, struct iovec *list)
+{
+	static char filler[LINE_BYTES];
+	size_t body = body_bytes(piece->bytes), data = body ? piece->bytes : 0;
+	const struct iovec parts[PIECE_PARTS] = {
+		{&piece->frame, LINE_BYTES}, {piece->data, data}, {filler, body - data}};
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < PIECE_PARTS; i++) {
+		size_t less = skip < parts[i].iov_len ? skip : parts[i].iov_len;
+
+		skip -= less;
+		if (parts[i].iov_len > less)
+			list[count++] = (struct iovec){(char *)parts[i].iov_base + less,
+				parts[i].iov_len - less};
+	}
+	return count;
+}
+
+/* What is to be written next, of some messages. */
 static uint32_t pieces_list(const struct net_end *end, struct iovec *list)
 {
 	uint32_t count = 0;
-	size_t skip = end->piece_done;
 
-	for (uint32_t i = 0; i < end->pieces.count && count + 2 <= LIST_MAX; i++) {
-		struct piece *piece = piece_at(end, i);
-
-		if (skip < FRAME_BYTES) {
-			list[count++] = (struct iovec){
-				(char *)&piece->size + skip, FRAME_BYTES - skip};
-			skip = FRAME_BYTES;
-		}
-		skip -= FRAME_BYTES;
-		if (piece->bytes > skip)
-			list[count++] = (struct iovec){
-				piece->data + skip, piece->bytes - skip};
-		skip = 0;
-	}
+	for (uint32_t i = 0; i < end->pieces.count && count + PIECE_PARTS <= LIST_MAX;
+		i++)
+		count += piece_list(
+			piece_at(end, i), i ? 0 : end->piece_done, list + count);
 	return count;
 }
 
@@ -153,44 +187,50 @@ static enum err pieces_write(struct net_end *end)
 	return OK;
 }
 
-/* The size of the frame that comes next. */
+/* The frame that comes next, and with it all of a message that is short enough. */
 static enum err frame_begin(struct net_end *end)
 {
+	const struct piece *piece = piece_at(end, 0);
 	struct cable *cable = &end->cable;
-	uint64_t size;
-	enum err e = cable_have(cable, FRAME_BYTES);
+	struct frame frame;
+	enum err e = cable_have(cable, sizeof(frame));
 
 	if (e)
 		return e;
-	memcpy(&size, cable_kept(cable), sizeof(size));
-	cable_drop(cable, sizeof(size));
-	end->frame_bytes = le64toh(size);
+	memcpy(&frame, cable_kept(cable), sizeof(frame));
+	cable_drop(cable, sizeof(frame));
+	end->frame_bytes = le64toh(frame.size);
 	if (end->frame_bytes > frame_max)
 		return cable_lost(&end->cable, "it brought what is no message");
 	end->has_frame = true;
+	if (piece->bytes && end->frame_bytes <= FRAME_ROOM)
+		memcpy(piece->data, frame.data,
+			end->frame_bytes < piece->bytes ? end->frame_bytes
+							: piece->bytes);
 	return OK;
 }
 
-/* Some of the frame's bytes: what there is no room for is dropped. */
+/* Some of the bytes after the frame: what there is no room for is dropped. */
 static enum err frame_move(struct net_end *end)
 {
 	const struct piece *piece = piece_at(end, 0);
-	size_t left = end->frame_bytes - end->piece_done, bytes = left;
-	size_t room = piece->bytes > end->piece_done ? piece->bytes - end->piece_done : 0;
+	size_t done = end->piece_done, left = body_bytes(end->frame_bytes) - done;
+	size_t wanted = piece->bytes < end->frame_bytes ? piece->bytes : end->frame_bytes;
+	size_t room = wanted > done ? wanted - done : 0, bytes = 0;
 	struct iovec list = {0};
 	enum err e;
 
 	if (end->cable.ahead_count) {
 		bytes = left < end->cable.ahead_count ? left : end->cable.ahead_count;
 		if (room)
-			memcpy(piece->data + end->piece_done, cable_kept(&end->cable),
+			memcpy(piece->data + done, cable_kept(&end->cable),
 				bytes < room ? bytes : room);
 		cable_drop(&end->cable, bytes);
 		end->piece_done += bytes;
 		return OK;
 	}
-	if (left >= SHORT_BYTES && left <= room)
-		list = (struct iovec){piece->data + end->piece_done, left};
+	if (room >= SHORT_BYTES && wanted == end->frame_bytes)
+		list = (struct iovec){piece->data + done, room};
 	e = cable_fill(
 		&end->cable, list, list.iov_len ? AHEAD_TAIL : AHEAD_BYTES, &bytes);
 	if (!e)
@@ -205,7 +245,7 @@ static enum err pieces_read(struct net_end *end)
 	while (end->pieces.count && !e) {
 		if (!end->has_frame)
 			e = frame_begin(end);
-		while (!e && end->piece_done < end->frame_bytes)
+		while (!e && end->piece_done < body_bytes(end->frame_bytes))
 			e = frame_move(end);
 		if (!e) {
 			end->has_frame = false;

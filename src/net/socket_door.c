@@ -46,7 +46,7 @@ struct door {
 	uint32_t stranger_count;
 };
 
-const char claim_magic[8] = {"WEFTNET2"};
+const char claim_magic[8] = {"WEFTNET3"};
 
 struct claim_proof claim_proof(const struct claim_words *claim,
 	const struct handle_body *listener, const struct welcome_words *welcome)
