@@ -26,7 +26,7 @@ enum {
 	CROWDED_MS = 100, /* the same while the door is full: an honest rank needs 1 ms */
 	TICK_MS = 20,	  /* how often we look at the clock while somebody is on it */
 	FLUSH_MS = 10000, /* for the slowest rank to take the verdict */
-	LINGER_MS = 2000, /* a failed TCP root tells late ranks, then frees the port */
+	LINGER_MS = 2000, /* a failed TCP root or porch tells late ranks, then ends */
 	ACCEPT_PAUSE_MS = 10,
 	STARVED_MS = 1000 /* without a descriptor for who knocks */
 };
@@ -126,7 +126,7 @@ static void root_decide(struct root *root, enum err code)
 		root_doors_close(root);
 	if (!is_listening(root))
 		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
-	else if (root->args.addr.family != ADDR_UNIX)
+	else if (root->args.addr.family != ADDR_UNIX || root->args.up)
 		root->end_ns = clock_ns() + LINGER_MS * CLOCK_MS;
 	else if (root->end_ns == UINT64_MAX)
 		root->end_ns = clock_ns() + ROOT_IDLE_NS;

@@ -98,24 +98,18 @@ static void come(struct wires *wires, const struct net_claim *claim, struct net_
 enum err wires_from(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
 	struct net_end **end)
 {
+	struct net_end *const *from = &wires->from[rank * WIRE_PURPOSES + purpose];
 	struct net_claim claim;
 	struct net_end *fresh;
 	enum err e = OK;
 
-	*end = wires_known(wires, rank, purpose);
-	while (!*end && !e) {
+	while (!*from && !e) {
 		e = wires->net->accept(wires->listener, &claim, &fresh);
 		if (!e)
 			come(wires, &claim, fresh);
-		*end = wires_known(wires, rank, purpose);
 	}
+	*end = *from;
 	return *end ? OK : e;
-}
-
-struct net_end *wires_known(
-	const struct wires *wires, uint32_t rank, enum wire_purpose purpose)
-{
-	return wires->from[rank * WIRE_PURPOSES + purpose];
 }
 
 const struct net_ops *wires_net(const struct wires *wires)

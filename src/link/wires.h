@@ -35,10 +35,6 @@ enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
 enum err wires_from(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
 	struct net_end **end);
 
-/* Has a rank connected for that purpose, as far as has been looked? Never waits. */
-struct net_end *wires_known(
-	const struct wires *wires, uint32_t rank, enum wire_purpose purpose);
-
 const struct net_ops *wires_net(const struct wires *wires);
 
 #endif

@@ -109,9 +109,12 @@ bool remote_owes(const struct host_remote *remote, uint32_t rank)
 	return false;
 }
 
-bool remote_is_heard(const struct host_remote *remote, uint32_t rank, uint32_t purpose)
+/* It may stand at the door: who left in peace was let in before it could send. */
+bool remote_is_heard(struct host_remote *remote, uint32_t rank, uint32_t purpose)
 {
-	return wires_known(remote->wires, rank, (enum wire_purpose)purpose);
+	struct net_end *end;
+
+	return !wires_from(remote->wires, rank, (enum wire_purpose)purpose, &end);
 }
 
 /* ---- sending ---- */

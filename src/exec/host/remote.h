@@ -37,7 +37,7 @@ bool remote_owes(const struct host_remote *remote, uint32_t rank);
 
 /* Has it a connection with us for a lane, or WIRE_P2P? What it sent before it left comes
  * by that, and it says when nothing does. */
-bool remote_is_heard(const struct host_remote *remote, uint32_t rank, uint32_t purpose);
+bool remote_is_heard(struct host_remote *remote, uint32_t rank, uint32_t purpose);
 
 /* Where the message that has just come lies. */
 char *remote_inbox(const struct host_engine *engine, const struct place *place);
