@@ -316,10 +316,11 @@ static enum err family_find(
 		found->users++;
 	} else {
 		e = family_create(NULL, args, &found);
-		if (!e) {
+		if (!e)
+			e = family_fill(found, args->rank_count > FAMILY_WHOLE_MAX);
+		if (!e) { /* others find only what is whole */
 			found->next = shared;
 			shared = found;
-			e = family_fill(found, args->rank_count > FAMILY_WHOLE_MAX);
 		}
 	}
 	if (!e)

@@ -163,11 +163,15 @@ static bool must_name(const struct view *view, enum step step)
 }
 
 /* The process of a porch is as unknown to its ranks as that of the root; and who cannot
- * reach it over the network says so. */
+ * reach it over the network says so. Where a network loses what one side says, the other
+ * misses that one. */
 static bool names_place(const struct view *view, const char *sentence)
 {
-	return (view->job->has_porch || fault_is_network(view->job->fault)) &&
-	       strstr(sentence, "the process in which the ranks meet");
+	bool is_network = fault_is_network(view->job->fault);
+
+	return ((view->job->has_porch || is_network) &&
+		       strstr(sentence, "the process in which the ranks meet")) ||
+	       (is_network && strstr(sentence, "did not connect within"));
 }
 
 /* ---- one rank ---- */
