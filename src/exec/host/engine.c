@@ -465,7 +465,8 @@ static bool call_needs(const void *what, uint32_t rank)
 	if (!call->shape)
 		return !has_left &&
 		       !position_reached(atomic_load(&card->position[0]), call->base);
-	if (call->engine->remote && !has_left && remote_owes(call->engine->remote, rank))
+	if (call->engine->remote && remote_owes(call->engine->remote, rank) &&
+		!(has_left && remote_is_patient(call->engine, rank)))
 		return true;
 	program = call->shape->program;
 	for (uint32_t i = 0; i < program->wait_count; i++) {
@@ -478,8 +479,7 @@ static bool call_needs(const void *what, uint32_t rank)
 			wait->back < call->shape->tile_count &&
 			!position_reached(atomic_load(&card->position[wait->lane]),
 				want - wait->back * length) &&
-			!(has_left &&
-				remote_is_heard(call->engine->remote, rank, wait->lane)))
+			!(has_left && remote_is_heard(call->engine, rank, wait->lane)))
 			return true;
 	}
 	return false;

@@ -243,7 +243,7 @@ enum err p2p_check(struct p2p *p2p)
 		return OK;
 	if (!is_near(p2p) && !p2p->is_send &&
 		health_has_left(p2p->engine->health, p2p->peer) &&
-		remote_is_heard(p2p->engine->remote, p2p->peer, WIRE_P2P))
+		remote_is_heard(p2p->engine, p2p->peer, WIRE_P2P))
 		return OK;
 	return host_peers_check(p2p->engine, p2p_needs, p2p);
 }

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/param.h"
 #include "base/ring.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
 
-enum { PUSH_US = 50 };
+enum { PUSH_US = 50, LEFT_SILENCES = 4 };
 
 /* What a call is, as it travels before its first message. */
 struct call_words {
@@ -39,8 +41,14 @@ struct rx {
 	struct net_request request;
 	bool awaits_words, awaits_message;
 	bool is_direct; /* .. which goes to its destination */
+	uint64_t came;	/* messages */
 	char *inbox;	/* owned */
 	size_t inbox_bytes;
+};
+
+/* How long nothing has moved between us and a rank that has left. */
+struct vigil {
+	uint64_t stamp, since_ns;
 };
 
 struct host_remote {
@@ -49,6 +57,7 @@ struct host_remote {
 	uint32_t rank_count;
 	struct tx *tx, *busy; /* tx owned: [rank * SCHED_LANES_MAX + lane] */
 	struct rx *rx;	      /* owned: the same */
+	struct vigil *vigils; /* owned: of each rank */
 };
 
 enum err host_remote_create(
@@ -63,8 +72,9 @@ enum err host_remote_create(
 		r->rank_count = rank_count;
 		r->tx = calloc(count, sizeof(*r->tx));
 		r->rx = calloc(count, sizeof(*r->rx));
+		r->vigils = calloc(rank_count, sizeof(*r->vigils));
 	}
-	if (!r || !r->tx || !r->rx) {
+	if (!r || !r->tx || !r->rx || !r->vigils) {
 		host_remote_destroy(r);
 		return err_set(ERR_SYSTEM, "no memory for connections with %u ranks",
 			rank_count);
@@ -85,6 +95,7 @@ void host_remote_destroy(struct host_remote *remote)
 	}
 	free(remote->tx);
 	free(remote->rx);
+	free(remote->vigils);
 	free(remote);
 }
 
@@ -109,12 +120,41 @@ bool remote_owes(const struct host_remote *remote, uint32_t rank)
 	return false;
 }
 
+/* Changes whenever something moves between us and that rank. */
+static uint64_t stamp_of(const struct host_engine *engine, uint32_t rank)
+{
+	const struct host_remote *remote = engine->remote;
+	uint64_t stamp = engine->taken[rank] + engine->posted[rank];
+
+	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++) {
+		uint32_t index = rank * SCHED_LANES_MAX + lane;
+
+		stamp += remote->rx[index].came + remote->rx[index].call +
+			 remote->tx[index].left - remote->tx[index].leaving.count;
+	}
+	return stamp;
+}
+
+bool remote_is_patient(const struct host_engine *engine, uint32_t rank)
+{
+	struct vigil *vigil = &engine->remote->vigils[rank];
+	uint64_t silence_s = (uint64_t)param_int(PARAM_SILENCE);
+	uint64_t now = clock_ns(), stamp = stamp_of(engine, rank);
+
+	if (!vigil->since_ns || vigil->stamp != stamp)
+		*vigil = (struct vigil){stamp, now};
+	return !silence_s ||
+	       now - vigil->since_ns < LEFT_SILENCES * silence_s * CLOCK_SEC;
+}
+
 /* It may stand at the door: who left in peace was let in before it could send. */
-bool remote_is_heard(struct host_remote *remote, uint32_t rank, uint32_t purpose)
+bool remote_is_heard(const struct host_engine *engine, uint32_t rank, uint32_t purpose)
 {
 	struct net_end *end;
 
-	return !wires_from(remote->wires, rank, (enum wire_purpose)purpose, &end);
+	return !wires_from(
+		       engine->remote->wires, rank, (enum wire_purpose)purpose, &end) &&
+	       remote_is_patient(engine, rank);
 }
 
 /* ---- sending ---- */
@@ -388,6 +428,7 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 		e = remote->net->test(&rx->request, 0);
 	if (!e && !call->error) {
 		rx->awaits_message = false;
+		rx->came++;
 		call->has_landed[wait->lane] = rx->is_direct;
 		atomic_store_explicit(
 			&card->position[wait->lane], want, memory_order_release);

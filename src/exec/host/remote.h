@@ -35,9 +35,13 @@ bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t t
 /* Is there something that has not left for that rank yet? */
 bool remote_owes(const struct host_remote *remote, uint32_t rank);
 
-/* Has it a connection with us for a lane, or WIRE_P2P? What it sent before it left comes
- * by that, and it says when nothing does. */
-bool remote_is_heard(struct host_remote *remote, uint32_t rank, uint32_t purpose);
+/* May a rank that has left still be waited for, in what it sent before or is to take? Not
+ * for ever: a network can lose the end of a connection. */
+bool remote_is_patient(const struct host_engine *engine, uint32_t rank);
+
+/* .. and has it a connection with us for a lane, or WIRE_P2P? What it sent before it left
+ * comes by that, and it says when nothing does. */
+bool remote_is_heard(const struct host_engine *engine, uint32_t rank, uint32_t purpose);
 
 /* Where the message that has just come lies. */
 char *remote_inbox(const struct host_engine *engine, const struct place *place);
