@@ -17,6 +17,7 @@
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
 #include "comm/hosts.h"
+#include "comm/inside.h"
 #include "comm/meet.h"
 #include "comm/state.h"
 #include "comm/touch.h"
@@ -25,7 +26,7 @@
 #include "net/psk.h"
 #include "tune/limits.h"
 
-enum { ABORT_SLEEP_US = 200 };
+enum { ABORT_SLEEP_US = 200, GRAVES = 16 };
 
 void comm_config_default(struct comm_config *config)
 {
@@ -394,6 +395,23 @@ enum err comm_finalize(struct comm *comm)
 	return e;
 }
 
+/* A thread that was about to make a call when another aborted still looks at the
+ * communicator, to be told. So the last few stay. */
+static void comm_bury(struct comm *comm)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct comm *graves[GRAVES];
+	static uint32_t next;
+	struct comm *oldest;
+
+	pthread_mutex_lock(&lock);
+	oldest = graves[next];
+	graves[next] = comm;
+	next = (next + 1) % GRAVES;
+	pthread_mutex_unlock(&lock);
+	free(oldest);
+}
+
 static void comm_free(struct comm *comm, enum rank_state last)
 {
 	if (comm->worker)
@@ -425,7 +443,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	boot_tidy();
 	pthread_mutex_destroy(&comm->lock);
 	pthread_cond_destroy(&comm->idle);
-	free(comm);
+	comm_bury(comm);
 }
 
 enum err comm_destroy(struct comm *comm)
@@ -468,6 +486,7 @@ enum err comm_abort(struct comm *comm)
 	if (atomic_load(&comm->ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);
+	inside_close(comm);
 	comm_take_back(comm);
 	comm_free(comm, RANK_FAILED);
 	comm_log_end(&name, "Abort");

@@ -6,6 +6,8 @@
 
 /* A thread's number is the system's, so that a debugger knows it too. */
 #define STREAM_BIT 0x80000000u
+#define CLOSED	   0x7fffffffu
+enum { CLOSE_SLEEP_US = 200 };
 static _Thread_local unsigned own;
 
 static unsigned own_number(void)
@@ -22,6 +24,8 @@ void inside_be_stream(void)
 
 static __attribute__((noinline)) enum err refuse(const struct comm *comm, unsigned other)
 {
+	if (other == CLOSED)
+		return err_set(ERR_REMOTE, "the communicator was aborted");
 	return err_set(ERR_USAGE,
 		"thread %u may not use comm %p now: %sthread %u is in a call on it, and "
 		"one thread at a time may be",
@@ -96,4 +100,20 @@ void inside_enqueued(const struct comm_call *calls, uint32_t count, const bool *
 		if (first[i])
 			atomic_store_explicit(
 				&calls[i].comm->enqueuing, 0, memory_order_release);
+}
+
+static void word_close(atomic_uint *word)
+{
+	unsigned other = 0;
+
+	while (!atomic_compare_exchange_strong(word, &other, CLOSED)) {
+		other = 0;
+		usleep(CLOSE_SLEEP_US);
+	}
+}
+
+void inside_close(struct comm *comm)
+{
+	word_close(&comm->inside);
+	word_close(&comm->enqueuing);
 }

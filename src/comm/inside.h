@@ -6,7 +6,8 @@
  * while the stream's thread is inside, but not beside another user's thread. Who breaks
  * this is refused before anything of its call has begun, with a sentence that names both
  * threads; the one inside does not notice. Asking, aborting and revoking need none of
- * this: they wait, if at all, until both words are zero.
+ * this: they wait, if at all, until both words are zero. Who aborts then keeps both, and
+ * a thread that comes too late is told so.
  */
 #ifndef COMM_INSIDE_H
 #define COMM_INSIDE_H
@@ -37,5 +38,8 @@ bool inside_is_mine(const struct comm *comm);
  * enqueues on one, or a user's is inside it. */
 enum err inside_enqueue(const struct comm_call *calls, uint32_t count, bool *first);
 void inside_enqueued(const struct comm_call *calls, uint32_t count, const bool *first);
+
+/* Nobody comes inside or enqueues any more: who is there is waited for. */
+void inside_close(struct comm *comm);
 
 #endif
