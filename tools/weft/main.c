@@ -22,6 +22,8 @@ static const struct {
 		"communicators of running jobs: ranks, calls, who waits for whom"},
 	{"run", command_run, "start the ranks of a job, here or on other hosts"},
 	{"sched", command_sched, "the collective algorithms: list, show, check, time"},
+	{"sim", command_sim,
+		"how long collectives take on a cluster, and what bounds them"},
 	{"topo", command_topo,
 		"a machine: nvidia-smi's table, NCCL's paths and rules, a picture"},
 	{"tune", command_tune,

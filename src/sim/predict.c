@@ -1,0 +1,154 @@
+#include "sim/predict.h"
+
+#include <math.h>
+
+/* Both ways are busy at once; the nearer they are, the more they disturb each other. */
+static double together(double a, double b)
+{
+	return pow(pow(a, 4) + pow(b, 4), .25);
+}
+
+static bool is_tree(enum sim_method method)
+{
+	return method >= SIM_TREE_LL && method <= SIM_TREE_SIMPLE;
+}
+
+/* GB that the busiest GPU sends inside its node per GB of the call, by the rate that the
+ * method can use. */
+static double inner_load(const struct sim_scene *scene, int coll, enum sim_method method)
+{
+	double n = scene->ranks, factor = sim_bus_factor(coll, n);
+	double local = (double)scene->ranks / scene->nvl_groups;
+
+	if (local <= 1)
+		return 0;
+	switch (method) {
+	case SIM_NVLS_SIMPLE:
+	case SIM_COLLNET_SIMPLE:
+		return coll == COLL_ALL_REDUCE ? 1 / scene->nvlink_GBps
+					       : factor / scene->nvlink_GBps;
+	case SIM_NVLS_TREE_SIMPLE:
+		return (scene->nvl_groups > 2 ? 1.6 : 1) / scene->nvlink_GBps;
+	case SIM_P2P:
+		if (coll == SIM_SENDRECV)
+			return scene->nvl_groups > 1 ? 0 : 1 / scene->nvlink_GBps;
+		return (local - 1) / n / scene->nvlink_GBps;
+	default:
+		return (is_tree(method) ? 2 : factor) / scene->ring_GBps;
+	}
+}
+
+/* The same of the busiest node's NICs. A tree over two nodes has each send the other what
+ * it has and get the sum; over more, a node in the middle has two below it. */
+static double outer_load(const struct sim_scene *scene, int coll, enum sim_method method)
+{
+	const struct sim_site *site = &scene->site;
+	double n = scene->ranks, groups = scene->nvl_groups;
+	double rate = sim_site_nic_total(site) * site->nodes / groups, local = n / groups;
+
+	if (groups <= 1 || rate <= 0)
+		return 0;
+	switch (method) {
+	case SIM_TREE_LL:
+	case SIM_TREE_LL128:
+	case SIM_TREE_SIMPLE:
+	case SIM_NVLS_TREE_SIMPLE:
+		return (coll == COLL_ALL_REDUCE && groups > 2 ? 2 : 1) / rate;
+	case SIM_COLLNET_SIMPLE:
+		return 1 / rate;
+	case SIM_NVLS_SIMPLE:
+		return 1 / rate;
+	case SIM_P2P:
+		if (coll == SIM_SENDRECV)
+			return local / rate;
+		if (coll == COLL_GATHER || coll == COLL_SCATTER)
+			return (n - local) / n / site->nic_GBps;
+		return (n - local) / n * local / rate;
+	default:
+		return sim_bus_factor(coll, n) / rate;
+	}
+}
+
+/* NCCL's model has one for every method; of point to point a start and a little for each
+ * peer. */
+static double latency_of(const struct sim_scene *scene, int coll, enum sim_method method)
+{
+	static const enum algo algos[SIM_METHODS] = {ALGO_RING, ALGO_RING, ALGO_RING,
+		ALGO_TREE, ALGO_TREE, ALGO_TREE, ALGO_NVLS, ALGO_NVLS_TREE, ALGO_PAT,
+		ALGO_COLLNET_DIRECT};
+	static const enum model_func funcs[COLL_COUNT] = {
+		[COLL_ALL_REDUCE] = MODEL_ALL_REDUCE,
+		[COLL_BROADCAST] = MODEL_BROADCAST,
+		[COLL_REDUCE] = MODEL_REDUCE,
+		[COLL_ALL_GATHER] = MODEL_ALL_GATHER,
+		[COLL_REDUCE_SCATTER] = MODEL_REDUCE_SCATTER};
+	enum proto proto = PROTO_SIMPLE;
+	double latency;
+
+	if (method == SIM_P2P)
+		return coll == SIM_SENDRECV ? 20 : 20 + .2 * scene->ranks;
+	if (method <= SIM_TREE_SIMPLE)
+		proto = (enum proto)(method % 3);
+	latency = (double)scene->model.latency[funcs[coll]][algos[method]][proto];
+	return latency > 0 ? latency : 20;
+}
+
+static enum sim_wire wire_of(const struct sim_scene *scene)
+{
+	if (scene->site.domain > 1)
+		return SIM_MNNVL;
+	return scene->nvl_groups > 1 ? scene->site.outer : scene->site.inner;
+}
+
+enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
+	double stretch, struct sim_terms *terms)
+{
+	enum err e = sim_scene_choose(scene, coll, bytes, &terms->method);
+
+	if (e)
+		return e;
+	if (scene->site.sharp && coll == COLL_ALL_REDUCE && scene->nvl_groups > 2 &&
+		terms->method >= SIM_RING_LL128)
+		terms->method = SIM_COLLNET_SIMPLE;
+	terms->wire = wire_of(scene);
+	terms->latency_us = latency_of(scene, coll, terms->method);
+	terms->inner_us = (double)bytes * inner_load(scene, coll, terms->method) / 1e3;
+	terms->outer_us = (double)bytes * outer_load(scene, coll, terms->method) *
+			  stretch / 1e3;
+	terms->ideal_us = together(terms->inner_us, terms->outer_us);
+	return OK;
+}
+
+void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
+	uint64_t bytes, double bus_factor, struct sim_answer *answer)
+{
+	int depth = 0;
+	const struct sim_params *params = sim_calib_find(
+		calib, terms->wire, terms->method, &depth);
+	double wide = exp(params->spread[bytes >= 1 << 20] * (1 + .5 * depth));
+
+	*answer = (struct sim_answer){.terms = *terms,
+		.rows = params->rows,
+		.sources = params->sources,
+		.is_own_class = depth == 0};
+	answer->time_us = sim_params_time(params, terms->latency_us, terms->ideal_us);
+	answer->latency_us = params->value[0] * terms->latency_us;
+	answer->transfer_us = terms->ideal_us / params->value[3];
+	answer->ramp_us = answer->time_us - answer->latency_us - answer->transfer_us;
+	answer->algbw = (double)bytes / answer->time_us / 1e3;
+	answer->busbw = answer->algbw * bus_factor;
+	answer->low = answer->busbw / wide;
+	answer->high = answer->busbw * wide;
+}
+
+enum err sim_predict(const struct sim_scene *scene, const struct sim_calib *calib,
+	int coll, uint64_t bytes, struct sim_answer *answer)
+{
+	struct sim_terms terms;
+	enum err e = sim_terms_make(scene, coll, bytes, 1, &terms);
+
+	if (!e)
+		sim_answer_make(
+			calib, &terms, bytes, sim_bus_factor(coll, scene->ranks), answer);
+	return e;
+}

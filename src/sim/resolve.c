@@ -1,0 +1,234 @@
+#include "sim/resolve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scene.h"
+#include "topo/instance.h"
+
+/* Words of a platform, the more particular first. NICs are given where a cloud differs
+ * from the machine that stands for it. */
+static const struct platform_word {
+	const char *word, *machine;
+	enum sim_wire outer; /* SIM_ANY: the machine's */
+	uint32_t nics;
+	double nic_GBps;
+} platforms[] = {
+	{"g4dn.metal", "g4dn.metal", SIM_ANY, 0, 0},
+	{"a3-highgpu", "hgx-h100-4nic", SIM_TCPX, 4, 25},
+	{"A3 High", "hgx-h100-4nic", SIM_TCPX, 4, 25},
+	{"A3 Edge", "hgx-h100-4nic", SIM_TCPX, 4, 25},
+	{"a3-mega", "dgx-h100", SIM_TCPXO, 8, 25},
+	{"A3 Mega", "dgx-h100", SIM_TCPXO, 8, 25},
+	{"a3-ultra", "dgx-h100", SIM_ROCE, 8, 50},
+	{"A3 Ultra", "dgx-h100", SIM_ROCE, 8, 50},
+	{"A4 B200", "dgx-b200", SIM_ROCE, 8, 50},
+	{"a4-highgpu", "dgx-b200", SIM_ROCE, 8, 50},
+	{"GB200", "p6e-gb200.36xlarge", SIM_IB, 4, 50},
+	{"GB300", "p6e-gb200.36xlarge", SIM_IB, 4, 100},
+	{"B200", "dgx-b200", SIM_ANY, 0, 0},
+	{"B300", "dgx-b200-800g", SIM_ANY, 0, 0},
+	{"PCIe pair with NVLink bridge", "pcie-a100-nvbridge-4gpu", SIM_ANY, 0, 0},
+	{"NVLink bridge", "pcie-a100-nvbridge-4gpu", SIM_ANY, 0, 0},
+	{"L40S", "pcie-l40s-8gpu-2nic", SIM_VIRTUAL, 1, 12.5},
+	{"H100 PCIe", "pcie-a100-4gpu-spr", SIM_ANY, 0, 0},
+	{"A100 PCIe", "pcie-a100-4gpu-spr", SIM_ANY, 0, 0},
+	{"H200", "dgx-h100", SIM_ANY, 0, 0},
+	{"H800", "dgx-h100", SIM_ANY, 0, 0},
+	{"H100", "dgx-h100", SIM_ANY, 0, 0},
+	{"A100", "dgx-a100", SIM_ANY, 0, 0},
+	{"V100", "dgx-1v", SIM_ANY, 0, 0},
+	{"A10G", "g5.xlarge", SIM_ANY, 0, 0},
+	{"T4", "g4dn.metal", SIM_ANY, 0, 0},
+};
+
+/* Words of a network that name what carries messages. "TCP (no EFA)" names EFA too, so
+ * sockets come first. */
+static const struct net_word {
+	const char *word;
+	enum sim_wire wire;
+} nets[] = {
+	{"TCPXO", SIM_TCPXO},
+	{"TCPX", SIM_TCPX},
+	{"FasTrak", SIM_TCPXO},
+	{"TCP", SIM_TCP},
+	{"Socket", SIM_TCP},
+	{"without GDR", SIM_STAGED},
+	{"no GDR", SIM_STAGED},
+	{"SR-IOV", SIM_VIRTUAL},
+	{"EFA", SIM_EFA},
+	{"InfiniBand", SIM_IB},
+	{"RoCE", SIM_ROCE},
+	{"RDMA", SIM_RDMA},
+	{"Ethernet", SIM_VIRTUAL},
+};
+
+/* What else is said of a network; all that are there count. */
+static const struct net_change {
+	const char *word;
+	uint32_t nics;
+	const char *algo, *proto;
+	bool no_nvls, sharp;
+} changes[] = {
+	{"1 interface", 1, NULL, NULL, false, false},
+	{"one shared interface", 1, NULL, NULL, false, false},
+	{"1 ENI", 1, NULL, NULL, false, false},
+	{"1 NIC", 1, NULL, NULL, false, false},
+	{"4 NICs", 4, NULL, NULL, false, false},
+	{"algo=ring", 0, "ring", NULL, false, false},
+	{"algo=tree", 0, "tree", NULL, false, false},
+	{"algo=NVLS", 0, "nvls", NULL, false, false},
+	{"NVLS_ENABLE=0", 0, NULL, NULL, true, false},
+	{"proto=simple", 0, NULL, "simple", false, false},
+	{"proto simple", 0, NULL, "simple", false, false},
+	{"SHARP", 0, NULL, NULL, false, true},
+};
+
+enum { PLATFORMS = sizeof(platforms) / sizeof(platforms[0]) };
+enum { NETS = sizeof(nets) / sizeof(nets[0]) };
+enum { CHANGES = sizeof(changes) / sizeof(changes[0]) };
+
+/* The longest name of a machine that the text begins with, up to its first blank. */
+static const char *machine_named(const char *platform)
+{
+	uint32_t count;
+	const struct instance_info *list = instance_list(&count);
+	const char *best = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t length = strlen(list[i].name);
+
+		if (!strncasecmp(platform, list[i].name, length) &&
+			(!platform[length] || platform[length] == ' ') &&
+			(!best || length > strlen(best)))
+			best = list[i].name;
+	}
+	return best;
+}
+
+static enum err platform_apply(const struct sim_words *words, struct sim_site *site)
+{
+	const char *named = machine_named(words->platform);
+	enum err e;
+
+	if (named)
+		return sim_site_machine(site, named);
+	for (int i = 0; i < PLATFORMS; i++) {
+		const struct platform_word *word = &platforms[i];
+
+		if (!strcasestr(words->platform, word->word))
+			continue;
+		e = sim_site_machine(site, word->machine);
+		if (e)
+			return e;
+		if (word->outer != SIM_ANY)
+			site->outer = word->outer;
+		if (word->nics) {
+			site->nics = word->nics;
+			site->nic_GBps = word->nic_GBps;
+			site->is_aws = false;
+			site->family = NULL;
+		}
+		return OK;
+	}
+	return err_set(ERR_USAGE,
+		"platform '%s' names no machine that is known; name a GPU such as H100 "
+		"or a machine of weft topo --list",
+		words->platform);
+}
+
+/* Sockets of a cloud's machine go over its one ordinary interface; where it has several
+ * for GPUs, over those. */
+static void sockets_apply(struct sim_site *site)
+{
+	site->family = NULL;
+	if (site->nics == 4 && site->nic_GBps == 25)
+		return;
+	site->nics = 1;
+	if (site->nic_GBps > 12.5)
+		site->nic_GBps = 12.5;
+}
+
+static void net_apply(const struct sim_words *words, struct sim_site *site)
+{
+	for (int i = 0; i < NETS; i++) {
+		if (!strcasestr(words->net, nets[i].word))
+			continue;
+		if (nets[i].wire != SIM_EFA && nets[i].wire != SIM_RDMA)
+			site->outer = nets[i].wire;
+		if (nets[i].wire == SIM_TCP)
+			sockets_apply(site);
+		break;
+	}
+	for (int i = 0; i < CHANGES; i++) {
+		const struct net_change *change = &changes[i];
+
+		if (!strcasestr(words->net, change->word))
+			continue;
+		if (change->nics)
+			site->nics = change->nics;
+		if (change->algo)
+			snprintf(site->algo, sizeof(site->algo), "%s", change->algo);
+		if (change->proto)
+			snprintf(site->proto, sizeof(site->proto), "%s", change->proto);
+		site->no_nvls |= change->no_nvls;
+		site->sharp |= change->sharp;
+	}
+}
+
+/* "(2 racks)": so many NVLink domains; none said: one. */
+static void racks_apply(const struct sim_words *words, struct sim_site *site)
+{
+	const char *rack = strstr(words->net, " rack");
+	uint32_t racks = 1;
+
+	if (!strcasestr(words->net, "MNNVL") && site->inner != SIM_MNNVL)
+		return;
+	while (rack && rack > words->net && rack[-1] >= '0' && rack[-1] <= '9')
+		rack--;
+	if (rack)
+		racks = (uint32_t)strtoul(rack, NULL, 10);
+	if (racks && site->nodes % racks == 0)
+		site->domain = site->nodes / racks;
+}
+
+enum err sim_resolve(const struct sim_words *words, struct sim_site *site)
+{
+	enum err e;
+
+	*site = (struct sim_site){.nodes = words->nodes};
+	if (!words->nodes || !words->gpus || words->gpus % words->nodes)
+		return err_set(ERR_USAGE,
+			"%u GPUs on %u nodes: every node needs as many as the others",
+			words->gpus, words->nodes);
+	site->gpus = words->gpus / words->nodes;
+	e = platform_apply(words, site);
+	if (e)
+		return e;
+	net_apply(words, site);
+	racks_apply(words, site);
+	return OK;
+}
+
+void sim_site_text(const struct sim_site *site, char text[SIM_TAKEN_BYTES])
+{
+	int used = snprintf(text, SIM_TAKEN_BYTES, "%s x%u, %u GPU%s each, %s",
+		site->machine, site->nodes, site->gpus, site->gpus == 1 ? "" : "s",
+		sim_wire_name(site->nodes > 1 ? site->outer : site->inner));
+
+	if (site->nodes > 1 && used < SIM_TAKEN_BYTES)
+		used += snprintf(text + used, (size_t)(SIM_TAKEN_BYTES - used),
+			" %ux%g GB/s", site->nics, site->nic_GBps);
+	if (site->domain > 1 && used < SIM_TAKEN_BYTES)
+		used += snprintf(text + used, (size_t)(SIM_TAKEN_BYTES - used),
+			", NVLink domains of %u", site->domain);
+	if (*site->algo && used < SIM_TAKEN_BYTES)
+		used += snprintf(text + used, (size_t)(SIM_TAKEN_BYTES - used),
+			", algo %s", site->algo);
+	if (*site->proto && used < SIM_TAKEN_BYTES)
+		used += snprintf(text + used, (size_t)(SIM_TAKEN_BYTES - used),
+			", proto %s", site->proto);
+	if (site->no_nvls && used < SIM_TAKEN_BYTES)
+		snprintf(text + used, (size_t)(SIM_TAKEN_BYTES - used), ", no NVLS");
+}

@@ -1,0 +1,222 @@
+#include "sim/site.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "topo/instance.h"
+
+static const struct {
+	const char *name;
+	enum sim_wire parent;
+} wires[SIM_WIRES] = {
+	[SIM_ANY] = {"any", SIM_ANY},
+	[SIM_NVLINK] = {"nvlink", SIM_ANY},
+	[SIM_NVLINK_AMPERE] = {"nvlink-ampere", SIM_NVLINK},
+	[SIM_NVLINK_HOPPER] = {"nvlink-hopper", SIM_NVLINK},
+	[SIM_NVLINK_BLACKWELL] = {"nvlink-blackwell", SIM_NVLINK},
+	[SIM_NVLINK_BRIDGE] = {"nvlink-bridge", SIM_NVLINK},
+	[SIM_PCIE] = {"pcie", SIM_ANY},
+	[SIM_MNNVL] = {"mnnvl", SIM_NVLINK},
+	[SIM_RDMA] = {"rdma", SIM_ANY},
+	[SIM_IB] = {"ib", SIM_RDMA},
+	[SIM_ROCE] = {"roce", SIM_RDMA},
+	[SIM_EFA] = {"efa", SIM_RDMA},
+	[SIM_EFA_OLD] = {"efa-old", SIM_RDMA},
+	[SIM_STAGED] = {"staged", SIM_ANY},
+	[SIM_VIRTUAL] = {"virtual", SIM_RDMA},
+	[SIM_KERNEL] = {"kernel", SIM_ANY},
+	[SIM_TCP] = {"tcp", SIM_KERNEL},
+	[SIM_TCPX] = {"tcpx", SIM_KERNEL},
+	[SIM_TCPXO] = {"tcpxo", SIM_KERNEL},
+};
+
+const char *sim_wire_name(enum sim_wire wire)
+{
+	return wires[wire].name;
+}
+
+enum sim_wire sim_wire_find(const char *name)
+{
+	int wire = 0;
+
+	while (wire < SIM_WIRES && strcasecmp(name, wires[wire].name))
+		wire++;
+	return (enum sim_wire)wire;
+}
+
+enum sim_wire sim_wire_parent(enum sim_wire wire)
+{
+	return wires[wire].parent;
+}
+
+const char *sim_coll_name(int coll)
+{
+	return coll == SIM_SENDRECV ? "sendrecv" : coll_name((enum coll)coll);
+}
+
+int sim_coll_find(const char *name)
+{
+	if (!strcasecmp(name, "sendrecv") || !strcasecmp(name, "send_recv"))
+		return SIM_SENDRECV;
+	if (!strcasecmp(name, "alltoall"))
+		return COLL_ALL_TO_ALL;
+	return coll_find(name) == COLL_COUNT ? -1 : (int)coll_find(name);
+}
+
+double sim_bus_factor(int coll, double ranks)
+{
+	switch (coll) {
+	case COLL_ALL_REDUCE:
+		return 2 * (ranks - 1) / ranks;
+	case COLL_BROADCAST:
+	case COLL_REDUCE:
+	case SIM_SENDRECV:
+		return 1;
+	default:
+		return (ranks - 1) / ranks;
+	}
+}
+
+/* What the name of a machine says of its wires; the first that the name begins with.
+ * NICs are counted as the cards that NCCL is shown. */
+static const struct {
+	const char *prefix;
+	enum sim_wire inner, outer;
+	bool is_aws;
+	const char *family;
+} kinds[] = {
+	{"p3.", SIM_NVLINK, SIM_TCP, true, NULL},
+	{"p3dn", SIM_NVLINK, SIM_STAGED, true, NULL},
+	{"p4d", SIM_NVLINK_AMPERE, SIM_EFA_OLD, true, NULL},
+	{"p5.4xlarge", SIM_PCIE, SIM_STAGED, true, NULL},
+	{"p5en", SIM_NVLINK_HOPPER, SIM_EFA, true, "p5en"},
+	{"p5", SIM_NVLINK_HOPPER, SIM_EFA, true, "p5_p5e"},
+	{"p6e", SIM_MNNVL, SIM_EFA, true, NULL},
+	{"p6-b300", SIM_NVLINK_BLACKWELL, SIM_EFA, true, "p6_b300"},
+	{"p6", SIM_NVLINK_BLACKWELL, SIM_EFA, true, "p6"},
+	{"g7e", SIM_PCIE, SIM_EFA, true, NULL},
+	{"g", SIM_PCIE, SIM_STAGED, true, NULL},
+	{"dgx-1v", SIM_NVLINK, SIM_IB, false, NULL},
+	{"dgx-a100", SIM_NVLINK_AMPERE, SIM_IB, false, NULL},
+	{"hgx-a100", SIM_NVLINK_AMPERE, SIM_IB, false, NULL},
+	{"dgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, NULL},
+	{"hgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, NULL},
+	{"dgx-b200", SIM_NVLINK_BLACKWELL, SIM_IB, false, NULL},
+	{"pcie-a100-nvbridge", SIM_NVLINK_BRIDGE, SIM_IB, false, NULL},
+	{"pcie-l40s", SIM_PCIE, SIM_VIRTUAL, false, NULL},
+	{"pcie", SIM_PCIE, SIM_ROCE, false, NULL},
+};
+
+/* How many letters must be changed, dropped or added; names are short. */
+static int distance(const char *a, const char *b)
+{
+	int row[SIM_NAME_BYTES + 1];
+	int width = (int)strnlen(b, SIM_NAME_BYTES);
+
+	for (int j = 0; j <= width; j++)
+		row[j] = j;
+	for (int i = 1; a[i - 1] && i <= SIM_NAME_BYTES; i++) {
+		int before = row[0];
+
+		row[0] = i;
+		for (int j = 1; j <= width; j++) {
+			int kept = row[j], least = before + (a[i - 1] != b[j - 1]);
+
+			least = least < row[j] + 1 ? least : row[j] + 1;
+			row[j] = least < row[j - 1] + 1 ? least : row[j - 1] + 1;
+			before = kept;
+		}
+	}
+	return row[width];
+}
+
+static const char *nearest(const char *name)
+{
+	uint32_t count;
+	const struct instance_info *list = instance_list(&count), *best = list;
+
+	for (uint32_t i = 1; i < count; i++)
+		if (distance(name, list[i].name) < distance(name, best->name))
+			best = &list[i];
+	return best->name;
+}
+
+/* An interface that is no EFA has sockets only. */
+static void nics_count(struct sim_site *site, struct xml_node *tree)
+{
+	site->nics = 0;
+	for (struct xml_node *net = xml_find(tree, "net", NULL); net;
+		net = xml_find(tree, "net", net)) {
+		site->nics++;
+		site->nic_GBps = (double)xml_int(net, "speed", 10000) / 8000;
+	}
+	if (site->outer == SIM_STAGED && site->nic_GBps <= 1.25)
+		site->outer = SIM_TCP;
+}
+
+enum err sim_site_machine(struct sim_site *site, const char *name)
+{
+	const struct instance_info *info = instance_find(name);
+	struct xml_node *tree;
+	enum err e;
+
+	if (!info)
+		return err_set(ERR_USAGE,
+			"machine '%s' is not known; did you mean %s? weft topo --list "
+			"names all",
+			name, nearest(name));
+	e = instance_tree(info->name, &tree);
+	if (e)
+		return e;
+	snprintf(site->machine, sizeof(site->machine), "%s", info->name);
+	site->inner = SIM_PCIE;
+	site->outer = SIM_RDMA;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strncasecmp(info->name, kinds[i].prefix, strlen(kinds[i].prefix)))
+			continue;
+		site->inner = kinds[i].inner;
+		site->outer = kinds[i].outer;
+		site->is_aws = kinds[i].is_aws;
+		site->family = kinds[i].family;
+		break;
+	}
+	nics_count(site, tree);
+	xml_free(tree);
+	return OK;
+}
+
+static bool is_direct(enum sim_wire wire)
+{
+	return wire != SIM_STAGED && wire != SIM_TCP && wire != SIM_KERNEL;
+}
+
+enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree)
+{
+	bool is_own = site->tree != NULL;
+	enum err e = OK;
+
+	*tree = is_own ? xml_copy(NULL, site->tree) : NULL;
+	if (is_own && !*tree)
+		return ERR_SYSTEM;
+	if (!is_own)
+		e = instance_tree(site->machine, tree);
+	if (e || is_own)
+		return e;
+	for (struct xml_node *net = xml_find(*tree, "net", NULL); !e && net;
+		net = xml_find(*tree, "net", net)) {
+		if (site->nic_GBps > 0)
+			e = xml_attr_setf(
+				net, "speed", "%d", (int)(site->nic_GBps * 8000));
+		if (!e && !is_direct(site->outer))
+			e = xml_attr_set(net, "gdr", "0");
+	}
+	if (e)
+		xml_free(*tree);
+	return e;
+}
+
+double sim_site_nic_total(const struct sim_site *site)
+{
+	return site->nics * site->nic_GBps;
+}

@@ -1,0 +1,367 @@
+/* weft sim --accuracy: predictions against measurements, with the calibration in the tree
+ * and with one that has not seen the source it is asked about; --calibrate: the table. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "weft/command.h"
+#include "weft/sim.h"
+
+enum { FILES_MAX = 8, WORST = 10 };
+
+/* One measurement with its predictions. */
+struct verdict {
+	const struct sim_cases *cases;
+	const struct sim_case *c;
+	double inside, outside; /* logarithm of predicted over measured time */
+	bool is_covered;	/* by the interval of the prediction from outside */
+	const struct sim_params *params;
+};
+
+struct study {
+	struct sim_cases files[FILES_MAX];
+	int file_count;
+	struct sim_sample *samples; /* owned; sources are numbered through all files */
+	struct verdict *verdicts;   /* owned; one for each sample */
+	uint32_t count, source_count;
+	struct sim_calib own; /* in the tree, or fitted to all */
+};
+
+static void study_free(struct study *study)
+{
+	for (int i = 0; i < study->file_count; i++)
+		sim_cases_free(&study->files[i]);
+	free(study->samples);
+	free(study->verdicts);
+}
+
+static void file_take(struct study *study, const struct sim_cases *cases)
+{
+	uint32_t first = study->count;
+
+	study->count += sim_cases_samples(cases, study->samples + first);
+	for (uint32_t i = 0, at = first; i < cases->count; i++)
+		if (cases->cases[i].time_us > 0 && !cases->cases[i].wrong) {
+			study->samples[at].source += study->source_count;
+			study->verdicts[at++] = (struct verdict){
+				.cases = cases, .c = &cases->cases[i]};
+		}
+	study->source_count += cases->source_count;
+}
+
+static enum err study_read(struct study *study, int count, char **paths)
+{
+	uint32_t rows = 0;
+
+	*study = (struct study){0};
+	if (count < 1 || count > FILES_MAX)
+		return err_set(ERR_USAGE, "give one to eight files of measurements");
+	for (int i = 0; i < count; i++) {
+		enum err e = sim_cases_read(paths[i], &study->files[i]);
+
+		if (e)
+			return e;
+		study->file_count++;
+		rows += study->files[i].count;
+	}
+	study->samples = calloc(rows + 1, sizeof(*study->samples));
+	study->verdicts = calloc(rows + 1, sizeof(*study->verdicts));
+	if (!study->samples || !study->verdicts)
+		return err_set(ERR_SYSTEM, "no memory for %u measurements", rows);
+	for (int i = 0; i < count; i++)
+		file_take(study, &study->files[i]);
+	return OK;
+}
+
+static double error_of(const struct sim_calib *calib, const struct sim_sample *s)
+{
+	const struct sim_params *params = sim_calib_find(calib, s->wire, s->method, NULL);
+
+	return log(sim_params_time(params, s->latency_us, s->ideal_us) / s->time_us);
+}
+
+/* For each source: fit to the others, ask about it. */
+static void leave_out(struct study *study, double *errors)
+{
+	struct sim_calib *calib = calloc(1, sizeof(*calib));
+
+	for (uint32_t source = 0; calib && source < study->source_count; source++) {
+		sim_fit(study->samples, study->count, source, calib);
+		for (uint32_t i = 0; i < study->count; i++)
+			if (study->samples[i].source == source)
+				errors[i] = error_of(calib, &study->samples[i]);
+	}
+	free(calib);
+}
+
+static void verdicts_make(struct study *study, const double *errors)
+{
+	for (uint32_t i = 0; i < study->count; i++) {
+		const struct sim_sample *s = &study->samples[i];
+		struct verdict *v = &study->verdicts[i];
+
+		v->params = sim_calib_find(&study->own, s->wire, s->method, NULL);
+		v->inside = error_of(&study->own, s);
+		v->outside = errors[i];
+		v->is_covered = fabs(v->outside) <=
+				v->params->spread[s->bytes >= 1 << 20];
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What busbw is off by, in percent. */
+static double percent(double log_time)
+{
+	return 100 * fabs(expm1(-log_time));
+}
+
+struct filter {
+	const char *platform; /* NULL all */
+	int large;	      /* -1 all */
+	bool outside;
+};
+
+static bool passes(const struct verdict *v, const struct filter *filter)
+{
+	int column = table_column(&v->cases->table, "platform");
+
+	if (filter->large >= 0 && (v->c->bytes >= 1 << 20) != filter->large)
+		return false;
+	return !filter->platform ||
+	       !strcmp(filter->platform, table_at(&v->cases->table, v->c->row, column));
+}
+
+static uint32_t quantiles(const struct study *study, const struct filter *filter,
+	double *median, double *p90)
+{
+	double *of = calloc(study->count + 1, sizeof(*of));
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; of && i < study->count; i++)
+		if (passes(&study->verdicts[i], filter))
+			of[found++] = percent(filter->outside
+						      ? study->verdicts[i].outside
+						      : study->verdicts[i].inside);
+	if (found) {
+		qsort(of, found, sizeof(*of), by_size);
+		*median = of[(found - 1) / 2];
+		*p90 = of[(uint32_t)(.9 * (found - 1))];
+	}
+	free(of);
+	return found;
+}
+
+static void line_print(const struct study *study, const char *platform, int large)
+{
+	static const char *const names[] = {"< 1 MiB", ">= 1 MiB"};
+	struct filter filter = {.platform = platform, .large = large};
+	double median[2], p90[2];
+	uint32_t found = quantiles(study, &filter, &median[0], &p90[0]);
+	uint32_t covered = 0;
+
+	if (!found)
+		return;
+	filter.outside = true;
+	quantiles(study, &filter, &median[1], &p90[1]);
+	for (uint32_t i = 0; i < study->count; i++)
+		covered += passes(&study->verdicts[i], &filter) &&
+			   study->verdicts[i].is_covered;
+	printf("%-38.38s %-8s %5u  %8.1f %8.1f  %8.1f %8.1f  %8.1f\n",
+		platform ? platform : "all", names[large], found, median[0], p90[0],
+		median[1], p90[1], 100.0 * covered / found);
+}
+
+static bool is_first_of_platform(const struct study *study, uint32_t i, const char **name)
+{
+	const struct verdict *v = &study->verdicts[i];
+	struct filter filter = {.large = -1};
+
+	*name = table_at(
+		&v->cases->table, v->c->row, table_column(&v->cases->table, "platform"));
+	filter.platform = *name;
+	for (uint32_t j = 0; j < i; j++)
+		if (passes(&study->verdicts[j], &filter))
+			return false;
+	return true;
+}
+
+static void tables_print(const struct study *study)
+{
+	const char *name;
+
+	printf("%-38s %-8s %5s  %17s  %17s  %8s\n", "", "", "", "in the table",
+		"source left out", "90 % int");
+	printf("%-38s %-8s %5s  %8s %8s  %8s %8s  %8s\n", "platform", "size", "rows",
+		"median %", "p90 %", "median %", "p90 %", "covers %");
+	for (uint32_t i = 0; i < study->count; i++)
+		if (is_first_of_platform(study, i, &name))
+			for (int large = 0; large < 2; large++)
+				line_print(study, name, large);
+	for (int large = 0; large < 2; large++)
+		line_print(study, NULL, large);
+}
+
+static void worst_print(const struct study *study)
+{
+	double ceiling = INFINITY;
+
+	printf("\nthe worst with their source left out:\n");
+	for (int rank = 0; rank < WORST; rank++) {
+		const struct verdict *worst = NULL;
+		char size[24];
+
+		for (uint32_t i = 0; i < study->count; i++) {
+			const struct verdict *v = &study->verdicts[i];
+
+			if (v->c->bytes >= 1 << 20 && fabs(v->outside) < ceiling &&
+				(!worst || fabs(v->outside) > fabs(worst->outside)))
+				worst = v;
+		}
+		if (!worst)
+			return;
+		ceiling = fabs(worst->outside);
+		units_print_size(worst->c->bytes, size, sizeof(size));
+		printf("  %+6.0f %% of busbw  %s, %s, %s: %s over %s, %s\n",
+			100 * expm1(-worst->outside),
+			table_at(&worst->cases->table, worst->c->row,
+				table_column(&worst->cases->table, "platform")),
+			size, worst->cases->groups[worst->c->group].taken,
+			sim_method_name(worst->c->terms.method),
+			sim_wire_name(worst->c->terms.wire),
+			worst->params->sources < 2
+				? "no other source measured this class"
+				: "other sources of its class measured otherwise");
+	}
+}
+
+static void wrong_print(const struct study *study)
+{
+	for (int f = 0; f < study->file_count; f++)
+		for (uint32_t i = 0; i < study->files[f].count; i++) {
+			const struct sim_case *c = &study->files[f].cases[i];
+			char size[24];
+
+			if (!c->wrong)
+				continue;
+			units_print_size(c->bytes, size, sizeof(size));
+			printf("left out: %s, %s: %s\n",
+				table_at(&study->files[f].table, c->row,
+					table_column(&study->files[f].table, "platform")),
+				size, c->wrong);
+		}
+}
+
+static int study_run(int count, char **paths, struct study *study, bool fitted)
+{
+	enum err e = study_read(study, count, paths);
+	double *errors = e ? NULL : calloc(study->count + 1, sizeof(*errors));
+
+	if (!e && !errors)
+		e = err_set(ERR_SYSTEM, "no memory");
+	if (!e) {
+		leave_out(study, errors);
+		if (fitted) {
+			sim_fit(study->samples, study->count, SIM_NO_SOURCE, &study->own);
+			sim_fit_spreads(
+				study->samples, study->count, errors, &study->own);
+		} else {
+			sim_calib_load(&study->own);
+		}
+		verdicts_make(study, errors);
+	}
+	free(errors);
+	if (e)
+		study_free(study);
+	return e ? sim_failed(e) : EXIT_GOOD;
+}
+
+static int study_tell(int count, char **paths, bool fitted)
+{
+	static struct study study;
+	int status = study_run(count, paths, &study, fitted);
+
+	if (status)
+		return status;
+	tables_print(&study);
+	worst_print(&study);
+	printf("\n");
+	wrong_print(&study);
+	study_free(&study);
+	return EXIT_GOOD;
+}
+
+int sim_accuracy(int count, char **paths)
+{
+	return study_tell(count, paths, false);
+}
+
+int sim_fitted(int count, char **paths)
+{
+	return study_tell(count, paths, true);
+}
+
+static bool is_below(enum sim_wire wire, enum sim_wire above)
+{
+	while (wire != above && wire != SIM_ANY)
+		wire = sim_wire_parent(wire);
+	return wire == above;
+}
+
+/* The platforms that a row rests on, as many as fit. */
+static void origin_print(const struct study *study, int wire, int method)
+{
+	const char *seen[4] = {NULL};
+	int count = 0;
+
+	for (uint32_t i = 0; i < study->count && count < 4; i++) {
+		const struct verdict *v = &study->verdicts[i];
+		const char *name = table_at(&v->cases->table, v->c->row,
+			table_column(&v->cases->table, "platform"));
+		bool is_new = (int)v->c->terms.method == method &&
+			      is_below(v->c->terms.wire, (enum sim_wire)wire);
+
+		for (int j = 0; j < count && is_new; j++)
+			is_new = strcmp(seen[j], name) != 0;
+		if (!is_new)
+			continue;
+		printf("%s%s", count ? "; " : "", count == 3 ? "others" : name);
+		seen[count++] = name;
+	}
+}
+
+static void row_print(const struct study *study, int wire, int method)
+{
+	const struct sim_params *p = &study->own.cells[wire][method];
+
+	printf("\t{\"%s\", \"%s\", {%.4g, %.4g, %.4g, %.4g}, {%.3f, %.3f}, %u, %u,\n"
+	       "\t\t\"",
+		sim_wire_name((enum sim_wire)wire),
+		sim_method_name((enum sim_method)method), p->value[0], p->value[1],
+		p->value[2], p->value[3], p->spread[0], p->spread[1], p->rows,
+		p->sources);
+	origin_print(study, wire, method);
+	printf("\"},\n");
+}
+
+int sim_calibrate(int count, char **paths)
+{
+	static struct study study;
+	int status = study_run(count, paths, &study, true);
+
+	if (status)
+		return status;
+	for (int wire = 0; wire < SIM_WIRES; wire++)
+		for (int method = 0; method < SIM_METHODS; method++)
+			if (study.own.cells[wire][method].rows)
+				row_print(&study, wire, method);
+	study_free(&study);
+	return EXIT_GOOD;
+}
