@@ -19,8 +19,9 @@ static int index_in_domain(const struct cluster *cluster, int rank)
 	return topo_gpu_of_rank(node->domain->topo, rank - node->base);
 }
 
-static void count_inside(
-	const struct cluster *cluster, int from, int to, struct pods_reach *reach)
+/* Two ranks of one node. */
+static enum pods_way way_inside(
+	const struct cluster *cluster, int from, int to, enum path_type *type)
 {
 	const struct cluster_node *node = &cluster->nodes[cluster->rank_node[from]];
 	int a = index_in_domain(cluster, from), b = index_in_domain(cluster, to);
@@ -28,13 +29,39 @@ static void count_inside(
 
 	if (a >= 0 && b >= 0)
 		topo_p2p(node->domain->topo, (uint32_t)a, (uint32_t)b, &verdict);
-	if (!verdict.ok) {
+	if (!verdict.ok)
+		return PODS_SHM;
+	*type = verdict.type;
+	return PODS_P2P;
+}
+
+enum pods_way pods_way(
+	const struct cluster *cluster, int from, int to, enum path_type *type)
+{
+	const struct cluster_node *node = &cluster->nodes[cluster->rank_node[from]];
+	struct topo_gdr verdict = {0};
+	uint64_t net;
+
+	if (cluster->rank_node[from] == cluster->rank_node[to])
+		return way_inside(cluster, from, to, type);
+	if (topo_local_net(node->domain->topo, from - node->base, 0, &net))
+		return PODS_NET;
+	topo_gdr(node->domain->topo, from - node->base, net, true, &verdict);
+	return verdict.mode == GDR_OFF ? PODS_NET : PODS_NET_GDR;
+}
+
+static void count_inside(
+	const struct cluster *cluster, int from, int to, struct pods_reach *reach)
+{
+	enum path_type type;
+
+	if (way_inside(cluster, from, to, &type) == PODS_SHM) {
 		reach->shm++;
 		return;
 	}
 	reach->p2p++;
-	if (verdict.type > reach->worst)
-		reach->worst = verdict.type;
+	if (type > reach->worst)
+		reach->worst = type;
 }
 
 static const struct topo *topo_of(const struct cluster *cluster, int rank)
@@ -349,30 +376,41 @@ static void print_text(const struct graph_job *job, const struct pods_answer *an
 		printf("In pods, large all-reduces are %.1f times faster.\n", 1 / factor);
 }
 
-enum err graph_pods(struct graph_job *job, const struct graph_args *args)
+enum err pods_compare(
+	struct graph_job *job, const struct graph_args *args, struct pods_answer *answer)
 {
-	struct pods_answer answer = {.is_said = args->nics_per_pod != 0};
 	enum err e;
 
+	*answer = (struct pods_answer){.is_said = args->nics_per_pod != 0};
 	job->args.pods = args->pods;
 	job->args.gpus_per_pod = args->gpus_per_pod;
 	job->args.nets_per_pod = args->nics_per_pod;
-	e = look(job, &answer.split);
+	e = look(job, &answer->split);
 	if (e)
 		return e;
-	answer.nics = job->decision->net_count;
-	answer.pods_per_nic = job->decision->pods_per_net;
+	answer->nics = job->decision->net_count;
+	answer->pods_per_nic = job->decision->pods_per_net;
 	/* The same GPUs the other way: the whole machine is one pod with all of them, and
 	 * with every NIC. */
 	job->args.pods = 1;
 	job->args.gpus_per_pod = args->pods * args->gpus_per_pod;
 	job->args.nets_per_pod = 0;
-	e = look(job, &answer.whole);
+	e = look(job, &answer->whole);
 	if (e)
 		return e;
-	if (answer.split.bus_gbps > 0)
-		answer.slowdown = pods_real_gbps(&answer.whole) /
-				  pods_real_gbps(&answer.split);
+	if (answer->split.bus_gbps > 0)
+		answer->slowdown = pods_real_gbps(&answer->whole) /
+				   pods_real_gbps(&answer->split);
+	return OK;
+}
+
+enum err graph_pods(struct graph_job *job, const struct graph_args *args)
+{
+	struct pods_answer answer;
+	enum err e = pods_compare(job, args, &answer);
+
+	if (e)
+		return e;
 	if (args->json)
 		return graph_json_print(graph_pods_json(job, &answer));
 	print_text(job, &answer);

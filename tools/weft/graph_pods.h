@@ -34,6 +34,19 @@ struct pods_answer {
 	double slowdown;       /* of large all-reduces in pods; 0: nothing to compare */
 };
 
+/* How one rank reaches another: the transport that NCCL takes. */
+enum pods_way { PODS_P2P, PODS_SHM, PODS_NET, PODS_NET_GDR };
+
+/* `type` is set for PODS_P2P. Between nodes it is by the NIC that the sender uses on
+ * channel 0. */
+enum pods_way pods_way(
+	const struct cluster *cluster, int from, int to, enum path_type *type);
+
+/* The pods of `args` against the same GPUs in one pod of each machine. The job has the
+ * machines whole when it returns. */
+enum err pods_compare(
+	struct graph_job *job, const struct graph_args *args, struct pods_answer *answer);
+
 /* NICs that are asked for more than they can give slow everything down alike. */
 double pods_real_gbps(const struct pods_side *side);
 

@@ -1,15 +1,15 @@
 #include "weft/machines.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/names.h"
 #include "topo/discover.h"
 #include "topo/instance.h"
 
-enum { NAME_MAX_BYTES = 64, GUESSES_MAX = 3, TEXT_BYTES = 256 };
+enum { GUESSES_MAX = 3, TEXT_BYTES = 256 };
 
 static const char here[] = "this";
 
@@ -29,42 +29,14 @@ static char *short_name(const char *name)
 	return strndup(start, length);
 }
 
-/* How many letters to insert, drop or change to come from one to the other. */
-static uint32_t distance(const char *a, const char *b)
-{
-	uint32_t row[NAME_MAX_BYTES + 1];
-	size_t a_bytes = strlen(a), b_bytes = strlen(b);
-
-	if (a_bytes > NAME_MAX_BYTES || b_bytes > NAME_MAX_BYTES)
-		return NAME_MAX_BYTES;
-	for (uint32_t j = 0; j <= b_bytes; j++)
-		row[j] = j;
-	for (uint32_t i = 1; i <= a_bytes; i++) {
-		uint32_t corner = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= b_bytes; j++) {
-			uint32_t change = corner +
-					  (tolower((unsigned char)a[i - 1]) !=
-						  tolower((unsigned char)b[j - 1]));
-			uint32_t one_off = 1 +
-					   (row[j] < row[j - 1] ? row[j] : row[j - 1]);
-
-			corner = row[j];
-			row[j] = change < one_off ? change : one_off;
-		}
-	}
-	return row[b_bytes];
-}
-
 /* Few letters differ, or one is a part of the other; 0 is the best. */
 static uint32_t strangeness(const char *asked, const char *name)
 {
-	uint32_t far = distance(asked, name);
+	uint32_t far = names_distance(asked, name);
 
 	if (strlen(asked) > 1 && strcasestr(name, asked))
 		return 1;
-	return far <= 1 + strlen(asked) / 4 ? far : NAME_MAX_BYTES;
+	return far <= 1 + strlen(asked) / 4 ? far : NAMES_LENGTH_MAX;
 }
 
 /* Names like the one asked for, the likeliest first: "a, b, c"; "" when none is. */
@@ -75,7 +47,7 @@ static void guess(const char *asked, char text[TEXT_BYTES])
 	size_t used = 0;
 
 	text[0] = 0;
-	for (uint32_t limit = 0; limit < NAME_MAX_BYTES; limit++)
+	for (uint32_t limit = 0; limit < NAMES_LENGTH_MAX; limit++)
 		for (uint32_t i = 0; i < count && shown < GUESSES_MAX; i++) {
 			int n;
 

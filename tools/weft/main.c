@@ -16,6 +16,8 @@ static const struct {
 		"what NCCL decides for machines: rings, trees, channels, choices"},
 	{"info", command_info,
 		"this machine: sockets, memory, cores, caches, vector unit"},
+	{"k8s", command_k8s,
+		"manifests of Kubernetes jobs: what is wrong, corrected, new ones"},
 	{"params", command_params,
 		"environment variables: value, default, range, meaning"},
 	{"ps", command_ps,
