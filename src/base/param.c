@@ -171,6 +171,14 @@ static const struct param_info table[PARAM_COUNT] = {
 		"0: no NVLink between hosts, whatever the machines have"},
 	[PARAM_TUNER_PLUGIN] = {"NCCL_TUNER_PLUGIN", PARAM_TEXT, .meaning =
 		"tuner plugin: a file, SUFFIX for libnccl-tuner-SUFFIX.so, or none; it may force what NCCL_ALGO can"},
+	[PARAM_NET] = {"NCCL_NET", PARAM_TEXT, .meaning =
+		"network between hosts by name, in any case: Socket, or what a plugin calls itself; "
+		"one that is not there is an error"},
+	[PARAM_NET_PLUGIN] = {"NCCL_NET_PLUGIN", PARAM_TEXT, .meaning =
+		"comma list of network plugins: files, SUFFIX for libnccl-net-SUFFIX.so, or none; "
+		"the first that works is used; unset: libnccl-net.so if there is one"},
+	[PARAM_PLUGIN_SEC] = {"WEFT_PLUGIN_SEC", PARAM_INT, 60, 0, 1000000, .meaning =
+		"a network plugin that has not started after so long is left alone; 0: wait for ever"},
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
 		"topology file that describes this machine; detection adds what it leaves out"},
 	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =

@@ -1,5 +1,6 @@
 #include "comm/hosts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,14 +11,27 @@
 #include "comm/touch.h"
 #include "link/wires.h"
 #include "net/iface.h"
+#include "net/plugin.h"
 #include "net/psk.h"
 
 /* What ranks on several hosts tell each other after they know who is where. */
 struct host_record {
 	struct board_address board; /* of the first rank of each host */
 	struct net_handle handle;
+	struct net_handle plugin_handle; /* .. by its network plugin, */
+	char plugin[PLUGIN_NAME_BYTES];	 /* which calls itself so; "": it has none */
 	struct control_peer control;
 	uint32_t pid, cache_bytes; /* the second-level cache of a core; 0: not known */
+};
+
+/* A rank listens by its plugin and by sockets: what it uses is known when everybody's
+ * plugins are. */
+struct data_net {
+	struct wires_args wires; /* by sockets */
+	struct iface ifaces[IFACES_MAX];
+	uint32_t iface_count;
+	struct net_plugin *plugin;	 /* owned; NULL: none */
+	struct net_end *plugin_listener; /* owned */
 };
 
 enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 4 };
@@ -102,12 +116,14 @@ static struct net_manner manner_choose(bool is_sealed, uint32_t iface_count)
 		.silence_ms = (uint32_t)param_int(PARAM_SILENCE) * 500};
 }
 
-static void manner_log(const struct net_manner *manner)
+static void sockets_log(const struct data_net *net)
 {
 	static const char *const guards[] = {[NET_BARE] = "",
 		[NET_SUMMED] = ", with checksums",
 		[NET_SEALED] = ", encrypted"};
+	const struct net_manner *manner = &net->wires.manner;
 
+	iface_log(net->ifaces, net->iface_count);
 	log_info(LOG_INIT | LOG_NET, "Using network Socket");
 	if (manner->cables > 1 || manner->guard != NET_BARE)
 		log_info(LOG_INIT | LOG_NET,
@@ -133,35 +149,145 @@ static bool data_key(const struct meeting *meeting, unsigned char key[AUTH_KEY_B
 }
 
 /* Listen where the others can reach this rank for data. */
-static enum err data_listen(struct comm *comm, const struct meeting *meeting,
-	struct wires_args *wires, struct net_handle *handle)
+static enum err sockets_listen(struct comm *comm, const struct meeting *meeting,
+	struct data_net *net, struct host_record *mine)
 {
-	struct iface ifaces[IFACES_MAX];
 	struct addr addrs[IFACES_MAX];
 	struct net_listen_args args = {.addrs = addrs};
 	char why[IFACE_NONE_BYTES];
-	enum err e = iface_list(IFACE_DATA, ifaces, &args.addr_count);
+	enum err e = iface_list(IFACE_DATA, net->ifaces, &net->iface_count);
 
-	if (!e && !args.addr_count) {
+	if (!e && !net->iface_count) {
 		iface_none(IFACE_DATA, why);
 		e = err_set(ERR_SYSTEM,
 			"there is no network interface to reach other hosts by: %s", why);
 	}
 	if (e)
 		return e;
-	iface_log(ifaces, args.addr_count);
+	args.addr_count = net->iface_count;
 	for (uint32_t i = 0; i < args.addr_count; i++)
-		addrs[i] = ifaces[i].addr;
+		addrs[i] = net->ifaces[i].addr;
 	args.manner = manner_choose(data_key(meeting, args.key), args.addr_count);
-	manner_log(&args.manner);
-	memcpy(wires->key, args.key, sizeof(args.key));
-	wires->manner = args.manner;
-	wires->net = &net_socket;
-	wires->rank = comm->rank;
-	wires->rank_count = comm->rank_count;
-	e = wires->net->listen(&args, &wires->listener, handle);
+	memcpy(net->wires.key, args.key, sizeof(args.key));
+	net->wires.manner = args.manner;
+	net->wires.net = &net_socket;
+	net->wires.rank = comm->rank;
+	net->wires.rank_count = comm->rank_count;
+	e = net_socket.listen(&args, &net->wires.listener, &mine->handle);
 	auth_wipe(args.key, sizeof(args.key));
 	return e;
+}
+
+/* What the user calls the network; NULL: any. */
+static const char *network_wanted(const struct comm *comm)
+{
+	return comm->config.net_name[0] ? comm->config.net_name : param_text(PARAM_NET);
+}
+
+/* What travels by a plugin is as the plugin sends it. */
+static bool guard_allows_plugin(const struct comm *comm, const struct data_net *net)
+{
+	if (net->wires.manner.guard == NET_BARE)
+		return true;
+	if (network_wanted(comm) || param_text(PARAM_NET_PLUGIN))
+		log_attn("NET/Plugin: not used: %s is for sockets alone",
+			net->wires.manner.guard == NET_SEALED ? "encryption"
+							      : "WEFT_CHECKSUM");
+	return false;
+}
+
+/* .. and by its plugin, if there is one. One that cannot listen is none. */
+static enum err plugin_listen(
+	const struct comm *comm, struct data_net *net, struct host_record *mine)
+{
+	struct net_plugin_args wish = {.comm = comm->id_hash,
+		.local = comm->local,
+		.network = network_wanted(comm)};
+	struct net_listen_args args = {0};
+	enum err e;
+
+	if (!guard_allows_plugin(comm, net))
+		return OK;
+	e = net_plugin_open(&wish, &net->plugin);
+	if (e || !net->plugin)
+		return e;
+	args.plugin = net->plugin;
+	memcpy(args.key, net->wires.key, sizeof(args.key));
+	e = net_by_plugin.listen(&args, &net->plugin_listener, &mine->plugin_handle);
+	auth_wipe(args.key, sizeof(args.key));
+	if (!e)
+		snprintf(mine->plugin, sizeof(mine->plugin), "%s",
+			net_plugin_name(net->plugin));
+	return wish.network ? e : OK;
+}
+
+static enum err data_listen(struct comm *comm, const struct meeting *meeting,
+	struct data_net *net, struct host_record *mine)
+{
+	enum err e = sockets_listen(comm, meeting, net, mine);
+
+	return e ? e : plugin_listen(comm, net, mine);
+}
+
+/* All ranks have to use the same network. False, with a warning by rank 0, when one has
+ * another plugin than this rank. */
+static bool plugins_agree(const struct comm *comm, const struct host_record *records)
+{
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++) {
+		const char *name = records[rank].plugin;
+
+		if (!strcmp(name, records[0].plugin))
+			continue;
+		if (!comm->rank)
+			log_warn("ranks have different networks, so all use Socket: "
+				 "rank 0 has %s and rank %u has %s; set "
+				 "NCCL_NET_PLUGIN alike, and see the log of the one "
+				 "without",
+				records[0].plugin[0] ? records[0].plugin : "no plugin",
+				rank, name[0] ? name : "no plugin");
+		return false;
+	}
+	return records[0].plugin[0];
+}
+
+/* The network that all ranks have; what is not used is closed with `net`. */
+static enum err data_choose(
+	const struct comm *comm, struct data_net *net, const struct host_record *records)
+{
+	const char *wanted = network_wanted(comm);
+	struct net_end *sockets = net->wires.listener;
+
+	if (!plugins_agree(comm, records)) {
+		if (net->plugin && wanted)
+			return err_set(ERR_USAGE,
+				"NCCL_NET or netName asks for %s, and not all ranks have "
+				"it: set NCCL_NET_PLUGIN alike, and see their logs",
+				wanted);
+		sockets_log(net);
+		return OK;
+	}
+	net->wires.net = &net_by_plugin;
+	net->wires.plugin = net->plugin;
+	net->wires.listener = net->plugin_listener;
+	net->plugin = NULL;
+	net->plugin_listener = NULL;
+	net_socket.close(sockets);
+	log_info(LOG_INIT | LOG_NET, "Assigned NET plugin %s to comm",
+		net_plugin_name(net->wires.plugin));
+	log_info(LOG_INIT | LOG_NET, "Using network %s",
+		net_plugin_name(net->wires.plugin));
+	return OK;
+}
+
+static void data_close(struct data_net *net)
+{
+	if (net->wires.listener)
+		net->wires.net->close(net->wires.listener);
+	net_plugin_close(net->wires.plugin);
+	if (net->plugin_listener)
+		net_by_plugin.close(net->plugin_listener);
+	net_plugin_close(net->plugin);
+	auth_wipe(net, sizeof(*net));
 }
 
 static uint32_t first_of_host(const struct comm *comm)
@@ -195,10 +321,12 @@ static enum err wires_make(
 		return err_set(ERR_SYSTEM, "no memory for connections with %u ranks",
 			comm->rank_count);
 	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
-		handles[rank] = records[rank].handle;
+		handles[rank] = args->plugin ? records[rank].plugin_handle
+					     : records[rank].handle;
 	args->handles = handles;
 	e = wires_create(args, &comm->wires);
 	args->listener = NULL;
+	args->plugin = NULL;
 	free(handles);
 	return e;
 }
@@ -231,7 +359,7 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 	struct host_record *records = calloc(comm->rank_count, sizeof(*records));
 	struct host_record mine = {
 		.pid = (uint32_t)getpid(), .cache_bytes = cache_of_a_core()};
-	struct wires_args wires = {0};
+	struct data_net net = {0};
 	enum err e = records ? board_renew(comm)
 			     : err_set(ERR_SYSTEM, "no memory to meet %u ranks",
 				       comm->rank_count);
@@ -239,7 +367,7 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 	if (!e && comm->board)
 		mine.board = board_address(comm->board);
 	if (!e)
-		e = data_listen(comm, meeting, &wires, &mine.handle);
+		e = data_listen(comm, meeting, &net, &mine);
 	if (!e)
 		e = touch_listen(comm, &mine.control);
 	e = boot_gather(meeting, e, &mine, sizeof(mine), records);
@@ -249,10 +377,10 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 		e = board_attach(
 			&records[first_of_host(comm)].board, &size, &comm->board);
 	if (!e)
-		e = wires_make(comm, &wires, records);
-	if (wires.listener)
-		wires.net->close(wires.listener);
-	auth_wipe(&wires, sizeof(wires));
+		e = data_choose(comm, &net, records);
+	if (!e)
+		e = wires_make(comm, &net.wires, records);
+	data_close(&net);
 	comm->host_records = records;
 	return e;
 }

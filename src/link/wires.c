@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/plugin.h"
+
 struct wires {
 	const struct net_ops *net;
 	uint32_t rank, rank_count;
 	struct net_end *listener;   /* owned */
+	struct net_plugin *plugin;  /* owned; NULL: sockets */
 	struct net_handle *handles; /* owned */
 	unsigned char key[AUTH_KEY_BYTES];
 	struct net_manner manner;
@@ -21,10 +24,12 @@ enum err wires_create(const struct wires_args *args, struct wires **wires)
 
 	if (!w) {
 		args->net->close(args->listener);
+		net_plugin_close(args->plugin);
 		return err_set(ERR_SYSTEM, "no memory for connections");
 	}
 	w->net = args->net;
 	w->listener = args->listener;
+	w->plugin = args->plugin;
 	w->rank = args->rank;
 	w->rank_count = args->rank_count;
 	memcpy(w->key, args->key, sizeof(w->key));
@@ -52,6 +57,7 @@ void wires_destroy(struct wires *wires)
 			wires->net->close(wires->from[i]);
 	}
 	wires->net->close(wires->listener);
+	net_plugin_close(wires->plugin);
 	auth_wipe(wires->key, sizeof(wires->key));
 	free(wires->handles);
 	free(wires->to);
@@ -66,7 +72,8 @@ enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
 	struct net_connect_args args = {.handle = &wires->handles[rank],
 		.claim = {.from = wires->rank, .to = rank, .purpose = purpose},
 		.way = wires->rank + rank + purpose,
-		.manner = wires->manner};
+		.manner = wires->manner,
+		.plugin = wires->plugin};
 	enum err e = OK;
 
 	if (!*to) {

@@ -19,6 +19,7 @@ struct wires_args {
 	const struct net_ops *net;
 	uint32_t rank, rank_count;
 	struct net_end *listener;	  /* owned from now on, also on failure */
+	struct net_plugin *plugin;	  /* of the net, the same; NULL: it has none */
 	const struct net_handle *handles; /* of every rank's listener; copied */
 	unsigned char key[AUTH_KEY_BYTES];
 	struct net_manner manner;

@@ -22,7 +22,8 @@
 #include "net/auth.h"
 
 struct addr;
-struct net_end; /* a listener, or one end of a connection */
+struct net_plugin; /* plugin.h */
+struct net_end;	   /* a listener, or one end of a connection */
 
 /* How to reach a listener: travels to the other ranks. */
 enum { NET_HANDLE_BYTES = 160 };
@@ -58,6 +59,7 @@ struct net_listen_args {
 	uint32_t addr_count;
 	unsigned char key[AUTH_KEY_BYTES];
 	struct net_manner manner;
+	const struct net_plugin *plugin; /* of net_by_plugin; borrowed until close */
 };
 
 struct net_connect_args {
@@ -66,6 +68,7 @@ struct net_connect_args {
 	unsigned char key[AUTH_KEY_BYTES];
 	uint32_t way; /* which of several interfaces is first, modulo their number */
 	struct net_manner manner;
+	const struct net_plugin *plugin; /* of net_by_plugin; borrowed until close */
 };
 
 /* Memory to send or receive and how far that has come. The caller's to keep. */

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <float.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/plugin_log.h"
 #include "tune/plugin_abi.h"
 
-enum { NAME_BYTES = 64, FILE_BYTES = 1024, LINE_BYTES = 1024 };
+enum { NAME_BYTES = 64, FILE_BYTES = 1024 };
 /* A plugin may be built for constants that have grown since. */
 enum { CONSTANTS_SPARE = 256 };
 
@@ -42,26 +42,6 @@ struct adapter {
 	int (*ask)(struct tuner *tuner, struct question *question);
 	int (*end)(struct tuner *tuner);
 };
-
-__attribute__((format(printf, 5, 6))) static void plugin_says(int level,
-	unsigned long subsystems, const char *file, int line, const char *format, ...)
-{
-	unsigned mask = (unsigned)(subsystems & LOG_ALL);
-	char text[LINE_BYTES];
-	va_list args;
-
-	(void)file;
-	(void)line;
-	if (level != LOG_WARN && (level != LOG_INFO || !log_is_on(LOG_INFO, mask)))
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (level == LOG_WARN)
-		log_warn("%s", text);
-	else
-		log_info(mask, "%s", text);
-}
 
 /* Versions 2 to 4 begin alike, and so do 5 and 6. */
 static bool old_is_whole(const void *symbol)

@@ -11,11 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/plugin_log.h"
 #include "tune/model.h"
-
-/* Levels and subsystem bits are those of base/log.h. */
-typedef void plugin_log(int level, unsigned long subsystems, const char *file, int line,
-	const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 typedef int plugin_init_old(size_t ranks, size_t nodes, plugin_log *log, void **context);
 typedef int plugin_end(void *context);

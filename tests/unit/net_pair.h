@@ -10,6 +10,7 @@
 #include "test.h"
 
 static const struct net_ops *net = &net_socket;
+static struct net_plugin *pair_plugin; /* of net_by_plugin */
 
 /* How the next connections are made. */
 static struct net_manner manner, caller_manner;
@@ -25,7 +26,8 @@ static void pair_listen(struct pair *pair)
 	struct net_listen_args args = {.addrs = addrs,
 		.addr_count = manner.cables > 1 ? 2 : 1,
 		.key = "right",
-		.manner = manner};
+		.manner = manner,
+		.plugin = pair_plugin};
 
 	EQ(addr_parse("127.0.0.1:1", &addrs[0]), OK);
 	EQ(addr_parse("127.0.0.2:1", &addrs[1]), OK);
@@ -38,7 +40,8 @@ static struct net_end *connect_as(const struct pair *pair, const char *key, uint
 {
 	struct net_connect_args args = {.handle = &pair->handle,
 		.claim = {.from = from},
-		.manner = caller_manner};
+		.manner = caller_manner,
+		.plugin = pair_plugin};
 	struct net_end *end;
 
 	strcpy((char *)args.key, key);
@@ -118,7 +121,7 @@ static void check_sizes(void)
 
 /* Who asks for less gets less, who asks for more gets what there is; the next is whole.
  */
-static void check_lengths(void)
+static inline void check_lengths(void)
 {
 	char out[9000], in[9000];
 	struct net_request sent, taken;

@@ -1,0 +1,61 @@
+/*
+ * plugin.h - NCCL's network plugins: shared objects that carry bytes between hosts.
+ *
+ * NCCL_NET_PLUGIN has a list of them, each a file or the suffix of libnccl-net-SUFFIX.so;
+ * unset it is libnccl-net.so, if there is one. Of each the newest version that it speaks
+ * is used, 12 down to 6. A plugin that fails to start is warned of and left alone.
+ *
+ * A plugin knows nothing of our keys. So the first message on each of its connections is
+ * the claim, with a tag under the key and over the nonce of the listener that it is made
+ * for; who sends another first message is not let in. That the other end is who it should
+ * be follows from the handle, which came through the meeting. The messages themselves
+ * have no tags: who wants that uses encryption, which sockets alone have.
+ */
+#ifndef NET_PLUGIN_H
+#define NET_PLUGIN_H
+
+#include "net/net.h"
+
+struct net_plugin;
+
+enum { PLUGIN_NAME_BYTES = 64 }; /* of what a plugin calls itself */
+
+/* What a plugin says of a device. */
+struct plugin_device {
+	char name[64];
+	char pci_path[256]; /* in sysfs; "" where it does not say */
+	uint64_t guid;
+	int memory; /* enum plugin_memory, or-ed */
+	bool is_reg_global, must_flush;
+	int speed_mbps, port;
+	float latency_us;
+	int comms_max, recvs_max;
+	int part_count;	 /* real devices that it consists of */
+	int rail, plane; /* -1: not said */
+	size_t message_bytes_max;
+};
+
+struct net_plugin_args {
+	uint64_t comm;	     /* the same for all its ranks, and for no other */
+	uint32_t local;	     /* of the ranks of this host: which device it takes */
+	const char *network; /* what the user calls it, in any case; NULL: any */
+};
+
+/* The first of the plugins that works. OK and NULL: there is none, or sockets are wanted.
+ * ERR_USAGE when the user names a network that is not there. */
+enum err net_plugin_open(const struct net_plugin_args *args, struct net_plugin **plugin);
+void net_plugin_close(struct net_plugin *plugin); /* NULL is fine */
+
+const char *net_plugin_name(const struct net_plugin *plugin);
+int net_plugin_version(const struct net_plugin *plugin);
+
+/* The device it is used by, and any of those there are (from 0). */
+const struct plugin_device *net_plugin_device(const struct net_plugin *plugin);
+int net_plugin_device_count(const struct net_plugin *plugin);
+enum err net_plugin_look(
+	const struct net_plugin *plugin, int index, struct plugin_device *device);
+
+/* The network of a plugin that listen's and connect's args name. */
+extern const struct net_ops net_by_plugin;
+
+#endif

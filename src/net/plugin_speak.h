@@ -1,0 +1,60 @@
+/*
+ * plugin_speak.h - one way to speak to a network plugin, whatever its version: for the
+ * plugin*.c files alone.
+ *
+ * Nothing here logs or judges: results are the plugin's own, 0 for success.
+ */
+#ifndef NET_PLUGIN_SPEAK_H
+#define NET_PLUGIN_SPEAK_H
+
+#include <stdbool.h>
+
+#include "net/plugin.h"
+#include "net/plugin_abi.h"
+
+/* A shared object that was loaded. There is one for each file, and it stays. */
+struct plugin_file {
+	const struct plugin_abi *abi; /* in the library */
+	int version;
+	char name[PLUGIN_NAME_BYTES]; /* as the plugin calls itself */
+	bool is_started;	      /* of versions that start once in a process */
+	int start_result;
+	bool is_stuck; /* a function has not returned when it started */
+};
+
+/* A plugin as one communicator has it. */
+struct net_plugin {
+	const struct plugin_file *file; /* borrowed: it is never unloaded */
+	void *context;			/* the plugin's, from version 11 on */
+	struct plugin_device device;	/* the one that this rank uses */
+	int device_index, device_count;
+};
+
+/* Does it have all functions that we call? */
+bool speak_is_whole(const struct plugin_file *file);
+
+int speak_init(struct net_plugin *plugin, uint64_t comm);
+int speak_end(struct net_plugin *plugin);
+int speak_device(
+	const struct net_plugin *plugin, int index, struct plugin_device *device);
+int speak_listen(const struct net_plugin *plugin, void *handle, void **listener);
+int speak_connect(const struct net_plugin *plugin, void *handle, void **sender);
+int speak_accept(const struct net_plugin *plugin, void *listener, void **receiver);
+
+/* Host memory. `bytes` is no more than the device's message_bytes_max. */
+int speak_reg(const struct net_plugin *plugin, void *comm, void *data, size_t bytes,
+	void **known);
+
+/* A message and the connection it goes by. */
+struct speak_message {
+	void *comm;
+	void *data;
+	size_t bytes;
+	void *known; /* of `data` */
+};
+int speak_send(const struct net_plugin *plugin, const struct speak_message *message,
+	void **request);
+int speak_recv(const struct net_plugin *plugin, const struct speak_message *message,
+	void **request);
+
+#endif

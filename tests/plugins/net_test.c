@@ -1,0 +1,529 @@
+/* A network plugin as others write them, over TCP on the loopback interface, with faults
+ * on demand.
+ *
+ * It is as strict as a plugin may be: nothing travels before the receiver has asked for
+ * it, memory must be registered and is checked, at most 32 requests are taken, connecting
+ * takes several calls, and its state is kept in the handle. NET_TEST_FAULT has words
+ * with colons between them; see fault(). */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net_test.h"
+
+enum { REQUESTS = 32, HANDLE_MAGIC = 0x7e57, LATE_TESTS = 300, BUSY = 3 };
+
+struct region {
+	char *data;
+	size_t bytes;
+};
+
+struct request {
+	struct comm *comm;
+	bool is_used, is_send, is_asked, is_done;
+	char *data;
+	size_t bytes, head_done, data_done;
+	uint64_t room; /* what the receiver asked for, or its answer's size */
+	uint64_t size; /* of the message */
+	int tests;
+};
+
+struct comm {
+	int fd;
+	bool is_listener, is_send;
+	int regions;	      /* registered now */
+	uint64_t next, first; /* requests, in order */
+	struct request requests[REQUESTS];
+	uint64_t credit; /* a send's: what came of the receiver's next size */
+	size_t credit_done;
+	uint64_t calls;
+};
+
+struct handle {
+	int magic;
+	struct sockaddr_in at;
+	struct comm *connecting;
+};
+_Static_assert(sizeof(struct handle) <= 128, "a handle holds it");
+
+static ncclDebugLogger_t say;
+static atomic_int contexts;
+
+static bool fault(const char *word)
+{
+	const char *list = getenv("NET_TEST_FAULT");
+	const char *only = getenv("NET_TEST_FAULT_RANK"); /* of NET_TEST_RANK */
+	const char *rank = getenv("NET_TEST_RANK");
+	size_t bytes = strlen(word);
+
+	if (!list || (only && (!rank || strcmp(only, rank))))
+		return false;
+	for (; *list; list += strcspn(list, ":"), list += *list == ':')
+		if (!strncmp(list, word, bytes) && (!list[bytes] || list[bytes] == ':'))
+			return true;
+	return false;
+}
+
+static ncclResult_t start(ncclDebugLogger_t log)
+{
+	say = log;
+	if (fault("hang"))
+		for (;;)
+			pause();
+	if (fault("init"))
+		return ncclSystemError;
+	say(3, 1, __FILE__, __LINE__, "NET/Test: started, version %d", NET_VERSION);
+	return ncclSuccess;
+}
+
+#if NET_VERSION >= 11
+static ncclResult_t test_init(void **ctx, uint64_t commId, ncclNetCommConfig_t *config,
+	ncclDebugLogger_t log, ncclProfilerCallback_t prof)
+{
+	if (!ctx || !config || !prof)
+		return ncclInvalidArgument;
+	atomic_fetch_add(&contexts, 1);
+	*ctx = malloc(sizeof(commId));
+	memcpy(*ctx, &commId, sizeof(commId));
+	return start(log);
+}
+
+static ncclResult_t test_finalize(void *ctx)
+{
+	if (!ctx || atomic_fetch_sub(&contexts, 1) <= 0)
+		return ncclInternalError;
+	free(ctx);
+	return ncclSuccess;
+}
+#elif NET_VERSION == 10
+static ncclResult_t test_init(ncclDebugLogger_t log, ncclProfilerCallback_t prof)
+{
+	if (!prof || atomic_fetch_add(&contexts, 1))
+		return ncclInvalidArgument;
+	return start(log);
+}
+#else
+static ncclResult_t test_init(ncclDebugLogger_t log)
+{
+	/* versions before 11 are started once */
+	if (atomic_fetch_add(&contexts, 1))
+		return ncclInvalidArgument;
+	return start(log);
+}
+#endif
+
+static ncclResult_t test_devices(int *count)
+{
+	*count = fault("empty") ? 0 : 2;
+	return ncclSuccess;
+}
+
+static ncclResult_t test_properties(int dev, ncclNetProperties_t *props)
+{
+	static char names[2][8] = {"test0", "test1"};
+
+	if (dev < 0 || dev > 1)
+		return ncclInvalidArgument;
+	props->name = names[dev];
+	props->pciPath = NULL;
+	props->guid = 100 + (uint64_t)dev;
+	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA : NCCL_PTR_HOST;
+	props->speed = 25000;
+	props->port = 1;
+	props->latency = 12.5f;
+	props->maxComms = 1000;
+	props->maxRecvs = 1;
+#if NET_VERSION >= 8
+	props->regIsGlobal = 1;
+#endif
+#if NET_VERSION >= 9
+	props->forceFlush = 1;
+	props->vProps.ndevs = 1;
+	props->vProps.devs[0] = dev;
+	props->maxP2pBytes = fault("tiny") ? 100 : fault("small") ? 5000 : 1 << 30;
+	props->maxCollBytes = 1 << 20;
+#endif
+#if NET_VERSION >= 11
+	props->maxMultiRequestSize = 1;
+#endif
+#if NET_VERSION >= 12
+	props->railId = 3;
+	props->planeId = 4;
+#endif
+	return ncclSuccess;
+}
+
+static struct comm *comm_make(int fd, bool is_send)
+{
+	struct comm *comm = calloc(1, sizeof(*comm));
+	int on = 1;
+
+	comm->fd = fd;
+	comm->is_send = is_send;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return comm;
+}
+
+static ncclResult_t listen_here(void *opaque, void **listenComm)
+{
+	struct handle *handle = opaque;
+	socklen_t bytes = sizeof(handle->at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct comm *comm;
+
+	if (fault("listen"))
+		return ncclSystemError;
+	memset(handle, 0, sizeof(*handle));
+	handle->magic = HANDLE_MAGIC;
+	handle->at.sin_family = AF_INET;
+	handle->at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(fd, (struct sockaddr *)&handle->at, bytes) || listen(fd, 128) ||
+		getsockname(fd, (struct sockaddr *)&handle->at, &bytes))
+		return ncclSystemError;
+	comm = comm_make(fd, false);
+	comm->is_listener = true;
+	*listenComm = comm;
+	return ncclSuccess;
+}
+
+/* The first call begins, a later one finds it done. */
+static ncclResult_t connect_there(void *opaque, void **sendComm)
+{
+	struct handle *handle = opaque;
+	struct pollfd poll_fd = {.events = POLLOUT};
+
+	*sendComm = NULL;
+	if (handle->magic != HANDLE_MAGIC || fault("connect"))
+		return ncclSystemError;
+	if (fault("unconnected"))
+		return ncclSuccess;
+	if (!handle->connecting) {
+		handle->connecting = comm_make(
+			socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), true);
+		if (connect(handle->connecting->fd, (struct sockaddr *)&handle->at,
+			    sizeof(handle->at)) &&
+			errno != EINPROGRESS)
+			return ncclRemoteError;
+		return ncclSuccess;
+	}
+	poll_fd.fd = handle->connecting->fd;
+	if (poll(&poll_fd, 1, 0) == 1) {
+		*sendComm = handle->connecting;
+		handle->connecting = NULL;
+	}
+	return ncclSuccess;
+}
+
+#if NET_VERSION >= 11
+static ncclResult_t test_listen(void *ctx, int dev, void *handle, void **listenComm)
+{
+	return ctx && (dev == 0 || dev == 1) ? listen_here(handle, listenComm)
+					     : ncclInvalidArgument;
+}
+
+static ncclResult_t test_connect(
+	void *ctx, int dev, void *handle, void **sendComm, void **sendDevComm)
+{
+	return ctx && (dev == 0 || dev == 1) && sendDevComm
+		       ? connect_there(handle, sendComm)
+		       : ncclInvalidArgument;
+}
+#else
+static ncclResult_t test_listen(int dev, void *handle, void **listenComm)
+{
+	return dev == 0 || dev == 1 ? listen_here(handle, listenComm)
+				    : ncclInvalidArgument;
+}
+#if NET_VERSION == 10
+static ncclResult_t test_connect(int dev, ncclNetCommConfig_t *config, void *handle,
+	void **sendComm, void **sendDevComm)
+{
+	return (dev == 0 || dev == 1) && config && config->trafficClass == -1 &&
+			       sendDevComm
+		       ? connect_there(handle, sendComm)
+		       : ncclInvalidArgument;
+}
+#elif NET_VERSION >= 7
+static ncclResult_t test_connect(
+	int dev, void *handle, void **sendComm, void **sendDevComm)
+{
+	return (dev == 0 || dev == 1) && sendDevComm ? connect_there(handle, sendComm)
+						     : ncclInvalidArgument;
+}
+#else
+static ncclResult_t test_connect(int dev, void *handle, void **sendComm)
+{
+	return dev == 0 || dev == 1 ? connect_there(handle, sendComm)
+				    : ncclInvalidArgument;
+}
+#endif
+#endif
+
+static ncclResult_t accept_one(void *opaque, void **recvComm)
+{
+	const struct comm *comm = opaque;
+	int fd = accept4(comm->fd, NULL, NULL, SOCK_CLOEXEC);
+
+	*recvComm = NULL;
+	if (fault("accept"))
+		return ncclSystemError;
+	if (fd >= 0)
+		*recvComm = comm_make(fd, false);
+	return ncclSuccess;
+}
+
+#if NET_VERSION >= 7
+static ncclResult_t test_accept(void *listenComm, void **recvComm, void **recvDevComm)
+{
+	return recvDevComm ? accept_one(listenComm, recvComm) : ncclInvalidArgument;
+}
+#else
+static ncclResult_t test_accept(void *listenComm, void **recvComm)
+{
+	return accept_one(listenComm, recvComm);
+}
+#endif
+
+static ncclResult_t test_reg(
+	void *opaque, void *data, net_reg_size size, int type, void **mhandle)
+{
+	struct region *region;
+
+	if (type != NCCL_PTR_HOST || size <= 0 || fault("register"))
+		return ncclSystemError;
+	region = malloc(sizeof(*region));
+	*region = (struct region){data, (size_t)size};
+	((struct comm *)opaque)->regions++;
+	*mhandle = region;
+	return ncclSuccess;
+}
+
+static ncclResult_t test_dereg(void *opaque, void *mhandle)
+{
+	struct comm *comm = opaque;
+
+	if (!mhandle || comm->regions-- <= 0)
+		return ncclInternalError;
+	free(mhandle);
+	return ncclSuccess;
+}
+
+/* NULL when there is no room, now or on demand. */
+static struct request *request_make(
+	struct comm *comm, void *data, size_t bytes, const struct region *region)
+{
+	struct request *request = &comm->requests[comm->next % REQUESTS];
+
+	if (!region || (char *)data < region->data ||
+		(char *)data + bytes > region->data + region->bytes) {
+		fprintf(stderr, "net_test: memory that is not registered\n");
+		abort();
+	}
+	if (request->is_used || (fault("busy") && ++comm->calls % BUSY))
+		return NULL;
+	*request = (struct request){
+		.comm = comm, .is_used = true, .data = data, .bytes = bytes};
+	request->is_send = comm->is_send;
+	comm->next++;
+	return request;
+}
+
+static ncclResult_t send_one(
+	void *opaque, void *data, size_t bytes, void *mhandle, void **request)
+{
+	struct comm *comm = opaque;
+
+	if (!comm->is_send || (fault("send") && comm->next > 2))
+		return ncclSystemError;
+	*request = request_make(comm, data, bytes, mhandle);
+	return ncclSuccess;
+}
+
+static ncclResult_t recv_one(
+	void *opaque, void *data, size_t bytes, void *mhandle, void **request)
+{
+	struct comm *comm = opaque;
+
+	if (comm->is_send || (fault("receive") && comm->next > 2))
+		return ncclSystemError;
+	*request = request_make(comm, data, bytes, mhandle);
+	return ncclSuccess;
+}
+
+#if NET_VERSION >= 10
+static ncclResult_t test_isend(void *comm, void *data, size_t size, int tag,
+	void *mhandle, void *phandle, void **request)
+{
+	(void)tag;
+	(void)phandle;
+	return send_one(comm, data, size, mhandle, request);
+}
+
+static ncclResult_t test_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
+	void **mhandles, void **phandles, void **request)
+{
+	return n == 1 && tags && phandles
+		       ? recv_one(comm, data[0], sizes[0], mhandles[0], request)
+		       : ncclInvalidArgument;
+}
+#else
+static ncclResult_t test_isend(
+	void *comm, void *data, net_size size, int tag, void *mhandle, void **request)
+{
+	(void)tag;
+	return send_one(comm, data, (size_t)size, mhandle, request);
+}
+
+static ncclResult_t test_irecv(void *comm, int n, void **data, net_size *sizes, int *tags,
+	void **mhandles, void **request)
+{
+	return n == 1 && tags
+		       ? recv_one(comm, data[0], (size_t)sizes[0], mhandles[0], request)
+		       : ncclInvalidArgument;
+}
+#endif
+
+/* Some bytes of one thing; false: no more now, or lost. */
+static bool move_some(
+	const struct request *r, void *data, size_t bytes, size_t *done, bool is_out)
+{
+	ssize_t moved;
+
+	if (*done == bytes)
+		return true;
+	moved = is_out ? send(r->comm->fd, (char *)data + *done, bytes - *done,
+				 MSG_NOSIGNAL)
+		       : recv(r->comm->fd, (char *)data + *done, bytes - *done, 0);
+	if (moved > 0)
+		*done += (size_t)moved;
+	return *done == bytes;
+}
+
+static bool is_broken(const struct comm *comm)
+{
+	int error = 0;
+	socklen_t bytes = sizeof(error);
+	char byte;
+	ssize_t peeked = recv(comm->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	getsockopt(comm->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+	return error || peeked == 0 ||
+	       (peeked < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* A receiver says how much it takes; then the size and the bytes come. */
+static ncclResult_t request_move(struct request *r)
+{
+	struct comm *comm = r->comm;
+
+	if (!r->is_send && !r->is_asked) {
+		r->room = r->bytes;
+		r->is_asked = move_some(
+			r, &r->room, sizeof(r->room), &comm->credit_done, true);
+		if (r->is_asked)
+			comm->credit_done = 0;
+	}
+	if (r->is_send && !r->is_asked) {
+		r->is_asked = move_some(r, &comm->credit, sizeof(comm->credit),
+			&comm->credit_done, false);
+		if (r->is_asked) {
+			comm->credit_done = 0;
+			if (comm->credit < r->bytes)
+				return ncclInvalidArgument;
+			r->size = r->bytes;
+		}
+	}
+	if (!r->is_asked)
+		return ncclSuccess;
+	if (!move_some(r, &r->size, sizeof(r->size), &r->head_done, r->is_send))
+		return ncclSuccess;
+	if (!r->is_send && r->size > r->bytes)
+		return ncclInternalError;
+	r->is_done = move_some(r, r->data, r->size, &r->data_done, r->is_send);
+	return ncclSuccess;
+}
+
+static ncclResult_t test_test(void *opaque, int *done, int *sizes)
+{
+	struct request *r = opaque;
+	struct comm *comm = r->comm;
+	ncclResult_t result = ncclSuccess;
+
+	*done = 0;
+	if (fault("test") && comm->next > 2)
+		return ncclInternalError;
+	/* all before it first */
+	while (!result && comm->first < comm->next) {
+		struct request *first = &comm->requests[comm->first % REQUESTS];
+
+		if (!first->is_done)
+			result = request_move(first);
+		if (!first->is_done)
+			break;
+		comm->first++;
+	}
+	if (result)
+		return result;
+	if (!r->is_done)
+		return is_broken(comm) && !r->is_done ? ncclRemoteError : ncclSuccess;
+	if (fault("late") && r->tests++ < LATE_TESTS)
+		return ncclSuccess;
+	*done = 1;
+	if (sizes)
+		*sizes = (int)r->size + (fault("lies") && comm->first > 1);
+	r->is_used = false;
+	return ncclSuccess;
+}
+
+static ncclResult_t comm_close(void *opaque)
+{
+	struct comm *comm = opaque;
+
+	if (comm->regions) {
+		fprintf(stderr, "net_test: %d regions are still registered\n",
+			comm->regions);
+		abort();
+	}
+	close(comm->fd);
+	free(comm);
+	return ncclSuccess;
+}
+
+#define JOIN_AGAIN(a, b) a##b
+#define JOIN(a, b)	 JOIN_AGAIN(a, b)
+
+__attribute__((visibility("default"))) ncclNet_t JOIN(ncclNetPlugin_v, NET_VERSION) = {
+#ifdef NET_NAME
+	.name = NET_NAME,
+#else
+	.name = "Test",
+#endif
+	.init = test_init,
+	.devices = test_devices,
+	.getProperties = test_properties,
+	.listen = test_listen,
+	.connect = test_connect,
+	.accept = test_accept,
+	.regMr = test_reg,
+	.deregMr = test_dereg,
+	.isend = test_isend,
+	.irecv = test_irecv,
+	.test = test_test,
+	.closeSend = comm_close,
+	.closeRecv = comm_close,
+	.closeListen = comm_close,
+#if NET_VERSION >= 11
+	.finalize = test_finalize,
+#endif
+};

@@ -1,0 +1,303 @@
+/* Network plugins of every version: found, asked the right way, and what is said of those
+ * that fail, hang or lie. */
+#include "net/plugin.h"
+
+#include <unistd.h>
+
+#include "base/param.h"
+#include "child.h"
+#include "log_text.h"
+#include "net/plugin_abi.h"
+#include "net_pair.h"
+
+enum { PATH_BYTES = 512 };
+
+static char log_path[] = "/tmp/weft-net-plugin-XXXXXX";
+
+static void set(enum param id, const char *value)
+{
+	const char *name = param_info(id)->name;
+
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+	param_forget(id);
+}
+
+static void set_version(int version)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/libnccl-net-test%d.so", WEFT_PLUGIN_FOLDER,
+		version);
+	set(PARAM_NET_PLUGIN, path);
+}
+
+static struct net_plugin *open_for(const char *network, uint32_t local)
+{
+	struct net_plugin_args args = {.comm = 42, .local = local, .network = network};
+	struct net_plugin *plugin = NULL;
+
+	EQ(net_plugin_open(&args, &plugin), OK);
+	return plugin;
+}
+
+static void test_device(const struct net_plugin *plugin)
+{
+	const struct plugin_device *device = net_plugin_device(plugin);
+	int version = net_plugin_version(plugin);
+	struct plugin_device other;
+
+	EQ(net_plugin_device_count(plugin), 2);
+	EQ_STR(device->name, "test1"); /* the second rank of the host */
+	EQ_STR(device->pci_path, "");
+	EQ(device->guid, 101);
+	EQ(device->memory, PLUGIN_HOST);
+	EQ(device->speed_mbps, 25000);
+	EQ(device->port, 1);
+	EQ(device->latency_us * 10, 125);
+	EQ(device->comms_max, 1000);
+	EQ(device->recvs_max, 1);
+	EQ(device->is_reg_global, version >= 8);
+	EQ(device->must_flush, version >= 9);
+	EQ(device->part_count, 1);
+	EQ(device->message_bytes_max, 1 << 30);
+	EQ(device->rail, version >= 12 ? 3 : -1);
+	EQ(device->plane, version >= 12 ? 4 : -1);
+	EQ(net_plugin_look(plugin, 0, &other), OK);
+	EQ_STR(other.name, "test0");
+	EQ(net_plugin_look(plugin, 2, &other), ERR_SYSTEM);
+}
+
+static void test_versions(void)
+{
+	for (int version = PLUGIN_VERSION_MIN; version <= PLUGIN_VERSION_MAX; version++) {
+		struct net_plugin *second;
+
+		set_version(version);
+		pair_plugin = open_for(NULL, 1);
+		TRUE(pair_plugin);
+		EQ_STR(net_plugin_name(pair_plugin), "Test");
+		EQ(net_plugin_version(pair_plugin), version);
+		test_device(pair_plugin);
+		/* another communicator of this process */
+		second = open_for("tEsT", 0);
+		TRUE(second);
+		check_sizes();
+		net_plugin_close(second);
+		net_plugin_close(pair_plugin);
+	}
+	TRUE(log_count(log_path, "NET/Plugin: Loaded net plugin Test (v9)"));
+	TRUE(log_count(log_path, "Initialized NET plugin Test"));
+	TRUE(log_count(log_path, "NET/Test: started, version 12"));
+}
+
+static int version_of(const char *list, const char *network)
+{
+	struct net_plugin *plugin;
+	int version;
+
+	set(PARAM_NET_PLUGIN, list);
+	plugin = open_for(network, 0);
+	version = plugin ? net_plugin_version(plugin) : 0;
+	net_plugin_close(plugin);
+	return version;
+}
+
+static void body_names(const struct child *parent)
+{
+	struct net_plugin_args args = {.network = "IB"};
+	struct net_plugin *plugin = NULL;
+
+	(void)parent;
+	EQ(version_of("test9", NULL), 9); /* libnccl-net-test9.so */
+	EQ(version_of("libnccl-net-test7.so", NULL), 7);
+	EQ(version_of("not-there,test8", NULL), 8);
+	TRUE(log_count(log_path, "no network plugin not-there"));
+	EQ(version_of("libc.so.6,test8", NULL), 8);
+	TRUE(log_count(log_path, "libc.so.6 exports no ncclNetPlugin_v6 to _v12"));
+	EQ(version_of("none", NULL), 0);
+	EQ(version_of("none,test8", NULL), 0);
+	EQ(version_of("test8", "socket"), 0);
+	EQ(version_of("test8", "Socket"), 0);
+	EQ(version_of(",, test10 ,", NULL), 10);
+	EQ(version_of(WEFT_PLUGIN_FOLDER, NULL), 0); /* a folder */
+	EQ(version_of(NULL, NULL), 0);		     /* no libnccl-net.so here */
+	TRUE(log_count(log_path, "NET/Plugin: Could not find: libnccl-net.so"));
+	EQ(net_plugin_open(&args, &plugin), ERR_USAGE);
+	TRUE(strstr(err_last(), "there is no network IB"));
+}
+
+/* ---- faults ---- */
+
+static const char *fault_now;
+static int fault_version;
+static const char *fault_words;
+
+/* In a process of its own: plugins are started once. */
+static void fault_run(void (*body)(const struct child *), const char *fault, int version,
+	const char *words)
+{
+	struct child child;
+
+	fault_now = fault;
+	fault_version = version;
+	fault_words = words;
+	setenv("NET_TEST_FAULT", fault, 1);
+	set_version(version);
+	EQ(truncate(log_path, 0), 0);
+	child = child_start(body);
+	child_join(&child);
+	unsetenv("NET_TEST_FAULT");
+}
+
+static void body_refused(const struct child *parent)
+{
+	(void)parent;
+	TRUE(!open_for(NULL, 0));
+	TRUE(!open_for(NULL, 0)); /* .. and asked no more */
+	TRUE(log_count(log_path, "the network plugin Test"));
+	if (!log_count(log_path, fault_words))
+		EQ_STR(fault_words, fault_now);
+	EQ(open_for("Socket", 0), NULL);
+}
+
+static void test_refused(void)
+{
+	fault_run(body_refused, "init", 6, "init gave: unhandled system error");
+	fault_run(body_refused, "init", 11, "init gave: unhandled system error");
+	fault_run(body_refused, "empty", 8, "it has no device");
+	fault_run(body_refused, "gpu", 9, "takes no host memory");
+	fault_run(body_refused, "tiny", 12, "no message of 1024 bytes");
+	set(PARAM_PLUGIN_SEC, "1");
+	fault_run(body_refused, "hang", 8, "init has not returned for 1 s");
+	set(PARAM_PLUGIN_SEC, NULL);
+}
+
+static void body_unheard(const struct child *parent)
+{
+	struct net_listen_args args = {.key = "right"};
+	struct net_end *listener = NULL;
+	struct net_handle handle;
+
+	(void)parent;
+	args.plugin = open_for(NULL, 0);
+	TRUE(args.plugin);
+	EQ(net_by_plugin.listen(&args, &listener, &handle), ERR_SYSTEM);
+	TRUE(strstr(err_last(), fault_words));
+}
+
+/* A connection on which something is sent, until either end is lost. */
+static void body_lost(const struct child *parent)
+{
+	static char out[8][9000], in[8][9000];
+	struct net_request sent, taken;
+	enum err e = OK, f = OK;
+	struct net_claim claim;
+	struct pair pair;
+
+	(void)parent;
+	pair_plugin = open_for(NULL, 0);
+	TRUE(pair_plugin);
+	pair_listen(&pair);
+	pair.to = connect_as(&pair, "right", 7);
+	for (int i = 0; i < 8; i++)
+		EQ(net->send(pair.to, out[i], sizeof(out[i]), &sent), OK);
+	while (!pair.from && (!e || e == ERR_AGAIN) && (!f || f == ERR_AGAIN)) {
+		e = net->accept(pair.listener, &claim, &pair.from);
+		f = net->test(&sent, 0);
+	}
+	for (int i = 0; pair.from && i < 8; i++)
+		EQ(net->recv(pair.from, in[i], sizeof(in[i]), &taken), OK);
+	while (pair.from && (e == ERR_AGAIN || !e) && (f == ERR_AGAIN || !f)) {
+		e = net->test(&taken, 0);
+		f = net->test(&sent, 0);
+		if (!e && !f)
+			break;
+	}
+	TRUE((e && e != ERR_AGAIN) || (f && f != ERR_AGAIN));
+	if (!strstr(err_last(), fault_words))
+		EQ_STR(err_last(), fault_words);
+	TRUE(strstr(err_last(), "the network plugin Test (v"));
+	pair_close(&pair);
+	net_plugin_close(pair_plugin);
+}
+
+static void test_lost(void)
+{
+	fault_run(body_unheard, "listen", 9, "cannot listen on test0");
+	fault_run(body_lost, "connect", 10, "connect gave");
+	fault_run(body_lost, "accept", 7, "takes no connections any more: accept gave");
+	fault_run(body_lost, "send", 6, "isend gave");
+	fault_run(body_lost, "receive", 12, "irecv gave");
+	fault_run(body_lost, "test", 8, "test gave");
+	fault_run(body_lost, "lies", 9, "says that 9001 bytes came");
+	fault_run(body_lost, "register", 11, "regMr gave");
+}
+
+static void body_odd(const struct child *parent)
+{
+	(void)parent;
+	pair_plugin = open_for(NULL, 0);
+	TRUE(pair_plugin);
+	check_sizes();
+	net_plugin_close(pair_plugin);
+}
+
+/* Who does not know the key sends a claim, too, and is closed; the next gets in. */
+static void body_strangers(const struct child *parent)
+{
+	struct net_request lie, sent, taken;
+	struct net_end *liar;
+	struct pair pair;
+	char text[3] = "";
+	enum err e = ERR_AGAIN;
+
+	(void)parent;
+	pair_plugin = open_for(NULL, 0);
+	TRUE(pair_plugin);
+	pair_listen(&pair);
+	liar = connect_as(&pair, "wrong", 3);
+	EQ(net->send(liar, "no", 3, &lie), OK);
+	while (e == ERR_AGAIN) {
+		struct net_claim claim;
+
+		EQ(net->accept(pair.listener, &claim, &pair.from), ERR_AGAIN);
+		e = net->test(&lie, 0);
+	}
+	TRUE(e); /* it was hung up on */
+	TRUE(log_count(log_path, "without a good claim is closed"));
+	pair_join(&pair);
+	EQ(net->send(pair.to, "ok", 3, &sent), OK);
+	EQ(net->recv(pair.from, text, 3, &taken), OK);
+	run_both(&sent, &taken);
+	EQ_STR(text, "ok");
+	net->close(liar);
+	pair_close(&pair);
+	net_plugin_close(pair_plugin);
+}
+
+int main(void)
+{
+	struct child child;
+
+	EQ(auth_init(), OK);
+	close(mkstemp(log_path));
+	setenv("NCCL_DEBUG", "INFO", 1);
+	setenv("NCCL_DEBUG_SUBSYS", "ALL", 1);
+	setenv("NCCL_DEBUG_FILE", log_path, 1);
+	net = &net_by_plugin;
+	/* before this process has loaded any */
+	test_refused();
+	test_lost();
+	fault_run(body_odd, "late", 8, "");
+	fault_run(body_odd, "busy", 11, "");
+	fault_run(body_odd, "small:busy", 12, "");
+	fault_run(body_strangers, "", 9, "");
+	child = child_start(body_names);
+	child_join(&child);
+	test_versions();
+	unlink(log_path);
+	return 0;
+}
