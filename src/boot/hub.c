@@ -22,6 +22,7 @@ enum {
 	CROWDED_MS = 100,   /* the same while the door is full */
 	ACCEPT_PAUSE_MS = 10,
 	LATE_MS = 200, /* who wakes so much too late was held up itself */
+	SETTLE_US = 200,
 	EVENTS = 64
 };
 
@@ -479,6 +480,16 @@ static void hub_prepare(void)
 	pthread_atfork(hub_lock, hub_unlock, child_begin);
 }
 
+/* With the lock: when another thread is ending it, until it has. */
+static void hub_settle(void)
+{
+	while (hub.is_ending && hub.process == getpid()) {
+		hub_unlock();
+		usleep(SETTLE_US);
+		hub_lock();
+	}
+}
+
 enum err hub_get(struct addr *addr)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -486,6 +497,7 @@ enum err hub_get(struct addr *addr)
 
 	pthread_once(&once, hub_prepare);
 	hub_lock();
+	hub_settle();
 	if (!hub.users)
 		e = hub_start();
 	if (!e) {
@@ -510,6 +522,7 @@ static void hub_stop(bool at_once)
 	hub.users = 0;
 	hub.is_killed = false;
 	hub_clear();
+	hub.is_ending = false;
 }
 
 void hub_put(void)
@@ -526,6 +539,11 @@ void hub_put(void)
 __attribute__((destructor)) static void hub_end(void)
 {
 	hub_lock();
+	if (hub.is_ending && hub.process == getpid() && !hub_is_self()) {
+		hub.is_killed = true;
+		hub_wake();
+		hub_settle();
+	}
 	if (hub.users && hub.process == getpid() && !hub_is_self())
 		hub_stop(true);
 	hub_unlock();
