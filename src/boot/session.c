@@ -388,6 +388,7 @@ static void node_trouble(
 	retry_later(node, status, now_ns);
 	if (status == ECONNREFUSED || (!is_known && node->tries > TRIES_MAX)) {
 		node->state = NODE_ABSENT;
+		node->trouble_ns = now_ns;
 		node->is_wanted = false;
 		if (node->is_edge)
 			successor_want(session);
@@ -757,6 +758,26 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 	return next;
 }
 
+/* Who is absent may have left in peace, and the word of that is on its way to us. When it
+ * has not come for so long, we are cut off from those who would bring it. */
+static uint64_t absent_tick(struct session *session, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < session->node_count && !session->is_closing; i++) {
+		const struct station *node = &session->nodes[i];
+		uint64_t end = add_ns(node->trouble_ns, limit_ns());
+
+		if (node->state != NODE_ABSENT)
+			continue;
+		if (now_ns >= end)
+			loss_take(session, i, "its process has ended");
+		else
+			next = sooner(next, end);
+	}
+	return next;
+}
+
 /* Strands end when the other end has hung up, or when it takes too long. */
 static uint64_t closing_tick(struct session *session, uint64_t now_ns)
 {
@@ -787,6 +808,7 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 	strands_sweep(session, now_ns);
 	next = sooner(next, mend_tick(session, now_ns));
 	next = sooner(next, calls_tick(session, now_ns));
+	next = sooner(next, absent_tick(session, now_ns));
 	for (const struct strand *strand = session->strands; strand;
 		strand = strand->next)
 		if (strand->phase == STRAND_GONE)

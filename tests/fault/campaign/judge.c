@@ -207,6 +207,10 @@ static unsigned codes_of(const struct view *view, bool is_victim, enum step step
 	if (codes && fault_is_network(job->fault) &&
 		(step == STEP_INIT || step == STEP_DIVIDE))
 		codes |= TIMEOUT | SYSTEM;
+	/* who comes late to an address may find another meeting there: that of a rank
+	 * which has given up and looks what is left behind */
+	if (codes && job->meets_by_tcp && step == STEP_INIT)
+		codes |= USAGE;
 	/* who can call and not be called is not reached */
 	if (job->host_count && job->fault == FAULT_DESCRIPTORS)
 		codes |= TIMEOUT;
