@@ -555,6 +555,14 @@ const char *param_environment(const char *name)
 	return getenv(name);
 }
 
+const char *param_environment_at(uint32_t index)
+{
+	for (uint32_t i = 0; environ && i < index; i++)
+		if (!environ[i])
+			return NULL;
+	return environ ? environ[index] : NULL;
+}
+
 enum param_origin param_origin(enum param id)
 {
 	return (enum param_origin)atomic_load_explicit(

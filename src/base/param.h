@@ -150,6 +150,10 @@ const char *param_text(enum param id);
  * cached: copy it before anybody changes the environment. */
 const char *param_environment(const char *name);
 
+/* The whole environment, one "NAME=VALUE" after the other; NULL after the last. As
+ * above, and only while nobody changes it. */
+const char *param_environment_at(uint32_t index);
+
 /* Where the value in force came from. */
 enum param_origin param_origin(enum param id);
 

@@ -12,12 +12,15 @@ static const struct {
 	command_fn *function;
 	const char *summary;
 } commands[] = {
+	{"doctor", command_doctor,
+		"what is wrong with a job, from its logs or on this host"},
 	{"graph", command_graph,
 		"what NCCL decides for machines: rings, trees, channels, choices"},
 	{"info", command_info,
 		"this machine: sockets, memory, cores, caches, vector unit"},
 	{"k8s", command_k8s,
 		"manifests of Kubernetes jobs: what is wrong, corrected, new ones"},
+	{"log", command_log, "a log drawn: who talks to whom by which transport"},
 	{"params", command_params,
 		"environment variables: value, default, range, meaning"},
 	{"ps", command_ps,

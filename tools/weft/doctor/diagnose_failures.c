@@ -1,0 +1,247 @@
+/* What ended a job, or will. */
+#include <stdio.h>
+#include <string.h>
+
+#include "weft/doctor/diagnose.h"
+
+/* Findings that a sign in the log shows by itself. */
+static const enum finding_id plain[] = {FIND_SHM_TOO_SMALL, FIND_SHM_UNLINKED,
+	FIND_MEMLOCK, FIND_DUP_GPU, FIND_BOOTSTRAP_NO_IFACE, FIND_BOOTSTRAP_DUP_RANK,
+	FIND_BOOTSTRAP_ALIEN, FIND_FABRIC_NOT_READY, FIND_NVLS_BIND, FIND_IMEX,
+	FIND_CUMEM_HOST, FIND_DRIVER_OLD, FIND_OOM, FIND_HOST_OOM, FIND_GPU_ERROR,
+	FIND_EFA_REG, FIND_EFA_ENOMEM, FIND_ROCE_GID, FIND_IB_OPEN_FAILED,
+	FIND_XML_TOO_BIG, FIND_GIN_EXTERNAL, FIND_NO_TRANSPORT, FIND_COLL_MISMATCH,
+	FIND_EFA_UNREACHABLE, FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER,
+	FIND_EFA_PEER_GONE, FIND_IB_FLUSH};
+
+/* Those that a job may survive: fatal only where something failed after them. */
+static bool may_be_survived(enum finding_id id)
+{
+	return id == FIND_IB_OPEN_FAILED || id == FIND_BOOTSTRAP_ALIEN ||
+	       id == FIND_GIN_EXTERNAL || id == FIND_IMEX || id == FIND_NVLS_BIND ||
+	       id == FIND_CUMEM_HOST || id == FIND_BOOTSTRAP_WRONG_IFACE ||
+	       id == FIND_EFA_ENOMEM || id == FIND_IB_OTHER || id == FIND_SHM_UNLINKED;
+}
+
+static bool has_failed(const struct log_facts *facts)
+{
+	return facts->chain.count || facts->root_seen.count ||
+	       facts->signs[FIND_WATCHDOG].count ||
+	       facts->signs[FIND_EXIT_CASCADE].count ||
+	       facts->signs[FIND_RANK_CRASHED].count;
+}
+
+static void add_plain(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		const struct evidence *evidence = &facts->signs[plain[i]];
+		struct finding *finding;
+
+		if (!evidence->count)
+			continue;
+		finding = diagnosis_add(diagnosis, plain[i], evidence);
+		if (may_be_survived(plain[i]) && facts->init_completes &&
+			!has_failed(facts))
+			finding->severity = plain[i] == FIND_IB_OPEN_FAILED
+						    ? SEVERITY_PERFORMANCE
+						    : SEVERITY_NOTE;
+	}
+}
+
+static void explain_retry(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	struct finding *finding = diagnosis_find(diagnosis, FIND_IB_RETRY);
+
+	if (!finding)
+		return;
+	if (facts->peer[0])
+		snprintf(finding->detail, sizeof(finding->detail),
+			"The peer that did not answer is %s.", facts->peer);
+	if (!facts->link_local_gid)
+		return;
+	snprintf(finding->detail + strlen(finding->detail),
+		sizeof(finding->detail) - strlen(finding->detail),
+		"%sThe addresses begin with fe80: they are only valid on one link, as "
+		"those "
+		"of RoCE NICs without an IP address.",
+		finding->detail[0] ? " " : "");
+	snprintf(finding->remedy, sizeof(finding->remedy),
+		"on RoCE give every NIC an IP address (ip addr show must list one for "
+		"each); "
+		"on InfiniBand ask first whether the peer died, then ibstat and the "
+		"cables");
+}
+
+static void add_watchdog(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *evidence = &facts->signs[FIND_WATCHDOG];
+	struct finding *finding;
+	size_t used = 0;
+
+	if (!evidence->count)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_WATCHDOG, evidence);
+	if (facts->seq_low >= 0 && facts->seq_low != facts->seq_high)
+		used = (size_t)snprintf(finding->detail, sizeof(finding->detail),
+			"Rank %d waits in call %lld and rank %d in call %lld: the one "
+			"behind "
+			"is the one to look at.",
+			facts->seq_low_rank, (long long)facts->seq_low,
+			facts->seq_high_rank, (long long)facts->seq_high);
+	else if (facts->seq_low >= 0)
+		used = (size_t)snprintf(finding->detail, sizeof(finding->detail),
+			"All that say so wait in call %lld%s%s: look for the rank that "
+			"says "
+			"nothing, or for a network that moves nothing.",
+			(long long)facts->seq_low, facts->operation[0] ? ", " : "",
+			facts->operation);
+	for (uint32_t i = 0; i < facts->providers.count; i++)
+		if (!strncmp(facts->providers.words[i].text, "cxi", 3)) {
+			snprintf(finding->detail + used, sizeof(finding->detail) - used,
+				"%sThe network is Slingshot (provider cxi), which hangs "
+				"so with "
+				"its default settings.",
+				used ? " " : "");
+			snprintf(finding->remedy, sizeof(finding->remedy),
+				"FI_CXI_RX_MATCH_MODE=software "
+				"FI_CXI_RDZV_PROTO=alt_read "
+				"FI_CXI_DEFAULT_CQ_SIZE=131072 "
+				"FI_MR_CACHE_MONITOR=userfaultfd "
+				"FI_CXI_DISABLE_HOST_REGISTER=1");
+			return;
+		}
+	/* on one host without NVLink, PCIe peer-to-peer is what hangs */
+	if (!facts_has_several_nodes(facts) && facts->via_lines[VIA_P2P] &&
+		facts->has_system && !facts->has_nvlink)
+		diagnosis_add(diagnosis, FIND_ACS_HANG, &facts->via_seen[VIA_P2P]);
+}
+
+/* What launchers say of the process that ended first. */
+static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *evidence = &facts->signs[FIND_RANK_CRASHED];
+	const struct evidence *own = &facts->sign_detail[FIND_RANK_CRASHED];
+	struct finding *finding;
+
+	if (facts->root_seen.count && facts->root_exit == -9) {
+		finding = diagnosis_find(diagnosis, FIND_HOST_OOM);
+		if (!finding)
+			finding = diagnosis_add(
+				diagnosis, FIND_HOST_OOM, &facts->root_seen);
+		snprintf(finding->detail, sizeof(finding->detail),
+			"The launcher saw rank %d end first, by signal 9.",
+			facts->root_rank);
+		return;
+	}
+	if (!evidence->count && !facts->root_seen.count)
+		return;
+	/* an error of NCCL ends ranks, too; then it is told already */
+	if (!evidence->count && diagnosis->count)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_RANK_CRASHED,
+		evidence->count ? evidence
+		: own->count	? own
+				: &facts->root_seen);
+	if (facts->root_rank >= 0)
+		snprintf(finding->detail, sizeof(finding->detail),
+			"The launcher saw rank %d end first, with exit code %d.",
+			facts->root_rank, facts->root_exit);
+}
+
+static void add_versions(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *evidence = &facts->signs[FIND_VERSION_MIX];
+	const struct fact_words *versions = &facts->versions;
+	struct finding *finding;
+
+	if (evidence->count) {
+		finding = diagnosis_add(diagnosis, FIND_VERSION_MIX, evidence);
+		finding->severity = SEVERITY_FATAL;
+		return;
+	}
+	for (uint32_t i = 1; i < versions->count; i++) {
+		const struct fact_word *a = &versions->words[0], *b = &versions->words[i];
+
+		if (a->host < 0 || b->host < 0 || a->host == b->host)
+			continue;
+		finding = diagnosis_add(diagnosis, FIND_VERSION_MIX, &b->seen);
+		snprintf(finding->detail, sizeof(finding->detail),
+			"%s has %s, %s has %s.", facts->hosts[a->host], a->text,
+			facts->hosts[b->host], b->text);
+		return;
+	}
+}
+
+static void add_test_failures(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	bool absurd = facts->average_zero > 0;
+	struct finding *finding;
+
+	if (facts->wrong) {
+		finding = diagnosis_add(diagnosis, FIND_WRONG_RESULTS, NULL);
+		snprintf(finding->detail, sizeof(finding->detail),
+			"%llu elements were wrong.", (unsigned long long)facts->wrong);
+	}
+	for (uint32_t i = 0; i < facts->row_count; i++)
+		absurd = absurd ||
+			 (facts->rows[i].algbw > 0 && facts->rows[i].busbw <= 0);
+	if (!absurd || !facts->one_rank_comms)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_ONE_RANK_JOB, &facts->summary);
+	if (facts->rank0_devices > 1)
+		snprintf(finding->detail, sizeof(finding->detail),
+			"%llu processes are all rank 0 of 1.",
+			(unsigned long long)facts->rank0_devices);
+}
+
+/* Errors that nothing in the catalogue explains. */
+static void add_unknown(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *warning = &facts->signs[FIND_UNKNOWN_WARNING];
+	bool is_explained = diagnosis_severity(diagnosis) == SEVERITY_FATAL;
+	struct finding *finding;
+
+	if (warning->count) {
+		finding = diagnosis_add(diagnosis, FIND_UNKNOWN_WARNING, warning);
+		if (facts->chain.count && !is_explained)
+			finding->severity = SEVERITY_FATAL;
+	}
+	if (facts->chain.count && !is_explained && !warning->count &&
+		!facts->signs[FIND_EXIT_CASCADE].count &&
+		!facts->signs[FIND_OFI_INIT_FAILED].count &&
+		!facts->signs[FIND_OFI_NO_PROVIDER].count) {
+		static const char *const codes[] = {"success", "a CUDA error",
+			"a system error", "an internal error", "an invalid argument",
+			"an invalid use", "a remote error"};
+
+		finding = diagnosis_add(diagnosis, FIND_UNKNOWN_ERROR, &facts->chain);
+		if (facts->chain_code > 0 && facts->chain_code < 7)
+			snprintf(finding->detail, sizeof(finding->detail), "It was %s.",
+				codes[facts->chain_code]);
+	}
+}
+
+static void add_cascade(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *cascade = &facts->signs[FIND_EXIT_CASCADE];
+
+	if (!cascade->count || (facts->ended_well && !facts->chain.count))
+		return;
+	diagnosis_add(diagnosis, FIND_EXIT_CASCADE, cascade);
+}
+
+void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *master = &facts->signs[FIND_MASTER_UNREACHABLE];
+
+	add_plain(facts, diagnosis);
+	explain_retry(facts, diagnosis);
+	if (master->count && !facts->init_completes)
+		diagnosis_add(diagnosis, FIND_MASTER_UNREACHABLE, master);
+	add_watchdog(facts, diagnosis);
+	add_versions(facts, diagnosis);
+	add_test_failures(facts, diagnosis);
+	add_crash(facts, diagnosis);
+	add_unknown(facts, diagnosis);
+	add_cascade(facts, diagnosis);
+}

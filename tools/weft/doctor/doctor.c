@@ -1,0 +1,101 @@
+/* weft doctor - what is wrong with a job, from its logs or from the host it runs on. */
+#include <stdio.h>
+
+#include "weft/command.h"
+#include "weft/doctor/doctor_args.h"
+#include "weft/doctor/harvest.h"
+#include "weft/doctor/report.h"
+#include "weft/json_print.h"
+
+/* The exit status says how bad it is; 2 stays a usage error. */
+enum { EXIT_PERFORMANCE = 3, EXIT_FATAL = 4 };
+
+static void usage(void)
+{
+	printf("usage: weft doctor [LOG...] [OPTIONS]\n\n"
+	       "With logs of NCCL, aws-ofi-nccl, torchrun or nccl-tests (of several "
+	       "ranks,\n"
+	       "files or - for standard input): what they show, then what is wrong, "
+	       "causes\n"
+	       "before consequences, with what to do. Without: this host or pod, from\n"
+	       "inside.\n\n"
+	       "  --json            for programs\n"
+	       "  --expect MACHINE  compare a log with what NCCL's rules give for a "
+	       "machine\n"
+	       "                    (weft topo --list, or an XML file)\n"
+	       "  --nodes N         so many of them; else as many as the log has\n"
+	       "  --root DIR        look at a captured host instead of this one\n"
+	       "  --capture DIR     write what a look at this host needs into a new "
+	       "folder,\n"
+	       "                    without secrets\n\n"
+	       "Exit status: 0 nothing or notes, 3 something costs performance, 4 "
+	       "something\n"
+	       "is fatal, 1 a log cannot be read, 2 usage.\n\n"
+	       "example: weft doctor job.log\n");
+}
+
+static int status_of(const struct diagnosis *diagnosis)
+{
+	switch (diagnosis_severity(diagnosis)) {
+	case SEVERITY_FATAL:
+		return EXIT_FATAL;
+	case SEVERITY_PERFORMANCE:
+		return EXIT_PERFORMANCE;
+	case SEVERITY_NOTE:
+		break;
+	}
+	return EXIT_GOOD;
+}
+
+static int print_log(const struct harvest *harvest, const struct doctor_args *args)
+{
+	static struct diagnosis diagnosis;
+	json_t *object;
+	int status;
+
+	diagnose(harvest->facts, &diagnosis);
+	status = status_of(&diagnosis);
+	if (!args->json) {
+		report_facts(stdout, harvest->facts);
+		report_findings(stdout, harvest->facts, &diagnosis);
+		return status;
+	}
+	object = report_facts_json(harvest->facts);
+	if (object)
+		json_object_set_new(object, "findings",
+			report_findings_json(harvest->facts, &diagnosis));
+	return json_print("doctor", object) ? EXIT_WRONG : status;
+}
+
+static int doctor_logs(const struct doctor_args *args)
+{
+	struct harvest harvest;
+	int status = EXIT_WRONG, bad = 0;
+
+	if (harvest_init(&harvest)) {
+		fprintf(stderr, "weft doctor: %s\n", err_last());
+		return EXIT_WRONG;
+	}
+	for (int i = 0; i < args->log_count; i++)
+		if (harvest_log(&harvest, args->logs[i])) {
+			fprintf(stderr, "weft doctor: %s\n", err_last());
+			bad++;
+		}
+	if (bad < args->log_count)
+		status = print_log(&harvest, args);
+	harvest_fini(&harvest);
+	return bad ? EXIT_WRONG : status;
+}
+
+int command_doctor(int argc, char **argv)
+{
+	struct doctor_args args;
+
+	if (command_wants_help(argc, argv)) {
+		usage();
+		return EXIT_GOOD;
+	}
+	if (!doctor_args_parse(&args, argc, argv))
+		return EXIT_USAGE;
+	return doctor_logs(&args);
+}

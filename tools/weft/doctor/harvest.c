@@ -1,0 +1,243 @@
+#include "weft/doctor/harvest.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "weft/doctor/signs.h"
+
+enum { FOUND_MAX = 64 };
+
+enum err harvest_init(struct harvest *harvest)
+{
+	uint32_t count;
+	const struct sign *signs = signs_list(&count);
+	const char *list[WORDS_MAX];
+	enum err e;
+
+	*harvest = (struct harvest){0};
+	for (uint32_t i = 0; i < count; i++)
+		list[i] = signs[i].word;
+	e = words_create(&harvest->words, list, count);
+	if (!e)
+		e = log_facts_create(&harvest->facts);
+	if (e)
+		harvest_fini(harvest);
+	return e;
+}
+
+void harvest_fini(struct harvest *harvest)
+{
+	words_destroy(harvest->words);
+	log_facts_destroy(harvest->facts);
+	*harvest = (struct harvest){0};
+}
+
+static bool level_fits(const struct sign *sign, const struct record *record)
+{
+	if (sign->flags & SIGN_WARN)
+		return record->level == RECORD_WARN;
+	if (sign->flags & SIGN_NCCL)
+		return record->level != RECORD_OTHER;
+	if (sign->flags & SIGN_APP)
+		return record->level == RECORD_OTHER;
+	return true;
+}
+
+/* A WARN tells its place in the source before its text. */
+static const char *searched(const struct record *record, size_t *bytes)
+{
+	const char *from = record->level == RECORD_WARN ? record->begin : record->text;
+
+	*bytes = (size_t)(record->text + record->bytes - from);
+	return from;
+}
+
+static bool sign_fits(const struct sign *sign, const struct record *record)
+{
+	size_t bytes;
+	const char *text = searched(record, &bytes);
+
+	return level_fits(sign, record) &&
+	       (!sign->also || text_find(text, bytes, sign->also)) &&
+	       (!sign->unless || !text_find(text, bytes, sign->unless));
+}
+
+/* The ends of a failing transfer: which peer, and whether its addresses are only local to
+ * the link, as those of a NIC without an IP address. */
+static void note_transfer(struct log_facts *facts, const struct record *record)
+{
+	const char *peer = text_find(record->text, record->bytes, "from peer ");
+	size_t bytes = 0, room = sizeof(facts->peer) - 1;
+
+	if (text_find(record->text, record->bytes, "localGid fe80::") ||
+		text_find(record->text, record->bytes, "localGid  fe80::"))
+		facts->link_local_gid = true;
+	if (!peer || facts->peer[0])
+		return;
+	peer += strlen("from peer ");
+	while (bytes < room && peer + bytes < record->text + record->bytes &&
+		!isspace((unsigned char)peer[bytes]) && peer[bytes] != '<')
+		bytes++;
+	memcpy(facts->peer, peer, bytes);
+}
+
+/* True: a sign of the catalogue, or benign. */
+static bool take_signs(struct harvest *harvest, const struct fact_place *at)
+{
+	struct log_facts *facts = harvest->facts;
+	const struct record *record = at->record;
+	uint32_t count;
+	const struct sign *signs = signs_list(&count);
+	uint16_t found[FOUND_MAX];
+	uint64_t done[(FIND_COUNT + 63) / 64] = {0};
+	bool taken = false;
+	size_t bytes;
+	const char *text = searched(record, &bytes);
+
+	count = words_find(harvest->words, text, bytes, found, FOUND_MAX);
+	for (uint32_t i = 0; i < count; i++)
+		if (signs[found[i]].flags & SIGN_HOOK)
+			harvest->is_hooked = true;
+	for (uint32_t i = 0; i < count; i++)
+		if ((signs[found[i]].flags & SIGN_BENIGN) &&
+			sign_fits(&signs[found[i]], record)) {
+			facts->benign++;
+			return true;
+		}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sign *sign = &signs[found[i]];
+		uint64_t bit = 1ull << (sign->finding & 63);
+
+		if (sign->finding == FIND_COUNT || !sign_fits(sign, record))
+			continue;
+		taken = true;
+		if (sign->flags & SIGN_DETAIL) {
+			evidence_add(facts, &facts->sign_detail[sign->finding], at);
+			continue;
+		}
+		if (done[sign->finding / 64] & bit)
+			continue;
+		done[sign->finding / 64] |= bit;
+		evidence_add(facts, &facts->signs[sign->finding], at);
+		if (sign->finding == FIND_IB_RETRY || sign->finding == FIND_IB_OTHER)
+			note_transfer(facts, record);
+	}
+	return taken;
+}
+
+/* "transport.cc:33 -> 2": an error on its way up. */
+static bool is_chain(const struct record *record, int64_t *code)
+{
+	const char *arrow = memchr(record->text, ' ', record->bytes);
+	size_t name = arrow ? (size_t)(arrow - record->text) : 0, left;
+
+	if (!arrow || !text_begins(arrow, record->bytes - name, " -> ") ||
+		(!memmem(record->text, name, ".cc:", 4) &&
+			!memmem(record->text, name, ".cpp:", 5)))
+		return false;
+	/* closing sockets at the end of a job looks like this, too */
+	if (text_begins(record->text, name, "misc/socket.cc") ||
+		text_begins(record->text, name, "proxy.cc"))
+		return false;
+	arrow += 4;
+	left = (size_t)(record->text + record->bytes - arrow);
+	if (!left || !isdigit((unsigned char)*arrow) ||
+		(left > 1 && isdigit((unsigned char)arrow[1])))
+		return false;
+	*code = *arrow - '0';
+	return *code > 0 && *code != 7;
+}
+
+/* "AllReduce: opCount 3 sendbuff ..": one line a call, by far the most of some logs. */
+static bool is_call(const struct record *record)
+{
+	const char *colon = record->bytes
+				    ? memchr(record->text, ':',
+					      record->bytes < 24 ? record->bytes : 24)
+				    : NULL;
+
+	return colon && text_begins(colon, (size_t)(record->text + record->bytes - colon),
+				": opCount ");
+}
+
+static void take_nccl(struct harvest *harvest, const struct fact_place *at)
+{
+	struct log_facts *facts = harvest->facts;
+	const struct record *record = at->record;
+	struct fact_proc *proc = at->proc >= 0 ? &facts->procs[at->proc] : NULL;
+	bool known;
+	int64_t code;
+
+	if (record->level == RECORD_INFO) {
+		if (text_begins(record->text, record->bytes, "Channel ") ||
+			text_begins(record->text, record->bytes, "Ring ")) {
+			harvest_channel(facts, at);
+			return;
+		}
+		if (text_begins(record->text, record->bytes, "Trees ") ||
+			text_begins(record->text, record->bytes, "Tree ") ||
+			is_call(record))
+			return;
+		harvest_info(facts, at);
+		if (is_chain(record, &code)) {
+			evidence_add(facts, &facts->chain, at);
+			facts->chain_code = facts->chain_code ? facts->chain_code
+							      : (int32_t)code;
+			if (proc)
+				proc->chained = true;
+			return;
+		}
+	}
+	known = take_signs(harvest, at);
+	if (record->level != RECORD_WARN)
+		return;
+	if (proc && known)
+		proc->warned = true;
+	if (!known)
+		evidence_add(facts, &facts->signs[FIND_UNKNOWN_WARNING], at);
+}
+
+void harvest_line(struct harvest *harvest, const struct line *line)
+{
+	struct log_facts *facts = harvest->facts;
+	struct record record;
+	size_t from = 0;
+
+	facts->line_count++;
+	while (record_next(line->text, line->bytes, &from, &record)) {
+		struct fact_place at = {.line = line->number,
+			.whole = line->text,
+			.whole_bytes = line->bytes,
+			.record = &record,
+			.proc = -1};
+
+		if (record.level == RECORD_OTHER) {
+			harvest->is_hooked = facts->root_lines > 0;
+			take_signs(harvest, &at);
+			harvest_program(facts, &at, harvest->is_hooked);
+			continue;
+		}
+		facts->nccl_line_count++;
+		at.proc = log_facts_proc(facts, &record);
+		if (record.level != RECORD_TRACE)
+			take_nccl(harvest, &at);
+	}
+}
+
+enum err harvest_log(struct harvest *harvest, const char *path)
+{
+	struct lines *lines;
+	struct line line;
+	enum err e = log_facts_file(
+		harvest->facts, strcmp(path, "-") ? path : "standard input");
+
+	if (!e)
+		e = lines_open(&lines, path);
+	if (e)
+		return e;
+	while (!(e = lines_next(lines, &line)))
+		harvest_line(harvest, &line);
+	harvest->facts->byte_count += lines_bytes(lines);
+	lines_close(lines);
+	return e == ERR_AGAIN ? OK : e;
+}

@@ -1,0 +1,35 @@
+/*
+ * harvest.h - from lines of logs to facts.
+ */
+#ifndef TOOLS_WEFT_DOCTOR_HARVEST_H
+#define TOOLS_WEFT_DOCTOR_HARVEST_H
+
+#include "base/err.h"
+#include "weft/doctor/lines.h"
+#include "weft/doctor/log_facts.h"
+#include "weft/doctor/words.h"
+
+struct harvest {
+	struct words *words;	 /* owned; the signs' */
+	struct log_facts *facts; /* owned */
+	bool is_hooked;		 /* a word says that this line is worth a closer look */
+};
+
+enum err harvest_init(struct harvest *harvest);
+void harvest_fini(struct harvest *harvest);
+
+/* Read a whole log; "-" is standard input. What it said before a failure is kept. */
+enum err harvest_log(struct harvest *harvest, const char *path);
+
+/* One line of it, for those who have the lines already. */
+void harvest_line(struct harvest *harvest, const struct line *line);
+
+/* What INFO lines, and lines of programs, say beside signs. */
+void harvest_info(struct log_facts *facts, const struct fact_place *at);
+void harvest_program(
+	struct log_facts *facts, const struct fact_place *at, bool is_hooked);
+
+/* "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" and the earlier "Ring 00 : ..". */
+void harvest_channel(struct log_facts *facts, const struct fact_place *at);
+
+#endif

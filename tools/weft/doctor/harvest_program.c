@@ -1,0 +1,307 @@
+/* What programs and launchers write: nccl-tests' tables, torch's watchdog, exits. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/doctor/harvest.h"
+
+enum { FIELDS_MAX = 14, ROOT_PARAGRAPH = 10 };
+
+static void note_row(struct log_facts *facts, uint64_t bytes, double algbw, double busbw)
+{
+	uint32_t i;
+
+	for (i = 0; i < facts->row_count; i++)
+		if (facts->rows[i].bytes == bytes)
+			break;
+	if (i == FACTS_ROWS_MAX)
+		return;
+	if (i == facts->row_count) {
+		facts->rows[facts->row_count++] = (struct fact_row){.bytes = bytes};
+	}
+	if (algbw > facts->rows[i].algbw)
+		facts->rows[i].algbw = algbw;
+	if (busbw > facts->rows[i].busbw)
+		facts->rows[i].busbw = busbw;
+}
+
+static int split(char *text, char **fields)
+{
+	int count = 0;
+	char *rest = text, *field;
+
+	while (count < FIELDS_MAX && (field = strsep(&rest, " \t\r")))
+		if (*field)
+			fields[count++] = field;
+	return count;
+}
+
+static bool is_type(const char *word)
+{
+	static const char *const types[] = {"float", "half", "double", "int8", "uint8",
+		"int32", "uint32", "int64", "uint64", "bfloat16", "fp8_e4m3", "fp8_e5m2",
+		"f8e4m3", "f8e5m2"};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(word, types[i]))
+			return true;
+	return false;
+}
+
+/* size count type redop [root] time algbw busbw wrong time algbw busbw wrong; early
+ * versions have no root, and an error instead of a count of wrong elements. */
+static void take_row(struct log_facts *facts, const char *text, size_t bytes)
+{
+	char line[256], *fields[FIELDS_MAX];
+	int count, first;
+	double algbw, busbw;
+
+	if (bytes >= sizeof(line))
+		return;
+	memcpy(line, text, bytes);
+	line[bytes] = 0;
+	count = split(line, fields);
+	if (count < 7 || !isdigit((unsigned char)fields[1][0]) || !is_type(fields[2]))
+		return;
+	/* algbw, busbw and wrong come three times four from the end, or after the root */
+	first = count >= 13 ? 5 : 4;
+	if (count == 9)
+		first = 5;
+	if (first + 2 >= count)
+		return;
+	algbw = strtod(fields[first + 1], NULL);
+	busbw = strtod(fields[first + 2], NULL);
+	if (first + 6 < count && strtod(fields[first + 6], NULL) > busbw) {
+		algbw = strtod(fields[first + 5], NULL);
+		busbw = strtod(fields[first + 6], NULL);
+	}
+	note_row(facts, strtoull(fields[0], NULL, 10), algbw, busbw);
+	for (int k = first + 3; k < count; k += 4)
+		if (facts->header_has_wrong && isdigit((unsigned char)fields[k][0]) &&
+			!strpbrk(fields[k], ".e"))
+			facts->wrong += strtoull(fields[k], NULL, 10);
+}
+
+/* "#  Rank  0 Group  0 Pid  64904 on  mew0 device  0 [0000:17:00] NVIDIA A100" */
+static void take_device(struct log_facts *facts, const struct fact_place *at)
+{
+	const struct record *record = at->record;
+	const char *device = text_find(record->text, record->bytes, " device ");
+	const char *end = record->text + record->bytes;
+	const char *bracket = device ? memchr(device, ']', (size_t)(end - device)) : NULL;
+	int64_t rank;
+
+	if (!bracket || end - bracket < 3)
+		return;
+	fact_words_add(facts, &facts->gpus, bracket + 2, (size_t)(end - bracket - 2), at);
+	if (text_find(record->text, record->bytes, "Rank  0 ") ||
+		(text_number(record->text, record->bytes, "Rank ", &rank) && !rank))
+		facts->rank0_devices++;
+}
+
+static void take_comment(struct log_facts *facts, const struct fact_place *at)
+{
+	const struct record *record = at->record;
+	const char *text = record->text, *at_word;
+	size_t bytes = record->bytes;
+
+	if (text_find(text, bytes, "Rank ") && text_find(text, bytes, " Pid ")) {
+		take_device(facts, at);
+		return;
+	}
+	if (text_find(text, bytes, "#wrong"))
+		facts->header_has_wrong = true;
+	at_word = text_find(text, bytes, "Collective test starting: ");
+	if (at_word) {
+		const char *name = at_word + strlen("Collective test starting: ");
+		size_t length = 0;
+
+		while (name + length < text + bytes &&
+			!isspace((unsigned char)name[length]))
+			length++;
+		fact_words_add(facts, &facts->tests, name, length, at);
+	}
+	at_word = text_find(text, bytes, "Avg bus bandwidth");
+	if (at_word) {
+		const char *colon = memchr(
+			at_word, ':', (size_t)(text + bytes - at_word));
+		double value = colon ? text_real(colon + 1, text + bytes) : 0;
+
+		facts->average_count++;
+		facts->average_zero += value <= 0;
+		facts->average_busbw = value;
+		facts->ended_well = true;
+	}
+	if (text_find(text, bytes, "Out of bounds values") &&
+		text_find(text, bytes, "FAILED"))
+		facts->wrong++;
+}
+
+/* "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE" */
+static void take_watchdog(struct log_facts *facts, const struct fact_place *at)
+{
+	const struct record *record = at->record;
+	const char *type = text_find(record->text, record->bytes, "OpType=");
+	int64_t seq, rank = -1;
+
+	if (!text_number(record->text, record->bytes, "[Rank ", &rank) &&
+		!text_number(record->text, record->bytes, "[rank", &rank))
+		rank = record_launcher_rank(at->whole, at->whole_bytes);
+	if (type && !facts->operation[0]) {
+		size_t length = 0;
+
+		type += strlen("OpType=");
+		while (type + length < record->text + record->bytes &&
+			isalnum((unsigned char)type[length]) && length < 32)
+			length++;
+		memcpy(facts->operation, type, length);
+	}
+	facts->watchdog_ranks++;
+	if (!text_number(record->text, record->bytes, "SeqNum=", &seq))
+		return;
+	if (facts->seq_low < 0 || seq < facts->seq_low) {
+		facts->seq_low = seq;
+		facts->seq_low_rank = (int32_t)rank;
+	}
+	if (seq > facts->seq_high) {
+		facts->seq_high = seq;
+		facts->seq_high_rank = (int32_t)rank;
+	}
+}
+
+/* torchrun names the first failure in a paragraph of its own. */
+static void take_root(struct log_facts *facts, const struct fact_place *at)
+{
+	const struct record *record = at->record;
+	const char *colon;
+	int64_t number;
+
+	if (text_find(
+		    record->text, record->bytes, "Root Cause (first observed failure)")) {
+		facts->root_lines = ROOT_PARAGRAPH;
+		evidence_add(facts, &facts->root_seen, at);
+		return;
+	}
+	if (facts->root_lines <= 0)
+		return;
+	facts->root_lines--;
+	colon = memchr(record->text, ':', record->bytes);
+	if (!colon)
+		return;
+	number = (int64_t)text_real(colon + 1, record->text + record->bytes);
+	if (text_find(record->text, record->bytes, "rank  ") && facts->root_rank < 0)
+		facts->root_rank = (int32_t)number;
+	if (text_find(record->text, record->bytes, "exitcode"))
+		facts->root_exit = (int32_t)number;
+}
+
+/* "busbw: 36.4 Gbps", as some scripts have it */
+static void take_gbps(struct log_facts *facts, const struct record *record)
+{
+	const char *word = text_find(record->text, record->bytes, "busbw:");
+	double value;
+
+	if (!word || !text_find(record->text, record->bytes, "Gbps"))
+		return;
+	value = text_real(word + strlen("busbw:"), record->text + record->bytes);
+	if (value > facts->gbps_best && value < 1e6)
+		facts->gbps_best = value;
+}
+
+/* NAME=VALUE of NCCL's and its plugins' variables, as in `mpirun -x` or an env dump. */
+static void take_exports(struct log_facts *facts, const struct fact_place *at)
+{
+	const char *text = at->record->text, *end = text + at->record->bytes,
+		   *from = text;
+
+	while ((from = memmem(from, (size_t)(end - from), "NCCL_", 5))) {
+		const char *name = from, *value;
+		struct record record = *at->record;
+		struct fact_place place = *at;
+		char line[2 * FACTS_NAME_BYTES + 32];
+		size_t name_bytes, value_bytes = 0;
+
+		while (name > text &&
+			(isupper((unsigned char)name[-1]) || name[-1] == '_'))
+			name--;
+		from += 5;
+		while (from < end && (isupper((unsigned char)*from) || *from == '_' ||
+					     isdigit((unsigned char)*from)))
+			from++;
+		name_bytes = (size_t)(from - name);
+		if (from >= end || *from != '=' || name_bytes >= FACTS_NAME_BYTES ||
+			(name > text && !isspace((unsigned char)name[-1])))
+			continue;
+		value = from + 1;
+		while (value + value_bytes < end && value_bytes < FACTS_NAME_BYTES - 1 &&
+			!strchr(" \t\r\"',;", value[value_bytes]) && value[value_bytes])
+			value_bytes++;
+		record.text = line;
+		record.bytes = (size_t)snprintf(line, sizeof(line),
+			"%.*s set by environment to %.*s", (int)name_bytes, name,
+			(int)value_bytes, value);
+		place.record = &record;
+		harvest_info(facts, &place);
+	}
+}
+
+/* mpirun's "[1,0]<stdout>:" and srun's "3: " stand before what the program wrote. */
+static size_t mark_bytes(const char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	if (text_begins(text, bytes, "[1,")) {
+		const char *end = memmem(text, bytes < 40 ? bytes : 40, ">:", 2);
+
+		return end ? (size_t)(end + 2 - text) : 0;
+	}
+	while (at < bytes && text[at] == ' ')
+		at++;
+	while (at < bytes && isdigit((unsigned char)text[at]) && at < 12)
+		at++;
+	return at + 1 < bytes && at && text[at] == ':' && text[at + 1] == ' ' ? at + 2
+									      : 0;
+}
+
+void harvest_program(struct log_facts *facts, const struct fact_place *at, bool is_hooked)
+{
+	const struct record *record = at->record;
+	size_t skip = mark_bytes(record->text, record->bytes);
+	const char *text = record->text + skip;
+	size_t bytes = record->bytes - skip, blank = 0;
+
+	while (blank < bytes && text[blank] == ' ')
+		blank++;
+	if (blank == bytes)
+		return;
+	if (isdigit((unsigned char)text[blank])) {
+		take_row(facts, text, bytes);
+		return;
+	}
+	if (text[blank] == '#') {
+		take_comment(facts, at);
+		return;
+	}
+	if (text_begins(text, bytes, "NCCL version ")) {
+		size_t length = 0;
+
+		while (length + 13 < bytes && !isspace((unsigned char)text[13 + length]))
+			length++;
+		fact_words_add(facts, &facts->versions, text + 13, length, at);
+		return;
+	}
+	if (!is_hooked)
+		return;
+	if (memmem(text, bytes, "NCCL_", 5))
+		take_exports(facts, at);
+	if (memmem(text, bytes, "WorkNCCL(", 9))
+		take_watchdog(facts, at);
+	if (facts->root_lines > 0 || memmem(text, bytes, "Root Cause", 10))
+		take_root(facts, at);
+	if (memmem(text, bytes, "Gbps", 4))
+		take_gbps(facts, record);
+	if (memmem(text, bytes, "\"status\": \"success\"", 19) &&
+		memmem(text, bytes, "run_stop", 8))
+		facts->ended_well = true;
+}

@@ -1,0 +1,200 @@
+/* A host's files, copied into a folder that host_facts_read() takes for the host. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "weft/doctor/host_facts.h"
+
+enum { PATH = 1024 };
+
+static enum err make_parents(char *path)
+{
+	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = 0;
+		if (mkdir(path, 0777) && errno != EEXIST) {
+			enum err e = err_set(ERR_SYSTEM,
+				"cannot make the folder %s: %m; choose another place",
+				path);
+
+			*slash = '/';
+			return e;
+		}
+		*slash = '/';
+	}
+	return OK;
+}
+
+static enum err write_text(const char *folder, const char *path, const char *text)
+{
+	char full[PATH];
+	FILE *file;
+	enum err e;
+
+	snprintf(full, sizeof(full), "%s/%s", folder, path);
+	e = make_parents(full);
+	if (e)
+		return e;
+	file = fopen(full, "w");
+	if (!file)
+		return err_set(ERR_SYSTEM, "cannot write %s: %m", full);
+	fputs(text, file);
+	if (fclose(file))
+		return err_set(
+			ERR_SYSTEM, "cannot write %s: %m; is the disk full?", full);
+	return OK;
+}
+
+/* What is not there here is not there in the copy. */
+static enum err copy_file(const char *folder, const char *path)
+{
+	char full[PATH], text[8192];
+	FILE *file;
+	size_t bytes;
+
+	snprintf(full, sizeof(full), "/%s", path);
+	file = fopen(full, "r");
+	if (!file)
+		return OK;
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = 0;
+	return write_text(folder, path, text);
+}
+
+static bool is_there(const char *path)
+{
+	struct stat about;
+	char full[PATH];
+
+	snprintf(full, sizeof(full), "/%s", path);
+	return !stat(full, &about);
+}
+
+/* Names only: of device files, modules and interfaces no more is asked. */
+static enum err copy_names(const char *folder, const char *path, const char *prefix)
+{
+	char full[PATH], name[PATH];
+	const struct dirent *entry;
+	enum err e = OK;
+	DIR *dir;
+
+	snprintf(full, sizeof(full), "/%s", path);
+	dir = opendir(full);
+	while (dir && !e && (entry = readdir(dir))) {
+		size_t bytes = strlen(prefix);
+
+		if (entry->d_name[0] == '.' ||
+			strncmp(entry->d_name, prefix, bytes) != 0 ||
+			(bytes && !isdigit((unsigned char)entry->d_name[bytes])))
+			continue;
+		snprintf(name, sizeof(name), "%.500s/%.255s", path, entry->d_name);
+		e = write_text(folder, name, "");
+	}
+	if (dir)
+		closedir(dir);
+	return e;
+}
+
+/* Of every NVIDIA device on PCI: vendor and class. */
+static enum err copy_pci(const char *folder)
+{
+	static const char *const files[] = {"vendor", "class"};
+	const struct dirent *entry;
+	enum err e = OK;
+	DIR *dir = opendir("/sys/bus/pci/devices");
+
+	while (dir && !e && (entry = readdir(dir))) {
+		char path[PATH];
+
+		for (int i = 0; i < 2 && !e && entry->d_name[0] != '.'; i++) {
+			snprintf(path, sizeof(path), "sys/bus/pci/devices/%.64s/%s",
+				entry->d_name, files[i]);
+			e = copy_file(folder, path);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return e;
+}
+
+static enum err copy_nics(const struct host_facts *facts, const char *folder)
+{
+	static const char *const files[] = {"state", "rate", "link_layer"};
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < facts->nic_count && !e; i++) {
+		char path[PATH];
+
+		for (int k = 0; k < 3 && !e; k++) {
+			snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/%s",
+				facts->nics[i].name, files[k]);
+			e = copy_file(folder, path);
+		}
+		snprintf(path, sizeof(path), "sys/class/infiniband/%s/weft-driver",
+			facts->nics[i].name);
+		if (!e)
+			e = write_text(folder, path, facts->nics[i].driver);
+	}
+	return e;
+}
+
+static enum err save_process(const struct host_facts *facts, const char *folder)
+{
+	static char text[HOST_ENVS_MAX * 330];
+	size_t used = 0;
+	enum err e;
+
+	snprintf(text, sizeof(text),
+		"shm %lld\nmemlock %lld\nfiles %lld\ncpus %g\nmaster %d\n",
+		(long long)facts->shm_bytes, (long long)facts->memlock_bytes,
+		(long long)facts->files_max, facts->cpus, (int)facts->master);
+	e = write_text(folder, "weft/limits", text);
+	text[0] = 0;
+	for (uint32_t i = 0; i < facts->env_count; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s\n",
+			facts->envs[i].name, facts->envs[i].value);
+	return e ? e : write_text(folder, "weft/environment", text);
+}
+
+enum err host_facts_capture(const struct host_facts *facts, const char *folder)
+{
+	static const char *const files[] = {"proc/sys/kernel/hostname",
+		"proc/sys/kernel/random/boot_id", "proc/driver/nvidia/version",
+		"proc/cmdline", "proc/meminfo", "sys/devices/virtual/dmi/id/product_name",
+		"sys/fs/cgroup/cpu.max", "sys/fs/cgroup/memory.max",
+		"sys/fs/cgroup/memory.current"};
+	static const char *const marks[] = {".dockerenv", "run/.containerenv",
+		"var/run/secrets/kubernetes.io", "sys/module/nvidia_peermem",
+		"dev/gdrdrv", "dev/nvidia-caps",
+		"run/nvidia-fabricmanager/nv-fabricmanager.pid"};
+	static const struct {
+		const char *path, *prefix;
+	} names[] = {{"dev", "nvidia"}, {"dev/infiniband", "uverbs"},
+		{"sys/class/net", ""}, {"sys/class/iommu", ""},
+		{"sys/devices/system/node", "node"},
+		{"dev/nvidia-caps-imex-channels", ""}};
+	enum err e = OK;
+
+	if (mkdir(folder, 0777))
+		return err_set(ERR_SYSTEM,
+			"cannot make the folder %s: %m; name one that is not there",
+			folder);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !e; i++)
+		e = copy_file(folder, files[i]);
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]) && !e; i++)
+		if (is_there(marks[i]))
+			e = write_text(folder, marks[i], "");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !e; i++)
+		e = copy_names(folder, names[i].path, names[i].prefix);
+	if (!e)
+		e = copy_pci(folder);
+	if (!e)
+		e = copy_nics(facts, folder);
+	if (!e && facts->plugin[0])
+		e = write_text(folder, facts->plugin + (facts->plugin[0] == '/'), "");
+	return e ? e : save_process(facts, folder);
+}
