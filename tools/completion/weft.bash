@@ -15,6 +15,8 @@ _weft_words() {
 	--lowered) printf '%s\n' direct pull staged ;;
 	--explain) printf '%s\n' GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 NIC0 NIC1 NIC2 NIC3 ;;
 	--nccl) "$weft" version 2> /dev/null | sed -n 's/^models NCCL //p' | tr -d , | tr ' ' '\n' ;;
+	--machine) "$weft" topo --list 2> /dev/null | awk '{ print $1 }' ;;
+	--kind) printf '%s\n' mpijob pytorchjob trainjob job jobset statefulset ;;
 	*)
 		case $command in
 		'') "$weft" help 2> /dev/null | awk '/^  [a-z]/ { print $1 }' ;;
@@ -22,6 +24,12 @@ _weft_words() {
 		params) "$weft" params 2> /dev/null | awk 'NR > 1 { print $1 == "*" ? $2 : $1 }' ;;
 		run) [ "$count" -gt 0 ] || compgen -c ;;
 		help) "$weft" help 2> /dev/null | awk '/^  [a-z]/ { print $1 }' ;;
+		k8s)
+			case $count in
+			0) printf '%s\n' check new rules ;;
+			1) [ "$collective" = check ] || printf '%s\n' nccl-test torchrun deepspeed weft ;;
+			esac
+			;;
 		ps) "$weft" ps 2> /dev/null | awk '$2 ~ /^[0-9]+$/ && $1 ~ /^[0-9]+$/ { print $2 }' ;;
 		sched)
 			case $count in
@@ -47,11 +55,15 @@ _weft() {
 	if [[ $word == -* && -n $command && ! ($command == run && $count -gt 0) ]]; then
 		words=$(_weft_options "$weft" "$command")
 	else
-		words=$(_weft_words "$weft" "$command" "$before" "$count" "${COMP_WORDS[3]}")
+		words=$(_weft_words "$weft" "$command" "$before" "$count" "${COMP_WORDS[$([ "$command" = k8s ] && echo 2 || echo 3)]}")
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 	case "$command $before" in
 	*' --svg' | *' --xml' | *' --dump' | 'run --hostfile' | 'run --path') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	'k8s --machine' | 'k8s --kind') ;;
+	'k8s '*)
+		[[ $word == -* || $count -lt 1 || ${COMP_WORDS[2]} != check ]] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		;;
 	'topo '* | 'graph '* | 'tune '*)
 		[[ $word == -* ]] || mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.xml' -- "$word")
 		;;

@@ -55,6 +55,35 @@ static void check_doc(const struct check_options *options, struct check_result *
 	free(work);
 }
 
+/* "# weft: allow RULE" in a comment: somebody knows. */
+static bool is_allowed(const struct doc_file *file, const char *rule)
+{
+	static const char mark[] = "weft: allow ";
+	const char *at = file->text;
+
+	while ((at = strstr(at, mark))) {
+		const char *hash = at;
+		size_t bytes = strlen(rule);
+
+		at += strlen(mark);
+		while (hash > file->text && hash[-1] == ' ')
+			hash--;
+		if (hash > file->text && hash[-1] == '#' && !strncmp(at, rule, bytes) &&
+			strchr(" \t\r\n", at[bytes]))
+			return true;
+	}
+	return false;
+}
+
+static void drop_allowed(struct check_result *result)
+{
+	bool allowed[RULE_COUNT];
+
+	for (int i = 0; i < RULE_COUNT; i++)
+		allowed[i] = is_allowed(&result->file, rules[i].id);
+	findings_drop(&result->findings, allowed);
+}
+
 void check_file(const struct check_options *options, struct check_result *result)
 {
 	syntax(result);
@@ -67,6 +96,7 @@ void check_file(const struct check_options *options, struct check_result *result
 		for (uint32_t j = 0; items && j < items->count; j++)
 			check_doc(options, result, items->items[j]);
 	}
+	drop_allowed(result);
 	findings_sort(&result->findings);
 }
 

@@ -89,6 +89,18 @@ static void finding_fini(struct finding *finding)
 		free(finding->edits[i].text);
 }
 
+void findings_drop(struct findings *findings, const bool allowed[RULE_COUNT])
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < findings->count; i++)
+		if (allowed[findings->list[i].rule])
+			finding_fini(&findings->list[i]);
+		else
+			findings->list[kept++] = findings->list[i];
+	findings->count = kept;
+}
+
 void findings_sort(struct findings *findings)
 {
 	uint32_t kept = 0;

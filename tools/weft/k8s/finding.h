@@ -118,6 +118,9 @@ struct finding *finding_add(struct findings *findings, enum rule_id rule,
 void finding_todo(struct finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Take out those of rules that are allowed to be broken. */
+void findings_drop(struct findings *findings, const bool allowed[RULE_COUNT]);
+
 /* By cost, then by place; the same thing said twice is said once. */
 void findings_sort(struct findings *findings);
 

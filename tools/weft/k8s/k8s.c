@@ -90,7 +90,7 @@ static json_t *as_json(
 		return report_sarif(results, count);
 	top = report_json(results, count);
 	list = json_array();
-	for (uint32_t i = 0; top && i < count; i++)
+	for (uint32_t i = 0; top && !args->quiet && i < count; i++)
 		reach_json(&args->check, &results[i], list);
 	if (top)
 		json_object_set_new(top, "jobs", list);
