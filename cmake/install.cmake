@@ -30,7 +30,12 @@ if(programs)
   set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
   install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-add_custom_target(product DEPENDS nccl ${programs})
+# The plugin for NCCL, where libfabric was there to build it.
+if(TARGET nccl-net-ofi)
+  install(TARGETS nccl-net-ofi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set(plugins nccl-net-ofi)
+endif()
+add_custom_target(product DEPENDS nccl ${programs} ${plugins})
 
 # nccl.pc is written at install time, because --prefix may differ from the configured one.
 install(CODE "

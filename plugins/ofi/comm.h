@@ -1,0 +1,41 @@
+/*
+ * comm.h - connections by tagged messages (the SENDRECV protocol), and listeners.
+ *
+ *      connecting end                               listener
+ *        | address, where to answer  (listener's tag) -> |
+ *        | <- (where to answer)  the tag for messages    |
+ *        | messages  (that tag) -----------------------> |
+ *
+ * Nothing blocks: who connects or accepts comes again until there is a connection. What
+ * `connect` has done so far is kept in the handle, which NCCL hands in again.
+ */
+#ifndef PLUGINS_OFI_COMM_H
+#define PLUGINS_OFI_COMM_H
+
+#include "port.h"
+
+struct ofi_comm;
+
+int comm_listen(struct ofi_context *context, int device, void *handle,
+	struct ofi_comm **listener);
+int comm_connect(
+	struct ofi_context *context, int device, void *handle, struct ofi_comm **sender);
+int comm_accept(struct ofi_comm *listener, struct ofi_comm **receiver);
+
+/* Memory of the host. `known` is never NULL afterwards. */
+int comm_reg(struct ofi_comm *comm, void *data, size_t bytes, void **known);
+int comm_dereg(struct ofi_comm *comm, void *known);
+
+/* *request is NULL where there is no room now. */
+int comm_send(struct ofi_comm *comm, void *data, size_t bytes, void *known,
+	struct ofi_request **request);
+int comm_recv(struct ofi_comm *comm, void *data, size_t bytes, void *known,
+	struct ofi_request **request);
+int comm_test(struct ofi_request *request, int *is_done, int *bytes);
+
+int comm_close(struct ofi_comm *comm);
+
+/* Those that were closed with requests under way; their endpoint is closed by now. */
+void comms_bury(struct ofi_comm *graves);
+
+#endif

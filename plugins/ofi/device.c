@@ -1,0 +1,255 @@
+#include "device.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "say.h"
+#include "setting.h"
+
+enum {
+	SPEED_DEFAULT_MBPS = 10000,
+	TAG_BITS_MIN = 33,
+	MESSAGE_BYTES_MAX = 1 << 30,
+	/* what is asked of libfabric: the oldest that has all we use */
+	API_MAJOR = 1,
+	API_MINOR = 17
+};
+
+static struct ofi_device devices[DEVICES_MAX];
+static int count;
+
+/* From the best to the last; each is compared with the beginning of a provider's name, so
+ * `tcp` is `tcp;ofi_rxm`, too. 1.17 has the newer TCP under the name of net. */
+static const char *const order[] = {
+	"efa", "verbs", "cxi", "opx", "psm3", "psm2", "tcp", "net", "sockets", "udp"};
+enum { ORDER_COUNT = sizeof(order) / sizeof(order[0]) };
+
+int provider_rank(const char *provider)
+{
+	for (int i = 0; i < ORDER_COUNT; i++)
+		if (!strncmp(provider, order[i], strlen(order[i])))
+			return i;
+	return -1;
+}
+
+bool list_has(const char *list, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	while (list && *list) {
+		size_t word = strcspn(list, ",");
+
+		if (word == bytes && !strncmp(list, name, bytes))
+			return true;
+		list += word + (list[word] == ',');
+	}
+	return false;
+}
+
+static bool is_of_addresses(const struct fi_info *info)
+{
+	return info->addr_format == FI_SOCKADDR_IN ||
+	       info->addr_format == FI_SOCKADDR_IN6 || info->addr_format == FI_SOCKADDR;
+}
+
+/* Interfaces of TCP come once for each address, and with those of no use. */
+static bool is_wanted(const struct fi_info *info)
+{
+	const char *provider = info->fabric_attr->prov_name;
+
+	if (provider_rank(provider) < 0 && !getenv("FI_PROVIDER"))
+		return false;
+	if (!is_of_addresses(info) || !strncmp(provider, "verbs", 5))
+		return true;
+	if (info->addr_format == FI_SOCKADDR_IN6 && !setting_int(SET_USE_IPV6_TCP))
+		return false;
+	return !list_has(setting_text(SET_EXCLUDE_TCP_IF), info->domain_attr->name);
+}
+
+/* Usable bits of a tag. */
+static int tag_bits(uint64_t format)
+{
+	return format ? 64 - __builtin_clzll(format) : 0;
+}
+
+static struct fi_info *hints_make(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->caps = FI_TAGGED | FI_MSG;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN; /* we lock */
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	return hints;
+}
+
+/* The provider to use: the first wanted of the best kind. */
+static const struct fi_info *best_of(const struct fi_info *list)
+{
+	const struct fi_info *best = NULL;
+	int best_rank = INT_MAX;
+
+	for (const struct fi_info *info = list; info; info = info->next) {
+		int rank = provider_rank(info->fabric_attr->prov_name);
+
+		if (!is_wanted(info) ||
+			tag_bits(info->ep_attr->mem_tag_format) < TAG_BITS_MIN)
+			continue;
+		if (rank < 0)
+			rank = ORDER_COUNT;
+		if (rank < best_rank) {
+			best_rank = rank;
+			best = info;
+		}
+	}
+	return best;
+}
+
+static int link_speed(const char *interface)
+{
+	char path[DEVICE_PATH_BYTES];
+	long speed = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", interface);
+	file = strchr(interface, '/') ? NULL : fopen(path, "re");
+	if (file) {
+		char text[32] = "";
+
+		if (fgets(text, sizeof(text), file))
+			speed = strtol(text, NULL, 10);
+		fclose(file);
+	}
+	return speed > 0 && speed < 100000000 ? (int)speed : SPEED_DEFAULT_MBPS;
+}
+
+static void nic_take(const struct fi_info *info, struct ofi_device *device)
+{
+	const struct fid_nic *nic = info->nic;
+	const struct fi_pci_attr *pci;
+	char path[DEVICE_PATH_BYTES], *real;
+
+	if (nic && nic->link_attr && nic->link_attr->speed)
+		device->speed_mbps = (int)(nic->link_attr->speed / 1000000);
+	else
+		device->speed_mbps = link_speed(info->domain_attr->name);
+	if (!nic || !nic->bus_attr || nic->bus_attr->bus_type != FI_BUS_PCI)
+		return;
+	pci = &nic->bus_attr->attr.pci;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%x",
+		pci->domain_id, pci->bus_id, pci->device_id, pci->function_id);
+	real = realpath(path, NULL);
+	snprintf(device->pci_path, sizeof(device->pci_path), "%s", real ? real : "");
+	free(real);
+}
+
+/* The same for a host and card, and no other's: of the host's name. */
+static uint64_t guid_make(int index)
+{
+	char name[DEVICE_NAME_BYTES] = "";
+	uint64_t hash = 1469598103934665603ull;
+
+	gethostname(name, sizeof(name) - 1);
+	for (const char *at = name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
+	return hash << 8 | (uint64_t)index;
+}
+
+static bool is_known_already(const struct fi_info *info)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(devices[i].name, info->domain_attr->name) &&
+			devices[i].info->addr_format == info->addr_format)
+			return true;
+	return false;
+}
+
+static void device_add(const struct fi_info *info)
+{
+	struct ofi_device *device = &devices[count];
+	size_t most = info->ep_attr->max_msg_size;
+
+	if (count == DEVICES_MAX || is_known_already(info))
+		return;
+	*device = (struct ofi_device){.info = fi_dupinfo(info), .port = 1};
+	if (!device->info)
+		return;
+	snprintf(device->name, sizeof(device->name), "%s", info->domain_attr->name);
+	nic_take(info, device);
+	device->guid = guid_make(count);
+	device->message_bytes_max = most < MESSAGE_BYTES_MAX ? most : MESSAGE_BYTES_MAX;
+	device->needs_known = info->domain_attr->mr_mode & FI_MR_LOCAL;
+	count++;
+}
+
+static int none_tell(int rc, bool is_any)
+{
+	const char *named = getenv("FI_PROVIDER");
+
+	if (is_any)
+		return say_wrong(OFI_SYSTEM,
+			"no interface is left: OFI_NCCL_EXCLUDE_TCP_IF is %s; set it to "
+			"nothing that is needed, such as none",
+			setting_text(SET_EXCLUDE_TCP_IF));
+	return say_wrong(OFI_SYSTEM,
+		"no provider of libfabric offers tagged messages%s%s (%s): see fi_info, "
+		"and whether its library and device are there",
+		named ? " of those that FI_PROVIDER names, " : "", named ? named : "",
+		rc ? fi_strerror(-rc) : "none of use");
+}
+
+static int devices_list(void)
+{
+	struct fi_info *hints = hints_make(), *list = NULL;
+	const struct fi_info *best;
+	int rc = hints ? fi_getinfo(FI_VERSION(API_MAJOR, API_MINOR), NULL, NULL, 0,
+				 hints, &list)
+		       : -FI_ENOMEM;
+
+	best = rc ? NULL : best_of(list);
+	for (const struct fi_info *info = best ? list : NULL; info; info = info->next)
+		if (is_wanted(info) && !strcmp(info->fabric_attr->prov_name,
+					       best->fabric_attr->prov_name))
+			device_add(info);
+	if (best && count)
+		say_info("Selected provider is %s, fabric is %s (found %d nics)",
+			best->fabric_attr->prov_name, best->fabric_attr->name, count);
+	else
+		none_tell(rc, list);
+	fi_freeinfo(list);
+	fi_freeinfo(hints);
+	return count ? OFI_OK : OFI_SYSTEM;
+}
+
+int devices_find(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int result;
+
+	pthread_mutex_lock(&lock);
+	result = count ? OFI_OK : devices_list();
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+int device_count(void)
+{
+	return count;
+}
+
+const struct ofi_device *device_at(int index)
+{
+	return index >= 0 && index < count ? &devices[index] : NULL;
+}

@@ -1,0 +1,40 @@
+/*
+ * device.h - which provider of libfabric, and which of its interfaces are devices.
+ *
+ * The providers that libfabric offers for tagged messages are taken in an order of ours:
+ * efa, verbs, tcp, and so on; FI_PROVIDER names one. Of that all interfaces are devices.
+ */
+#ifndef PLUGINS_OFI_DEVICE_H
+#define PLUGINS_OFI_DEVICE_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <stdbool.h>
+
+enum { DEVICES_MAX = 64, DEVICE_NAME_BYTES = 64, DEVICE_PATH_BYTES = 256 };
+
+struct ofi_device {
+	struct fi_info *info; /* owned by the list; for ever */
+	char name[DEVICE_NAME_BYTES];
+	char pci_path[DEVICE_PATH_BYTES]; /* "": not known */
+	int speed_mbps, port;
+	uint64_t guid;
+	size_t message_bytes_max;
+	bool needs_known; /* local memory has to be registered */
+};
+
+/* Look for them, once in a process; what is wrong is said. */
+int devices_find(void);
+int device_count(void);
+const struct ofi_device *device_at(int index);
+
+/* ---- what devices_find() is made of, for its test ---- */
+
+/* The lower the better; -1: not to be used unless it is named. */
+int provider_rank(const char *provider);
+
+/* Is a name in a comma list? */
+bool list_has(const char *list, const char *name);
+
+#endif

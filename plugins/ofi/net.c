@@ -1,0 +1,410 @@
+/*
+ * net.c - what NCCL loads: ncclNetPlugin_v6 to _v12, one table each over the same
+ * functions.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "comm.h"
+#include "platform.h"
+#include "say.h"
+#include "setting.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Those before version 11 share one for the process. */
+static struct ofi_context shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* NCCL_NET may ask for the plugin by an older name. */
+static char name[32] = "Libfabric";
+
+__attribute__((constructor)) static void name_choose(void)
+{
+	static const char *const names[] = {"AWS Libfabric", "OFI"};
+	const char *asked = getenv("NCCL_NET");
+
+	for (size_t i = 0; asked && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcasecmp(asked, names[i]))
+			snprintf(name, sizeof(name), "%s", names[i]);
+}
+
+/* ---- beginning and end ---- */
+
+static int protocol_check(void)
+{
+	const char *asked = setting_text(SET_PROTOCOL);
+
+	if (!strcasecmp(asked, "SENDRECV"))
+		return OFI_OK;
+	return say_wrong(OFI_ARGUMENT,
+		"OFI_NCCL_PROTOCOL is %s: this plugin has SENDRECV alone; unset it",
+		asked);
+}
+
+/* Without GPU memory LL and LL128 are not to be had there. */
+static bool is_efa(void)
+{
+	return !strncmp(device_at(0)->info->fabric_attr->prov_name, "efa", 3);
+}
+
+static int start(plugin_log *log)
+{
+	uint32_t version = fi_version();
+	int result;
+
+	say_open(log);
+	say_info("Initializing weft-ofi 0.1.0");
+	say_info("Using Libfabric version %u.%u", FI_MAJOR(version), FI_MINOR(version));
+	result = settings_read();
+	if (!result)
+		result = protocol_check();
+	if (!result)
+		result = devices_find();
+	if (!result)
+		platform_apply(is_efa());
+	if (!result)
+		say_info("Using transport protocol SENDRECV%s",
+			setting_is_given(SET_PROTOCOL) ? " (user set)" : "");
+	return result;
+}
+
+static int init_v10(plugin_log *log, plugin_event *event)
+{
+	(void)event;
+	return start(log);
+}
+
+static int init_v11(void **context, uint64_t comm, struct plugin_wish *wish,
+	plugin_log *log, plugin_event *event)
+{
+	struct ofi_context *made;
+	int result = start(log);
+
+	(void)comm;
+	(void)wish;
+	(void)event;
+	if (result)
+		return result;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return say_wrong(OFI_SYSTEM, "no memory for a communicator");
+	pthread_mutex_init(&made->lock, NULL);
+	*context = made;
+	return OFI_OK;
+}
+
+static int finalize(void *opaque)
+{
+	struct ofi_context *context = opaque;
+
+	if (!context || context->ports)
+		return say_wrong(OFI_INTERNAL, "connections are open at the end");
+	pthread_mutex_destroy(&context->lock);
+	free(context);
+	return OFI_OK;
+}
+
+/* ---- devices ---- */
+
+static int devices(int *count)
+{
+	*count = device_count();
+	return OFI_OK;
+}
+
+static int properties_v12(int index, struct plugin_props_v12 *props)
+{
+	const struct ofi_device *device = device_at(index);
+
+	if (!device)
+		return say_wrong(OFI_ARGUMENT, "there is no device %d", index);
+	*props = (struct plugin_props_v12){.name = (char *)(uintptr_t)device->name,
+		.pci_path = device->pci_path[0] ? (char *)(uintptr_t)device->pci_path
+						: NULL,
+		.guid = device->guid,
+		.memory = PLUGIN_HOST,
+		.speed_mbps = device->speed_mbps,
+		.port = device->port,
+		.latency_us = platform_latency(),
+		.comms_max = 0,
+		.recvs_max = 1,
+		.part_count = 1,
+		.parts = {index},
+		.message_bytes_max = device->message_bytes_max,
+		.collective_bytes_max = device->message_bytes_max,
+		.rail = -1,
+		.plane = -1};
+	return OFI_OK;
+}
+
+static int get_v12(int index, void *opaque)
+{
+	return properties_v12(index, opaque);
+}
+
+/* 9 and 10 lack its last member. */
+static int properties_v11(int index, struct plugin_props_v11 *props)
+{
+	struct plugin_props_v12 all;
+	int result = properties_v12(index, &all);
+
+	if (result)
+		return result;
+	memcpy(props, &all, offsetof(struct plugin_props_v11, part_count));
+	props->part_count = all.part_count;
+	memset(props->parts, 0, sizeof(props->parts));
+	props->parts[0] = index;
+	props->message_bytes_max = all.message_bytes_max;
+	props->collective_bytes_max = all.collective_bytes_max;
+	return OFI_OK;
+}
+
+static int get_v9(int index, void *opaque)
+{
+	return properties_v11(index, opaque);
+}
+
+static int get_v11(int index, void *opaque)
+{
+	int result = properties_v11(index, opaque);
+
+	if (!result)
+		((struct plugin_props_v11 *)opaque)->multi_request_max = 1;
+	return result;
+}
+
+static int get_v8(int index, void *opaque)
+{
+	struct plugin_props_v8 *props = opaque;
+	struct plugin_props_v12 all;
+	int result = properties_v12(index, &all);
+
+	if (!result)
+		*props = (struct plugin_props_v8){.name = all.name,
+			.pci_path = all.pci_path,
+			.guid = all.guid,
+			.memory = all.memory,
+			.speed_mbps = all.speed_mbps,
+			.port = all.port,
+			.latency_us = all.latency_us,
+			.recvs_max = all.recvs_max};
+	return result;
+}
+
+static int get_v6(int index, void *opaque)
+{
+	struct plugin_props_v6 *props = opaque;
+	struct plugin_props_v8 all;
+	int result = get_v8(index, &all);
+
+	if (!result)
+		*props = (struct plugin_props_v6){.name = all.name,
+			.pci_path = all.pci_path,
+			.guid = all.guid,
+			.memory = all.memory,
+			.speed_mbps = all.speed_mbps,
+			.port = all.port,
+			.latency_us = all.latency_us,
+			.recvs_max = all.recvs_max};
+	return result;
+}
+
+static int get_v7(int index, void *opaque)
+{
+	struct plugin_props_v7 *props = opaque;
+
+	props->device_type = props->device_version = 0;
+	return get_v6(index, &props->v6);
+}
+
+/* ---- connections ---- */
+
+static int listen_v11(void *context, int device, void *handle, void **listener)
+{
+	return comm_listen(context, device, handle, (struct ofi_comm **)listener);
+}
+
+static int listen_v6(int device, void *handle, void **listener)
+{
+	return listen_v11(&shared, device, handle, listener);
+}
+
+static int connect_v11(
+	void *context, int device, void *handle, void **sender, void **in_gpu)
+{
+	if (in_gpu)
+		*in_gpu = NULL;
+	return comm_connect(context, device, handle, (struct ofi_comm **)sender);
+}
+
+static int connect_v10(
+	int device, struct plugin_wish *wish, void *handle, void **sender, void **in_gpu)
+{
+	(void)wish;
+	return connect_v11(&shared, device, handle, sender, in_gpu);
+}
+
+static int connect_v7(int device, void *handle, void **sender, void **in_gpu)
+{
+	return connect_v11(&shared, device, handle, sender, in_gpu);
+}
+
+static int connect_v6(int device, void *handle, void **sender)
+{
+	return connect_v11(&shared, device, handle, sender, NULL);
+}
+
+static int accept_v6(void *listener, void **receiver)
+{
+	return comm_accept(listener, (struct ofi_comm **)receiver);
+}
+
+static int accept_v7(void *listener, void **receiver, void **in_gpu)
+{
+	if (in_gpu)
+		*in_gpu = NULL;
+	return accept_v6(listener, receiver);
+}
+
+static int close_any(void *comm)
+{
+	return comm ? comm_close(comm) : OFI_OK;
+}
+
+/* ---- memory ---- */
+
+static int reg_v8(void *comm, void *data, size_t bytes, int memory, void **known)
+{
+	if (memory != PLUGIN_HOST)
+		return say_wrong(OFI_ARGUMENT,
+			"memory of kind %d cannot be registered: this plugin takes host "
+			"memory",
+			memory);
+	return comm_reg(comm, data, bytes, known);
+}
+
+static int reg_v6(void *comm, void *data, int bytes, int memory, void **known)
+{
+	return bytes < 0 ? OFI_ARGUMENT
+			 : reg_v8(comm, data, (size_t)bytes, memory, known);
+}
+
+static int dereg(void *comm, void *known)
+{
+	return known ? comm_dereg(comm, known) : OFI_OK;
+}
+
+/* ---- messages ---- */
+
+static int send_v9(
+	void *comm, void *data, size_t bytes, int tag, void *known, void **request)
+{
+	(void)tag;
+	return comm_send(comm, data, bytes, known, (struct ofi_request **)request);
+}
+
+static int send_v10(void *comm, void *data, size_t bytes, int tag, void *known,
+	void *event, void **request)
+{
+	(void)event;
+	return send_v9(comm, data, bytes, tag, known, request);
+}
+
+static int send_v6(
+	void *comm, void *data, int bytes, int tag, void *known, void **request)
+{
+	return bytes < 0 ? OFI_ARGUMENT
+			 : send_v9(comm, data, (size_t)bytes, tag, known, request);
+}
+
+static int recv_one(
+	void *comm, int count, void *data, size_t bytes, void *known, void **request)
+{
+	if (count != 1)
+		return say_wrong(OFI_INTERNAL,
+			"%d receives at once were asked for, and 1 was offered", count);
+	return comm_recv(comm, data, bytes, known, (struct ofi_request **)request);
+}
+
+static int recv_v9(void *comm, int count, void **data, size_t *bytes, int *tags,
+	void **known, void **request)
+{
+	(void)tags;
+	return recv_one(comm, count, data[0], bytes[0], known[0], request);
+}
+
+static int recv_v10(void *comm, int count, void **data, size_t *bytes, int *tags,
+	void **known, void **events, void **request)
+{
+	(void)events;
+	return recv_v9(comm, count, data, bytes, tags, known, request);
+}
+
+static int recv_v6(void *comm, int count, void **data, int *bytes, int *tags,
+	void **known, void **request)
+{
+	(void)tags;
+	return bytes[0] < 0 ? OFI_ARGUMENT
+			    : recv_one(comm, count, data[0], (size_t)bytes[0], known[0],
+				      request);
+}
+
+/* Host memory needs none. */
+static int flush(
+	void *comm, int count, void **data, int *bytes, void **known, void **request)
+{
+	(void)comm;
+	(void)count;
+	(void)data;
+	(void)bytes;
+	(void)known;
+	*request = NULL;
+	return OFI_OK;
+}
+
+static int test(void *request, int *is_done, int *bytes)
+{
+	return comm_test(request, is_done, bytes);
+}
+
+/* What all versions have alike. */
+#define ALIKE                                                                            \
+	.name = name, .devices = devices, .dereg = dereg, .iflush = flush, .test = test, \
+	.close_send = close_any, .close_recv = close_any, .close_listen = close_any
+
+EXPORT const struct plugin_abi ncclNetPlugin_v6 = {ALIKE, .init.v6 = start,
+	.properties = get_v6, .listen.v6 = listen_v6, .connect.v6 = connect_v6,
+	.accept.v6 = accept_v6, .reg.v6 = reg_v6, .isend.v6 = send_v6,
+	.irecv.v6 = recv_v6};
+
+EXPORT const struct plugin_abi ncclNetPlugin_v7 = {ALIKE, .init.v6 = start,
+	.properties = get_v7, .listen.v6 = listen_v6, .connect.v7 = connect_v7,
+	.accept.v7 = accept_v7, .reg.v6 = reg_v6, .isend.v6 = send_v6,
+	.irecv.v6 = recv_v6};
+
+EXPORT const struct plugin_abi ncclNetPlugin_v8 = {ALIKE, .init.v6 = start,
+	.properties = get_v8, .listen.v6 = listen_v6, .connect.v7 = connect_v7,
+	.accept.v7 = accept_v7, .reg.v8 = reg_v8, .isend.v6 = send_v6,
+	.irecv.v6 = recv_v6};
+
+EXPORT const struct plugin_abi ncclNetPlugin_v9 = {ALIKE, .init.v6 = start,
+	.properties = get_v9, .listen.v6 = listen_v6, .connect.v7 = connect_v7,
+	.accept.v7 = accept_v7, .reg.v8 = reg_v8, .isend.v9 = send_v9,
+	.irecv.v9 = recv_v9};
+
+EXPORT const struct plugin_abi ncclNetPlugin_v10 = {ALIKE, .init.v10 = init_v10,
+	.properties = get_v9, .listen.v6 = listen_v6, .connect.v10 = connect_v10,
+	.accept.v7 = accept_v7, .reg.v8 = reg_v8, .isend.v10 = send_v10,
+	.irecv.v10 = recv_v10};
+
+EXPORT const struct plugin_abi ncclNetPlugin_v11 = {ALIKE, .init.v11 = init_v11,
+	.properties = get_v11, .listen.v11 = listen_v11, .connect.v11 = connect_v11,
+	.accept.v7 = accept_v7, .reg.v8 = reg_v8, .isend.v10 = send_v10,
+	.irecv.v10 = recv_v10, .finalize = finalize};
+
+EXPORT const struct plugin_abi ncclNetPlugin_v12 = {ALIKE, .init.v11 = init_v11,
+	.properties = get_v12, .listen.v11 = listen_v11, .connect.v11 = connect_v11,
+	.accept.v7 = accept_v7, .reg.v8 = reg_v8, .isend.v10 = send_v10,
+	.irecv.v10 = recv_v10, .finalize = finalize};

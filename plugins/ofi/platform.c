@@ -1,0 +1,156 @@
+#include "platform.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "say.h"
+#include "setting.h"
+
+#define BUFFERS "NCCL_BUFFSIZE=8388608", "NCCL_P2P_NET_CHUNKSIZE=524288"
+#define HOPPER                                                                           \
+	BUFFERS, "NCCL_NVLSTREE_MAX_CHUNKSIZE=524288", "NCCL_NVLS_CHUNKSIZE=524288",     \
+		"NCCL_NET_FORCE_FLUSH=0"
+
+enum { LATENCY_DEFAULT_US = 75 };
+
+/* The first that matches. */
+static const struct platform table[] = {
+	{"p4d.24xlarge", .exact = "p4d.24xlarge", .latency_us = 75,
+		.variables = {BUFFERS}},
+	{"p4de.24xlarge", .exact = "p4de.24xlarge", .latency_us = 75,
+		.variables = {BUFFERS}},
+	{"p3dn.24xlarge", .exact = "p3dn.24xlarge", .latency_us = 150},
+	{"p5.4xlarge", .exact = "p5.4xlarge", .latency_us = 75},
+	{"p5/p5e", .begins = {"p5.", "p5e."}, .latency_us = 75, .wants_rdma = true,
+		.variables = {HOPPER}},
+	{"p5en/p6-b200", .begins = {"p5en", "p6-b200"}, .latency_us = 35,
+		.wants_rdma = true, .variables = {HOPPER, "NCCL_NETDEVS_POLICY=max:1"}},
+	{"p6-b300", .begins = {"p6-b300"}, .latency_us = 35, .wants_rdma = true,
+		.variables = {HOPPER}},
+	{"g5.48xlarge", .exact = "g5.48xlarge", .latency_us = 75},
+	{"g7e.8xlarge", .exact = "g7e.8xlarge", .latency_us = 35, .variables = {BUFFERS}},
+	{"g7e", .begins = {"g7e.12xlarge", "g7e.24xlarge", "g7e.48xlarge"},
+		.latency_us = 35, .wants_rdma = true, .variables = {BUFFERS}},
+	{"Trainium", .begins = {"trn"}, .latency_us = 75, .wants_rdma = true},
+	{"inf", .begins = {"inf"}, .latency_us = 75},
+};
+
+/* p6e-gb200 and whatever comes after the p5. */
+static const struct platform later = {
+	"p-series", .latency_us = 35, .wants_rdma = true, .variables = {HOPPER}};
+
+static bool is_later(const char *type)
+{
+	return type[0] == 'p' && isdigit((unsigned char)type[1]) &&
+	       (type[1] >= '5' || isdigit((unsigned char)type[2]));
+}
+
+static bool matches(const struct platform *platform, const char *type)
+{
+	if (platform->exact && !strcmp(platform->exact, type))
+		return true;
+	for (int i = 0; i < 3 && platform->begins[i]; i++)
+		if (!strncmp(type, platform->begins[i], strlen(platform->begins[i])))
+			return true;
+	return false;
+}
+
+const struct platform *platform_of(const char *type)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (matches(&table[i], type))
+			return &table[i];
+	return is_later(type) ? &later : NULL;
+}
+
+static bool line_read(const char *path, char *text, size_t room)
+{
+	FILE *file = fopen(path, "re");
+	bool is_read = file && fgets(text, (int)room, file);
+
+	if (file)
+		fclose(file);
+	if (is_read)
+		text[strcspn(text, "\n")] = '\0';
+	return is_read;
+}
+
+void platform_type(char type[PLATFORM_TYPE_BYTES])
+{
+	const char *forced = setting_text(SET_FORCE_PRODUCT_NAME);
+	const char *platform = setting_text(SET_PLATFORM);
+	bool is_forced = platform && !strcasecmp(platform, "AWS");
+	char vendor[PLATFORM_TYPE_BYTES] = "";
+
+	type[0] = '\0';
+	if (platform && !is_forced)
+		return;
+	if (forced) {
+		snprintf(type, PLATFORM_TYPE_BYTES, "%s", forced);
+		return;
+	}
+	line_read("/sys/devices/virtual/dmi/id/sys_vendor", vendor, sizeof(vendor));
+	if (is_forced || !strcmp(vendor, "Amazon EC2"))
+		line_read("/sys/devices/virtual/dmi/id/product_name", type,
+			PLATFORM_TYPE_BYTES);
+}
+
+/* NCCL reads what it has not read yet. */
+static void variable_set(const char *entry)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
+	if (getenv(name)) {
+		say_info("Skipping adding %s to environment, already set", name);
+		return;
+	}
+	say_info("Adding %s to environment", entry);
+	setenv(name, entry + strlen(name) + 1, 0);
+}
+
+void platform_apply(bool forces_simple)
+{
+	static bool is_done;
+	const struct platform *platform;
+	char type[PLATFORM_TYPE_BYTES];
+
+	if (is_done)
+		return;
+	is_done = true;
+	platform_type(type);
+	if (!type[0]) {
+		say_info("Plugin selected platform: Default");
+		return;
+	}
+	say_info("Plugin selected platform: AWS");
+	say_info("Configuring AWS-specific options");
+	platform = platform_of(type);
+	say_info("Internode latency set at %.1f us", (double)platform_latency());
+	if (platform && platform->wants_rdma)
+		say_info("%s would use the RDMA protocol, which this plugin does not "
+			 "have; it uses SENDRECV",
+			type);
+	for (int i = 0; platform && i < PLATFORM_VARIABLES_MAX && platform->variables[i];
+		i++)
+		variable_set(platform->variables[i]);
+	if (forces_simple) {
+		say_info("Need to force simple protocol: GDR not supported");
+		variable_set("NCCL_PROTO=simple");
+	}
+}
+
+float platform_latency(void)
+{
+	const struct platform *platform;
+	char type[PLATFORM_TYPE_BYTES];
+
+	if (setting_is_given(SET_NET_LATENCY))
+		return (float)setting_int(SET_NET_LATENCY);
+	platform_type(type);
+	platform = type[0] ? platform_of(type) : NULL;
+	return platform ? platform->latency_us : (float)LATENCY_DEFAULT_US;
+}

@@ -1,0 +1,40 @@
+/*
+ * platform.h - what is known of AWS's instances by their type.
+ *
+ * The type is the machine's product name, or OFI_NCCL_FORCE_PRODUCT_NAME. Where it is
+ * known, NCCL is told a latency, and variables are set that suit it unless the user has
+ * set them.
+ */
+#ifndef PLUGINS_OFI_PLATFORM_H
+#define PLUGINS_OFI_PLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PLATFORM_TYPE_BYTES = 64, PLATFORM_VARIABLES_MAX = 6 };
+
+struct platform {
+	const char *name;
+	/* type is equal to it, or begins with one of these (NULL ends the list) */
+	const char *exact;
+	const char *begins[3];
+	float latency_us;
+	bool wants_rdma; /* what aws-ofi-nccl uses there */
+	/* "NAME=VALUE" */
+	const char *variables[PLATFORM_VARIABLES_MAX];
+};
+
+/* NULL: not in the table. */
+const struct platform *platform_of(const char *type);
+
+/* This machine's type; "" where it is none of Amazon's, or OFI_NCCL_PLATFORM=Default. */
+void platform_type(char type[PLATFORM_TYPE_BYTES]);
+
+/* Say what this machine is, and set the variables; `forces_simple` when LL and LL128
+ * cannot be used. Once in a process. */
+void platform_apply(bool forces_simple);
+
+/* Of this machine; of others what NCCL's plugin says where it knows nothing. */
+float platform_latency(void);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * setting.h - the variables of the plugin, OFI_NCCL_*, in one table.
+ *
+ * They are the names that users of aws-ofi-nccl know. What is no number where one is
+ * wanted, or out of range, fails the start; a name that nobody knows is told, with the
+ * nearest that there is. Those of the table that have no effect here say so.
+ */
+#ifndef PLUGINS_OFI_SETTING_H
+#define PLUGINS_OFI_SETTING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum setting {
+	SET_USE_IPV6_TCP,
+	SET_EXCLUDE_TCP_IF,
+	SET_CQ_READ_COUNT,
+	SET_CQ_SIZE,
+	SET_PROTOCOL,
+	SET_NET_LATENCY,
+	SET_MR_CACHE_DISABLE,
+	SET_PLATFORM,
+	SET_FORCE_PRODUCT_NAME,
+	SET_TUNER_TYPE,
+	SET_ABORT_ON_ERROR,
+	SET_COUNT
+};
+
+struct setting_info {
+	const char *name; /* with OFI_NCCL_ */
+	bool is_text;
+	int64_t fallback, lowest, highest;
+	const char *text_fallback;
+	const char *meaning;
+};
+
+const struct setting_info *setting_info(enum setting id);
+
+/* Read them all; OFI_ARGUMENT, with a sentence, when one makes no sense. Safe to call
+ * again. */
+int settings_read(void);
+
+/* Their values since then. */
+int64_t setting_int(enum setting id);
+const char *setting_text(enum setting id);
+bool setting_is_given(enum setting id);
+
+#endif
