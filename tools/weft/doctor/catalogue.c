@@ -267,10 +267,3 @@ const struct finding_info *catalogue_info(enum finding_id id)
 	assert(id < FIND_COUNT);
 	return id < FIND_LIVE_GPU ? &table[id] : catalogue_live(id);
 }
-
-const char *severity_name(enum severity severity)
-{
-	static const char *const names[] = {"note", "performance", "fatal"};
-
-	return names[severity];
-}

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum severity { SEVERITY_NOTE, SEVERITY_PERFORMANCE, SEVERITY_FATAL };
+#include "weft/severity.h"
 
 /* Where in a chain of events: what began it comes before what it did to others. */
 enum depth { DEPTH_CAUSE, DEPTH_SYMPTOM, DEPTH_CASCADE };
@@ -123,6 +123,5 @@ struct finding_info {
 const struct finding_info *catalogue_info(enum finding_id id);
 
 /* "note", "performance", "fatal". */
-const char *severity_name(enum severity severity);
 
 #endif

@@ -6,13 +6,6 @@
 
 enum { FINDINGS_MAX = 2000 };
 
-const char *severity_name(enum severity severity)
-{
-	static const char *const names[] = {"fatal", "performance", "note"};
-
-	return names[severity];
-}
-
 static struct finding *new_finding(struct findings *findings)
 {
 	static struct finding forgotten;
@@ -71,7 +64,7 @@ static int by_cost(const void *a, const void *b)
 	const struct finding *x = a, *y = b;
 
 	if (x->severity != y->severity)
-		return x->severity < y->severity ? -1 : 1;
+		return x->severity > y->severity ? -1 : 1;
 	if (x->line != y->line)
 		return x->line < y->line ? -1 : 1;
 	if (x->column != y->column)

@@ -10,9 +10,7 @@
 #include <stdarg.h>
 
 #include "weft/k8s/doc.h"
-
-/* In the order of what they cost. */
-enum severity { SEVERITY_FATAL, SEVERITY_PERFORMANCE, SEVERITY_NOTE, SEVERITY_COUNT };
+#include "weft/severity.h"
 
 enum rule_id {
 	/* form */
@@ -81,8 +79,6 @@ struct rule {
 };
 
 extern const struct rule rules[RULE_COUNT];
-
-const char *severity_name(enum severity severity);
 
 /* Bytes of the file from `start` to before `end` become `text`. */
 struct edit {
