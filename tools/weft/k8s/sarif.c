@@ -6,7 +6,9 @@
 
 static const char *level(enum severity severity)
 {
-	static const char *const levels[] = {"error", "warning", "note"};
+	static const char *const levels[SEVERITY_COUNT] = {[SEVERITY_NOTE] = "note",
+		[SEVERITY_PERFORMANCE] = "warning",
+		[SEVERITY_FATAL] = "error"};
 
 	return levels[severity];
 }
