@@ -17,7 +17,7 @@ static void fill(enum model_func func)
 	struct model_call call = {.func = func, .type = DTYPE_FLOAT32};
 
 	EQ(model_make(&cluster, &rules, &model), OK);
-	tune_rows_fill(&model, &call, &rows);
+	tune_rows_fill(&model, &call, NULL, &rows);
 }
 
 static void size_is(uint64_t bytes, const char *text)

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/dtype.h"
 #include "common/names.h"
@@ -20,7 +21,8 @@ enum flag {
 	FLAG_ALGO,
 	FLAG_PROTO,
 	FLAG_TABLE,
-	FLAG_HOSTS
+	FLAG_HOSTS,
+	FLAG_NET
 };
 
 bool tune_args_want(const struct tune_args *args, const char *name)
@@ -103,6 +105,10 @@ static bool parse_value(struct tune_args *args, int flag)
 	case FLAG_COLL:
 		args->coll = optarg;
 		return true;
+	case FLAG_NET:
+		args->net = optarg;
+		return (!strcasecmp(optarg, "ofi") || !strcasecmp(optarg, "plain")) ||
+		       machine_args_refuse(&args->machines, "net", "ofi or plain");
 	case FLAG_ALGO:
 		args->algo = optarg;
 		return true;
@@ -136,7 +142,7 @@ static bool parse_flag(struct tune_args *args, int flag)
 static bool is_about_machines(const struct tune_args *args)
 {
 	return args->machines.is_given || args->is_typed || args->algo || args->proto ||
-	       args->table;
+	       args->table || args->net;
 }
 
 /* What belongs to machines and what to this host. */
@@ -164,6 +170,7 @@ static const struct option options[] = {
 	{"proto", required_argument, 0, FLAG_PROTO},
 	{"table", no_argument, 0, FLAG_TABLE},
 	{"hosts", required_argument, 0, FLAG_HOSTS},
+	{"net", required_argument, 0, FLAG_NET},
 	{"json", no_argument, 0, FLAG_JSON},
 	{0, 0, 0, 0},
 };

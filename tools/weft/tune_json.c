@@ -1,6 +1,7 @@
 #include "base/dtype.h"
 #include "weft/graph_json.h"
 #include "weft/tune.h"
+#include "weft/tune_net.h"
 #include "weft/tune_rows.h"
 
 static json_t *row_json(const struct tune_row *row)
@@ -40,12 +41,13 @@ static json_t *runs_json(const struct tune_rows *rows)
 	return list;
 }
 
-static json_t *collective_json(const struct model *model, const struct model_call *call)
+static json_t *collective_json(const struct model *model, const struct model_call *call,
+	const struct tune_net *net)
 {
 	json_t *object = json_object(), *sizes = json_array();
 	struct tune_rows rows;
 
-	tune_rows_fill(model, call, &rows);
+	tune_rows_fill(model, call, net, &rows);
 	for (int i = 0; i < TUNE_ROWS; i++)
 		json_array_append_new(sizes, row_json(&rows.rows[i]));
 	json_object_set_new(object, "switches", runs_json(&rows));
@@ -53,7 +55,8 @@ static json_t *collective_json(const struct model *model, const struct model_cal
 	return object;
 }
 
-static json_t *choices_json(const struct model *model, const struct tune_args *args)
+static json_t *choices_json(const struct model *model, const struct tune_args *args,
+	const struct tune_net *net)
 {
 	json_t *choices = json_object();
 
@@ -63,16 +66,19 @@ static json_t *choices_json(const struct model *model, const struct tune_args *a
 			.func = (enum model_func)f, .type = args->type, .op = args->op};
 
 		if (tune_args_want(args, name))
-			json_object_set_new(choices, name, collective_json(model, &call));
+			json_object_set_new(
+				choices, name, collective_json(model, &call, net));
 	}
 	return choices;
 }
 
 enum err tune_json(const struct graph_job *job, const struct tune_args *args)
 {
+	const struct tune_net net = tune_net_find(args);
 	json_t *top = json_object();
 	int bad = 0;
 
+	bad |= json_object_set_new(top, "net", json_string(net.type ? "ofi" : "plain"));
 	bad |= json_object_set_new(top, "run", graph_json_run(job));
 	bad |= json_object_set_new(top, "comm", graph_json_comm(job->decision->cluster));
 	bad |= json_object_set_new(
@@ -81,7 +87,7 @@ enum err tune_json(const struct graph_job *job, const struct tune_args *args)
 		top, "op", json_string(redop_name((enum redop)args->op)));
 	if (args->table)
 		bad |= json_object_set_new(top, "tuning", graph_json_tuning(&job->model));
-	bad |= json_object_set_new(top, "choices", choices_json(&job->model, args));
+	bad |= json_object_set_new(top, "choices", choices_json(&job->model, args, &net));
 	if (!bad)
 		return graph_json_print(top);
 	json_decref(top);

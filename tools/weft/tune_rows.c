@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "weft/tune_net.h"
+
 /* Bytes on the busiest link per byte of the call, nccl-tests' definition. */
 static double bus_factor(enum model_func func, int ranks)
 {
@@ -29,15 +31,15 @@ static bool is_allowed(const struct model *model, const struct model_call *call)
 	return false;
 }
 
-static void row_fill(
-	const struct model *model, const struct model_call *asked, struct tune_row *row)
+static void row_fill(const struct model *model, const struct model_call *asked,
+	const struct tune_net *net, struct tune_row *row)
 {
 	struct model_call call = *asked;
 
 	*row = (struct tune_row){.bytes = asked->bytes};
 	call.bytes = model_round(model, asked);
 	if (!call.bytes || !is_allowed(model, &call) ||
-		model_choose(model, &call, &row->choice))
+		tune_net_choose(net, model, &call, &row->choice))
 		return;
 	row->usable = true;
 	row->algbw = (double)call.bytes / 1e3 / (double)row->choice.time_us;
@@ -57,8 +59,8 @@ static void run_extend(struct tune_rows *rows, const struct tune_row *row)
 	last->last = row->bytes;
 }
 
-void tune_rows_fill(
-	const struct model *model, const struct model_call *call, struct tune_rows *rows)
+void tune_rows_fill(const struct model *model, const struct model_call *call,
+	const struct tune_net *net, struct tune_rows *rows)
 {
 	struct model_call one = *call;
 
@@ -67,7 +69,7 @@ void tune_rows_fill(
 	one.pipe_ops = 1;
 	for (int i = 0; i < TUNE_ROWS; i++) {
 		one.bytes = (uint64_t)1 << (TUNE_SIZE_FIRST + i);
-		row_fill(model, &one, &rows->rows[i]);
+		row_fill(model, &one, net, &rows->rows[i]);
 		if (rows->rows[i].usable)
 			run_extend(rows, &rows->rows[i]);
 	}

@@ -7,6 +7,8 @@
 
 #include "tune/model.h"
 
+struct tune_net;
+
 /* nccl-tests' sizes: 8 bytes to 8 GiB. */
 enum { TUNE_SIZE_FIRST = 3, TUNE_SIZE_LAST = 33 };
 enum { TUNE_ROWS = TUNE_SIZE_LAST - TUNE_SIZE_FIRST + 1 };
@@ -32,9 +34,9 @@ struct tune_rows {
 	int run_count;
 };
 
-/* `call` gives function, type and operator. */
-void tune_rows_fill(
-	const struct model *model, const struct model_call *call, struct tune_rows *rows);
+/* `call` gives function, type and operator; `net` a plugin's say, NULL none. */
+void tune_rows_fill(const struct model *model, const struct model_call *call,
+	const struct tune_net *net, struct tune_rows *rows);
 
 enum { TUNE_SIZE_TEXT = 16 };
 /* "8 B", "512 KiB", "8 GiB". */

@@ -5,6 +5,7 @@
 #include "tune/model_log.h"
 #include "weft/graph.h"
 #include "weft/tune.h"
+#include "weft/tune_net.h"
 #include "weft/tune_rows.h"
 
 static bool reduces(enum model_func func)
@@ -67,24 +68,29 @@ static void print_line(void *arg, const char *text)
 	puts(text);
 }
 
-static void print_head(const struct graph_job *job)
+static void print_head(const struct graph_job *job, const struct tune_net *net)
 {
 	const struct cluster *cluster = job->decision->cluster;
+	char text[TUNE_NET_TEXT];
 
 	graph_text_names(job);
 	printf("%d rank%s on %d node%s, %d channels, %d for NVLS\n", cluster->rank_count,
 		cluster->rank_count == 1 ? "" : "s", cluster->node_count,
 		cluster->node_count == 1 ? "" : "s", cluster->channel_count,
 		cluster->nvls_channels);
+	tune_net_text(net, cluster, text);
+	if (text[0])
+		puts(text);
 }
 
 void tune_text(const struct graph_job *job, const struct tune_args *args)
 {
 	static const enum model_func order[MODEL_FUNCS] = {MODEL_ALL_REDUCE,
 		MODEL_ALL_GATHER, MODEL_REDUCE_SCATTER, MODEL_BROADCAST, MODEL_REDUCE};
+	const struct tune_net net = tune_net_find(args);
 	struct tune_rows rows;
 
-	print_head(job);
+	print_head(job, &net);
 	if (args->table) {
 		printf("\nlatency (us) / algorithm bandwidth (GB/s)\n");
 		model_table(&job->model, print_line, NULL);
@@ -95,7 +101,7 @@ void tune_text(const struct graph_job *job, const struct tune_args *args)
 
 		if (!tune_args_want(args, model_func_name(order[i])))
 			continue;
-		tune_rows_fill(&job->model, &call, &rows);
+		tune_rows_fill(&job->model, &call, &net, &rows);
 		printf("\n%s", model_func_name(order[i]));
 		if (reduces(order[i]))
 			printf(" (%s %s)", dtype_name((enum dtype)args->type),
