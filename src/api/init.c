@@ -7,6 +7,7 @@
 #include "api/check.h"
 #include "api/config.h"
 #include "api/group.h"
+#include "base/env_names.h"
 #include "base/log.h"
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
@@ -101,6 +102,7 @@ static void version_log(void)
 	snprintf(version, sizeof(version), "%d.%d.%d+weft%s", NCCL_MAJOR, NCCL_MINOR,
 		NCCL_PATCH, WEFT_VERSION);
 	log_banner(version);
+	env_names_warn();
 }
 
 /* A rank that has no memory to begin does not leave the others waiting. */

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/param.h"
@@ -239,6 +240,21 @@ static void warn(const char *name, enum env_name_kind kind, const char *why)
 			name);
 }
 
+static void warn_topology(void)
+{
+	const char *file = param_environment(param_info(PARAM_TOPO_FILE)->name);
+
+	if (!file)
+		return;
+	if (!file[0])
+		log_warn("NCCL_TOPO_FILE is set to nothing, which NCCL takes for a file "
+			 "without a name; unset it");
+	else if (access(file, R_OK))
+		log_warn("NCCL_TOPO_FILE=%s cannot be read (%m), so the machine is only "
+			 "looked at; correct the path or unset it",
+			file);
+}
+
 void env_names_warn(void)
 {
 	static atomic_bool done;
@@ -246,6 +262,7 @@ void env_names_warn(void)
 
 	if (atomic_exchange(&done, true))
 		return;
+	warn_topology();
 	for (uint32_t i = 0; (text = param_environment_at(i)); i++) {
 		const char *equals = strchr(text, '=');
 		size_t bytes = equals ? (size_t)(equals - text) : 0;

@@ -25,7 +25,8 @@ enum env_name_kind env_name_kind(const char *name, const char **why);
 /* The known name that is most like it; false when none is near. */
 bool env_name_nearest(const char *name, char nearest[ENV_NAME_BYTES]);
 
-/* Warn of every NCCL_* variable of this process that is unknown, once. */
+/* Warn, once in a process, of what its environment gets wrong: NCCL_* variables that are
+ * unknown or do nothing any more, and a topology file that is empty or cannot be read. */
 void env_names_warn(void);
 
 #endif

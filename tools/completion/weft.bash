@@ -11,6 +11,7 @@ _weft_options() {
 _weft_words() {
 	local weft=$1 command=$2 before=$3 count=$4 collective=$5
 	case $before in
+	--expect) "$weft" topo --list 2> /dev/null | awk '{ print $1 }' ;;
 	--coll) "$weft" sched list 2> /dev/null | awk 'NR > 1 { print $1 }' | sort -u ;;
 	--lowered) printf '%s\n' direct pull staged ;;
 	--explain) printf '%s\n' GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 NIC0 NIC1 NIC2 NIC3 ;;
@@ -59,10 +60,13 @@ _weft() {
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 	case "$command $before" in
-	*' --svg' | *' --xml' | *' --dump' | 'run --hostfile' | 'run --path') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	*' --svg' | *' --xml' | *' --dump' | 'run --hostfile' | 'run --path' | 'doctor --root' | 'doctor --capture') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	'k8s --machine' | 'k8s --kind') ;;
 	'k8s '*)
 		[[ $word == -* || $count -lt 1 || ${COMP_WORDS[2]} != check ]] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		;;
+	'doctor '* | 'log '*)
+		[[ $word == -* || $before == --expect ]] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;
 	'topo '* | 'graph '* | 'tune '*)
 		[[ $word == -* ]] || mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.xml' -- "$word")

@@ -3,7 +3,9 @@
 
 #include "weft/command.h"
 #include "weft/doctor/doctor_args.h"
+#include "weft/doctor/expect.h"
 #include "weft/doctor/harvest.h"
+#include "weft/doctor/live.h"
 #include "weft/doctor/report.h"
 #include "weft/json_print.h"
 
@@ -54,6 +56,11 @@ static int print_log(const struct harvest *harvest, const struct doctor_args *ar
 	int status;
 
 	diagnose(harvest->facts, &diagnosis);
+	if (args->expect &&
+		expect_add(harvest->facts, args->expect, args->nodes, &diagnosis)) {
+		fprintf(stderr, "weft doctor: %s\n", err_last());
+		return EXIT_USAGE;
+	}
 	status = status_of(&diagnosis);
 	if (!args->json) {
 		report_facts(stdout, harvest->facts);
@@ -87,6 +94,36 @@ static int doctor_logs(const struct doctor_args *args)
 	return bad ? EXIT_WRONG : status;
 }
 
+/* This host, or a captured one. */
+static int doctor_host(const struct doctor_args *args)
+{
+	static struct host_facts facts;
+	static struct diagnosis diagnosis;
+	json_t *object;
+
+	if (host_facts_read(&facts, args->root) ||
+		(args->capture && host_facts_capture(&facts, args->capture))) {
+		fprintf(stderr, "weft doctor: %s\n", err_last());
+		return EXIT_WRONG;
+	}
+	if (args->capture) {
+		printf("%s holds what weft doctor --root needs of this host\n",
+			args->capture);
+		return EXIT_GOOD;
+	}
+	live_diagnose(&facts, &diagnosis);
+	if (!args->json) {
+		live_print(stdout, &facts);
+		report_findings(stdout, NULL, &diagnosis);
+		return status_of(&diagnosis);
+	}
+	object = live_json(&facts);
+	if (object)
+		json_object_set_new(
+			object, "findings", report_findings_json(NULL, &diagnosis));
+	return json_print("doctor", object) ? EXIT_WRONG : status_of(&diagnosis);
+}
+
 int command_doctor(int argc, char **argv)
 {
 	struct doctor_args args;
@@ -97,5 +134,5 @@ int command_doctor(int argc, char **argv)
 	}
 	if (!doctor_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
-	return doctor_logs(&args);
+	return args.log_count ? doctor_logs(&args) : doctor_host(&args);
 }

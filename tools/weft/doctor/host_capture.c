@@ -142,6 +142,25 @@ static enum err copy_nics(const struct host_facts *facts, const char *folder)
 	return e;
 }
 
+/* Of the kernel's command line only what it says of the IOMMU. */
+static enum err copy_cmdline(const char *folder)
+{
+	char text[4096], kept[4096] = "", *rest = text, *word;
+	FILE *file = fopen("/proc/cmdline", "r");
+	size_t bytes;
+
+	if (!file)
+		return OK;
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = 0;
+	while ((word = strsep(&rest, " \n")))
+		if (strstr(word, "iommu"))
+			snprintf(kept + strlen(kept), sizeof(kept) - strlen(kept), "%s ",
+				word);
+	return write_text(folder, "proc/cmdline", kept);
+}
+
 static enum err save_process(const struct host_facts *facts, const char *folder)
 {
 	static char text[HOST_ENVS_MAX * 330];
@@ -164,18 +183,16 @@ enum err host_facts_capture(const struct host_facts *facts, const char *folder)
 {
 	static const char *const files[] = {"proc/sys/kernel/hostname",
 		"proc/sys/kernel/random/boot_id", "proc/driver/nvidia/version",
-		"proc/cmdline", "proc/meminfo", "sys/devices/virtual/dmi/id/product_name",
+		"proc/meminfo", "sys/devices/virtual/dmi/id/product_name",
 		"sys/fs/cgroup/cpu.max", "sys/fs/cgroup/memory.max",
 		"sys/fs/cgroup/memory.current"};
 	static const char *const marks[] = {".dockerenv", "run/.containerenv",
 		"var/run/secrets/kubernetes.io", "sys/module/nvidia_peermem",
-		"dev/gdrdrv", "dev/nvidia-caps",
-		"run/nvidia-fabricmanager/nv-fabricmanager.pid"};
+		"dev/gdrdrv", "run/nvidia-fabricmanager/nv-fabricmanager.pid"};
 	static const struct {
 		const char *path, *prefix;
 	} names[] = {{"dev", "nvidia"}, {"dev/infiniband", "uverbs"},
 		{"sys/class/net", ""}, {"sys/class/iommu", ""},
-		{"sys/devices/system/node", "node"},
 		{"dev/nvidia-caps-imex-channels", ""}};
 	enum err e = OK;
 
@@ -190,6 +207,8 @@ enum err host_facts_capture(const struct host_facts *facts, const char *folder)
 			e = write_text(folder, marks[i], "");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !e; i++)
 		e = copy_names(folder, names[i].path, names[i].prefix);
+	if (!e)
+		e = copy_cmdline(folder);
 	if (!e)
 		e = copy_pci(folder);
 	if (!e)

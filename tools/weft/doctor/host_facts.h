@@ -47,10 +47,9 @@ struct host_facts {
 		container[HOST_TEXT];
 	int gpu_count, gpu_files, switch_count; /* on PCI; /dev/nvidiaN; NVSwitches */
 	char driver[HOST_TEXT];
-	bool is_open_driver, has_peermem, has_gdrcopy, has_caps, has_imex;
+	bool is_open_driver, has_peermem, has_gdrcopy, has_imex;
 	int fabric_manager; /* 1 runs, 0 does not, HOST_UNKNOWN */
 	bool has_iommu, is_passthrough;
-	int numa_nodes, numa_allowed;
 	struct host_nic nics[HOST_NICS_MAX];
 	uint32_t nic_count;
 	int verbs_files;

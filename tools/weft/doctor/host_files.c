@@ -32,10 +32,10 @@ static bool read_text(const char *root, const char *path, char *text, size_t roo
 
 static bool exists(const char *root, const char *path)
 {
-	char full[PATH];
+	char full[2 * PATH];
 
-	snprintf(full, sizeof(full), "%s/%s", root, path);
-	return !access(full, F_OK);
+	return snprintf(full, sizeof(full), "%s/%s", root, path) < (int)sizeof(full) &&
+	       !access(full, F_OK);
 }
 
 /* Entries of a folder whose names begin so and go on with a digit or end. */
@@ -96,12 +96,13 @@ static void read_gpus(struct host_facts *facts, const char *root)
 	facts->has_peermem = exists(root, "sys/module/nvidia_peermem") ||
 			     exists(root, "sys/module/nv_peer_mem");
 	facts->has_gdrcopy = exists(root, "dev/gdrdrv");
-	facts->has_caps = exists(root, "dev/nvidia-caps");
 	facts->has_imex = count_names(root, "dev/nvidia-caps-imex-channels", "") > 0;
-	facts->fabric_manager = exists(root,
-					"run/nvidia-fabricmanager/nv-fabricmanager.pid")
-					? 1
-					: HOST_UNKNOWN;
+	/* a container does not see the host's services */
+	facts->fabric_manager = HOST_UNKNOWN;
+	if (exists(root, "run/nvidia-fabricmanager/nv-fabricmanager.pid"))
+		facts->fabric_manager = 1;
+	else if (!facts->container[0] && facts->switch_count)
+		facts->fabric_manager = 0;
 }
 
 static void read_nic(struct host_facts *facts, const char *root, const char *name)
@@ -220,8 +221,6 @@ static void read_identity(struct host_facts *facts, const char *root)
 					strstr(text, "iommu.passthrough=1") ||
 					strstr(text, "intel_iommu=off") ||
 					strstr(text, "amd_iommu=off");
-	facts->numa_nodes = count_names(root, "sys/devices/system/node", "node");
-	facts->numa_allowed = HOST_UNKNOWN;
 }
 
 /* Where a loader would look for the network's plugin. */

@@ -1,0 +1,136 @@
+/* Every captured host of tests/doctor/hosts.txt is judged as it says; a capture of this
+ * host holds no secret and is read back as it was. */
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "weft/doctor/live.h"
+
+#ifndef WEFT_TEST_DOCTOR
+#define WEFT_TEST_DOCTOR "."
+#endif
+
+enum { TEXT_BYTES = 4096 };
+
+static char folder[256];
+static bool shown[FIND_COUNT];
+
+static void empty_folder(void)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	EQ(system(command), 0);
+}
+
+/* Lines of a file's content are separated by ';'. */
+static void put_file(char *row)
+{
+	char *content = strchr(row, ' '), path[TEXT_BYTES + 512];
+	FILE *file;
+
+	if (content)
+		*content++ = 0;
+	snprintf(path, sizeof(path), "%s/%s", folder, row);
+	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = 0;
+		mkdir(path, 0777);
+		*slash = '/';
+	}
+	file = fopen(path, "w");
+	TRUE(file);
+	for (char *at = content; at && *at; at++)
+		fputc(*at == ';' ? '\n' : *at, file);
+	fputc('\n', file);
+	fclose(file);
+}
+
+static int check_case(const char *name, const char *wanted)
+{
+	static struct host_facts facts;
+	static struct diagnosis diagnosis;
+	char found[TEXT_BYTES] = "";
+	size_t used = 0;
+
+	mkdir(folder, 0777);
+	EQ(host_facts_read(&facts, folder), OK);
+	live_diagnose(&facts, &diagnosis);
+	for (uint32_t i = 0; i < diagnosis.count; i++) {
+		shown[diagnosis.findings[i].id] = true;
+		used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%s %s",
+			i ? ", " : "", severity_name(diagnosis.findings[i].severity),
+			catalogue_info(diagnosis.findings[i].id)->name);
+	}
+	empty_folder();
+	if (!strcmp(diagnosis.count ? found : "nothing", wanted))
+		return 0;
+	fprintf(stderr, "%s:\n  found  %s\n  wanted %s\n", name, found, wanted);
+	return 1;
+}
+
+static int check_cases(void)
+{
+	FILE *file = fopen(WEFT_TEST_DOCTOR "/hosts.txt", "r");
+	char row[TEXT_BYTES], name[TEXT_BYTES] = "", wanted[TEXT_BYTES] = "";
+	int bad = 0, count = 0;
+
+	TRUE(file);
+	while (fgets(row, sizeof(row), file)) {
+		row[strcspn(row, "\n")] = 0;
+		if (!strncmp(row, "@@ ", 3)) {
+			if (count++)
+				bad += check_case(name, wanted);
+			snprintf(wanted, sizeof(wanted), "%s", strstr(row, " | ") + 3);
+			*strstr(row, " | ") = 0;
+			snprintf(name, sizeof(name), "%s", row + 3);
+		} else if (count && row[0]) {
+			put_file(row);
+		}
+	}
+	fclose(file);
+	bad += check_case(name, wanted);
+	TRUE(count > 15);
+	return bad;
+}
+
+static void check_capture(void)
+{
+	static struct host_facts here, again;
+
+	setenv("NCCL_TEST_TOKEN", "secret", 1);
+	setenv("HF_HUB_TOKEN", "secret", 1);
+	setenv("NCCL_ALGO", "Ring", 1);
+	EQ(host_facts_read(&here, NULL), OK);
+	TRUE(!host_env(&here, "NCCL_TEST_TOKEN"));
+	TRUE(!host_env(&here, "HF_HUB_TOKEN"));
+	EQ_STR(host_env(&here, "NCCL_ALGO"), "Ring");
+	EQ(host_facts_capture(&here, folder), OK);
+	EQ(host_facts_read(&again, folder), OK);
+	EQ_STR(again.name, here.name);
+	EQ_STR(again.boot_id, here.boot_id);
+	EQ(again.shm_bytes, here.shm_bytes);
+	EQ(again.memlock_bytes, here.memlock_bytes);
+	EQ(again.iface_count, here.iface_count);
+	EQ(again.env_count, here.env_count);
+	/* a folder that is there is nobody's to write into */
+	TRUE(host_facts_capture(&here, folder) != OK);
+	empty_folder();
+	TRUE(host_facts_read(&again, folder) != OK);
+}
+
+int main(void)
+{
+	int bad;
+
+	snprintf(folder, sizeof(folder), "/tmp/weft-doctor-live.%d", (int)getpid());
+	bad = check_cases();
+	check_capture();
+	for (int i = FIND_LIVE_GPU; i < FIND_COUNT; i++)
+		if (!shown[i]) {
+			fprintf(stderr, "no host shows %s\n",
+				catalogue_info((enum finding_id)i)->name);
+			bad++;
+		}
+	return bad > 0;
+}

@@ -1,0 +1,106 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/terminal.h"
+#include "weft/doctor/live.h"
+
+enum { LABEL = 12, MIB = 1 << 20 };
+
+static void line(FILE *file, const char *label, const char *text)
+{
+	if (!text[0])
+		return;
+	fprintf(file, "%-*s", LABEL, label);
+	terminal_fold(file, text, LABEL, LABEL);
+}
+
+static void amount(char *text, size_t room, int64_t bytes)
+{
+	if (bytes < 0)
+		snprintf(text, room, "unknown");
+	else if (bytes == INT64_MAX)
+		snprintf(text, room, "unlimited");
+	else if (bytes < MIB)
+		snprintf(text, room, "%" PRId64 " KiB", bytes / 1024);
+	else
+		snprintf(text, room, "%" PRId64 " MiB", bytes / MIB);
+}
+
+static void print_devices(FILE *file, const struct host_facts *facts)
+{
+	char text[1024];
+	size_t used = 0;
+
+	if (facts->gpu_count || facts->gpu_files)
+		snprintf(text, sizeof(text), "%d on PCI, %d usable here, driver %s%s%s",
+			facts->gpu_count, facts->gpu_files,
+			facts->driver[0] ? facts->driver : "unknown",
+			facts->is_open_driver ? " (open)" : "",
+			facts->switch_count ? ", NVSwitches" : "");
+	else
+		snprintf(text, sizeof(text), "none");
+	line(file, "GPUs", text);
+	text[0] = 0;
+	for (uint32_t i = 0; i < facts->nic_count && used < 900; i++) {
+		const struct host_nic *nic = &facts->nics[i];
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"%s%s %s %d Gb/s", used ? ", " : "", nic->name,
+			nic->state[0] ? nic->state : "?", nic->gbps);
+	}
+	line(file, "RDMA", used ? text : "none");
+	snprintf(text, sizeof(text), "peermem %s, DMA-BUF %s, gdrcopy %s",
+		facts->has_peermem ? "yes" : "no",
+		facts->is_open_driver ? "by the open driver" : "unknown",
+		facts->has_gdrcopy ? "yes" : "no");
+	if (facts->gpu_files)
+		line(file, "GPUDirect", text);
+	line(file, "plugin", facts->plugin[0] ? facts->plugin : "none found");
+}
+
+void live_print(FILE *file, const struct host_facts *facts)
+{
+	char text[512], shm[32], memlock[32], memory[32];
+
+	snprintf(text, sizeof(text), "%s%s%s%s%s",
+		facts->name[0] ? facts->name : "unknown", facts->product[0] ? ", " : "",
+		facts->product, facts->container[0] ? ", in a " : "", facts->container);
+	line(file, "host", text);
+	line(file, "boot id", facts->boot_id);
+	print_devices(file, facts);
+	amount(shm, sizeof(shm), facts->shm_bytes);
+	amount(memlock, sizeof(memlock), facts->memlock_bytes);
+	amount(memory, sizeof(memory),
+		facts->memory_limit ? facts->memory_limit : INT64_MAX);
+	snprintf(text, sizeof(text),
+		"/dev/shm %s, locked memory %s, memory %s, %.1f cores, %" PRId64 " files",
+		shm, memlock, memory, facts->cpus,
+		facts->files_max == INT64_MAX ? -1 : facts->files_max);
+	line(file, "limits", text);
+	for (uint32_t i = 0; i < facts->unseen_count; i++)
+		line(file, i ? "" : "not seen", facts->unseen[i]);
+}
+
+json_t *live_json(const struct host_facts *facts)
+{
+	json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:I, s:I, s:f}",
+		"host", facts->name, "bootId", facts->boot_id, "machine", facts->product,
+		"container", facts->container, "gpus", facts->gpu_count, "usableGpus",
+		facts->gpu_files, "driver", facts->driver, "shmBytes",
+		(json_int_t)facts->shm_bytes, "memlockBytes",
+		(json_int_t)facts->memlock_bytes, "cores", facts->cpus);
+	json_t *nics = json_array(), *unseen = json_array();
+
+	for (uint32_t i = 0; i < facts->nic_count; i++)
+		json_array_append_new(nics,
+			json_pack("{s:s, s:s, s:s, s:i}", "name", facts->nics[i].name,
+				"driver", facts->nics[i].driver, "state",
+				facts->nics[i].state, "gbps", facts->nics[i].gbps));
+	for (uint32_t i = 0; i < facts->unseen_count; i++)
+		json_array_append_new(unseen, json_string(facts->unseen[i]));
+	if (object) {
+		json_object_set_new(object, "nics", nics);
+		json_object_set_new(object, "notSeen", unseen);
+	}
+	return object;
+}
