@@ -13,7 +13,7 @@ ASAN_TESTS ?= -LE 'long|proof' -E 'matrix_schedules|check-|launch_(openmpi|slurm
 TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' \
 	-E 'matrix_schedules|check-|perf_|test_(graph|topo|tune_model)|weft_|pictures|crowd_hosts'
 
-.PHONY: build run test test-long test-asan test-tsan test-clang fuzz bench lint format install \
+.PHONY: build run test test-long test-asan test-tsan test-clang fuzz bench accuracy lint format install \
 	clean help deps-build deps-test deps-clang deps-lint
 
 build: deps-build
@@ -55,6 +55,10 @@ bench: build
 	bench/run
 	bench/network
 
+# Predictions of `weft sim` against published measurements, each source left out in turn.
+accuracy: build
+	build/bin/weft sim --accuracy ../shared/data/published-busbw.csv data/sim/anchors.csv
+
 lint: deps-build deps-lint
 	scripts/lint
 
@@ -78,6 +82,7 @@ help:
 	@echo 'make test-asan  the same with address and undefined-behaviour sanitizers'
 	@echo 'make test-tsan  the same with the thread sanitizer; test-clang: with clang'
 	@echo 'make fuzz       hostile files for FUZZ_SECONDS (60) per reader, with clang'
+	@echo 'make accuracy   predictions of weft sim against published measurements'
 	@echo 'make bench      compare with other libraries on this machine'
 	@echo 'make lint       layout, layers, sizes, headers, parameters, static analysis'
 	@echo 'make format     rewrite the C files in the house layout'

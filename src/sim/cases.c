@@ -195,7 +195,7 @@ static enum err row_read(struct reading *r, uint32_t row)
 		return e;
 	c->group = r->kept[slot].group;
 	c->bus_factor = sim_bus_factor(c->coll, r->kept[slot].scene.ranks);
-	e = sim_terms_make(&r->kept[slot].scene, c->coll, c->bytes, 1, &c->terms);
+	e = sim_terms_make(&r->kept[slot].scene, c->coll, c->bytes, NULL, &c->terms);
 	if (e)
 		return e;
 	c->time_us = measured(r, c);

@@ -8,7 +8,8 @@
  * The search halves its steps until they are under STEP_LEAST. */
 static const double RESIDUAL = .05, STEP_FIRST = .7, STEP_LEAST = .004;
 static const double stray[SIM_PARAMS] = {.8, .9, .9, .25};
-enum { ROUNDS_MAX = 4000 };
+enum { ROUNDS_MAX = 4000, SPREAD_ROWS = 8 };
+static const double SPREAD_LEAST = .03, SPREAD_QUANTILE = .925;
 
 /* The rows of one class and method, and where it starts. */
 struct task {
@@ -153,7 +154,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The 90th percentile of what belongs to a class; below eight it is its parent's. */
+/* The 90th percentile of what belongs to a class, and of that to a method unless it is
+ * SIM_METHODS; 0 where there is too little to tell. */
 static double spread_of(const struct task *task, const double *errors, bool is_large)
 {
 	double *of = calloc(task->count + 1, sizeof(*of)), result = 0;
@@ -163,13 +165,15 @@ static double spread_of(const struct task *task, const double *errors, bool is_l
 		return 0;
 	for (uint32_t i = 0; i < task->count; i++)
 		if (is_below(task->samples[i].wire, task->wire) &&
+			(task->method == SIM_METHODS ||
+				task->samples[i].method == task->method) &&
 			(task->samples[i].bytes >= 1 << 20) == is_large)
 			of[found++] = fabs(errors[i]);
 	qsort(of, found, sizeof(*of), by_size);
-	if (found >= 8)
-		result = of[(uint32_t)(.9 * (found - 1))];
+	if (found >= SPREAD_ROWS)
+		result = of[(uint32_t)(SPREAD_QUANTILE * (found - 1))];
 	free(of);
-	return result;
+	return result < SPREAD_LEAST && found >= SPREAD_ROWS ? SPREAD_LEAST : result;
 }
 
 void sim_fit_spreads(const struct sim_sample *samples, uint32_t count,
@@ -177,19 +181,21 @@ void sim_fit_spreads(const struct sim_sample *samples, uint32_t count,
 {
 	struct task task = {.samples = samples, .count = count};
 
-	for (int wire = 0; wire < SIM_WIRES; wire++)
-		for (int large = 0; large < SIM_SIZE_CLASSES; large++) {
-			double spread;
+	for (int cell = 0; cell < SIM_WIRES * SIM_METHODS * SIM_SIZE_CLASSES; cell++) {
+		int large = cell % SIM_SIZE_CLASSES;
+		int method = cell / SIM_SIZE_CLASSES % SIM_METHODS;
+		int wire = cell / SIM_SIZE_CLASSES / SIM_METHODS;
+		double spread;
 
-			task.wire = (enum sim_wire)wire;
+		task.wire = (enum sim_wire)wire;
+		task.method = (enum sim_method)method;
+		spread = spread_of(&task, errors, large);
+		task.method = SIM_METHODS;
+		if (!(spread > 0))
 			spread = spread_of(&task, errors, large);
-			for (int method = 0; method < SIM_METHODS; method++) {
-				struct sim_params *cell = &calib->cells[wire][method];
-				const struct sim_params *above =
-					&calib->cells[sim_wire_parent(task.wire)][method];
-
-				cell->spread[large] = spread > 0 ? spread
-								 : above->spread[large];
-			}
-		}
+		if (!(spread > 0))
+			spread = calib->cells[sim_wire_parent(task.wire)][method]
+					 .spread[large];
+		calib->cells[wire][method].spread[large] = spread;
+	}
 }

@@ -13,6 +13,17 @@ static bool is_tree(enum sim_method method)
 	return method >= SIM_TREE_LL && method <= SIM_TREE_SIMPLE;
 }
 
+/* Of its NVLinks a GPU has so much for a reduction in the switch. */
+static const double NVLS_SHARE = .74;
+
+/* By way of the host the bytes of both directions pass a PCI link that does not quite
+ * double for it. */
+static const double STAGED_PASSES = 1.6;
+
+/* Who is in the middle of a tree over switches also passes on what it got: the links of
+ * a whole domain of trays carry all of it twice. */
+static const double NVLS_FORWARD = 1.45, NVLS_FORWARD_DOMAIN = 2;
+
 /* GB that the busiest GPU sends inside its node per GB of the call, by the rate that the
  * method can use. */
 static double inner_load(const struct sim_scene *scene, int coll, enum sim_method method)
@@ -25,10 +36,13 @@ static double inner_load(const struct sim_scene *scene, int coll, enum sim_metho
 	switch (method) {
 	case SIM_NVLS_SIMPLE:
 	case SIM_COLLNET_SIMPLE:
-		return coll == COLL_ALL_REDUCE ? 1 / scene->nvlink_GBps
-					       : factor / scene->nvlink_GBps;
+		return (coll == COLL_ALL_REDUCE ? 1 : factor) /
+		       (NVLS_SHARE * scene->nvlink_GBps);
 	case SIM_NVLS_TREE_SIMPLE:
-		return (scene->nvl_groups > 2 ? 1.6 : 1) / scene->nvlink_GBps;
+		return (scene->nvl_groups < 3		? 1
+			       : scene->site.domain > 1 ? NVLS_FORWARD_DOMAIN
+							: NVLS_FORWARD) /
+		       (NVLS_SHARE * scene->nvlink_GBps);
 	case SIM_P2P:
 		if (coll == SIM_SENDRECV)
 			return scene->nvl_groups > 1 ? 0 : 1 / scene->nvlink_GBps;
@@ -39,13 +53,18 @@ static double inner_load(const struct sim_scene *scene, int coll, enum sim_metho
 }
 
 /* The same of the busiest node's NICs. A tree over two nodes has each send the other what
- * it has and get the sum; over more, a node in the middle has two below it. */
+ * it has and get the sum; over more, a node in the middle has two below it. A node sends
+ * no faster than its GPUs reach the NICs; see STAGED_PASSES. */
 static double outer_load(const struct sim_scene *scene, int coll, enum sim_method method)
 {
 	const struct sim_site *site = &scene->site;
 	double n = scene->ranks, groups = scene->nvl_groups;
 	double rate = sim_site_nic_total(site) * site->nodes / groups, local = n / groups;
+	double reach = local * scene->pcie_GBps /
+		       (site->outer == SIM_STAGED ? STAGED_PASSES : 1);
 
+	if (reach > 0 && reach < rate)
+		rate = reach;
 	if (groups <= 1 || rate <= 0)
 		return 0;
 	switch (method) {
@@ -100,8 +119,18 @@ static enum sim_wire wire_of(const struct sim_scene *scene)
 	return scene->nvl_groups > 1 ? scene->site.outer : scene->site.inner;
 }
 
+enum sim_traffic sim_traffic_of(int coll, enum sim_method method)
+{
+	if (is_tree(method) || method == SIM_NVLS_TREE_SIMPLE)
+		return SIM_TRAFFIC_TREE;
+	if (method != SIM_P2P || coll == SIM_SENDRECV)
+		return SIM_TRAFFIC_RING;
+	return coll == COLL_GATHER || coll == COLL_SCATTER ? SIM_TRAFFIC_ONE
+							   : SIM_TRAFFIC_ALL;
+}
+
 enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
-	double stretch, struct sim_terms *terms)
+	const struct sim_strain *strain, struct sim_terms *terms)
 {
 	enum err e = sim_scene_choose(scene, coll, bytes, &terms->method);
 
@@ -113,8 +142,11 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 	terms->wire = wire_of(scene);
 	terms->latency_us = latency_of(scene, coll, terms->method);
 	terms->inner_us = (double)bytes * inner_load(scene, coll, terms->method) / 1e3;
-	terms->outer_us = (double)bytes * outer_load(scene, coll, terms->method) *
-			  stretch / 1e3;
+	terms->outer_us = (double)bytes * outer_load(scene, coll, terms->method) / 1e3;
+	if (strain) {
+		terms->inner_us *= strain->inner;
+		terms->outer_us *= strain->outer[sim_traffic_of(coll, terms->method)];
+	}
 	terms->ideal_us = together(terms->inner_us, terms->outer_us);
 	return OK;
 }
@@ -125,7 +157,7 @@ void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *term
 	int depth = 0;
 	const struct sim_params *params = sim_calib_find(
 		calib, terms->wire, terms->method, &depth);
-	double wide = exp(params->spread[bytes >= 1 << 20] * (1 + .5 * depth));
+	double wide = exp(params->spread[bytes >= 1 << 20] * (1 + .15 * depth));
 
 	*answer = (struct sim_answer){.terms = *terms,
 		.rows = params->rows,
@@ -145,7 +177,7 @@ enum err sim_predict(const struct sim_scene *scene, const struct sim_calib *cali
 	int coll, uint64_t bytes, struct sim_answer *answer)
 {
 	struct sim_terms terms;
-	enum err e = sim_terms_make(scene, coll, bytes, 1, &terms);
+	enum err e = sim_terms_make(scene, coll, bytes, NULL, &terms);
 
 	if (!e)
 		sim_answer_make(

@@ -24,10 +24,18 @@ struct sim_answer {
 	bool is_own_class;	/* and not a parent's */
 };
 
-/* `bytes` as nccl-tests counts them; `stretch` is how much longer the network between
- * nodes takes than its NICs alone would (fabric.h); 1: not at all. */
+/* How much longer the wires take than those of a sound machine on one switch would
+ * (traffic.h); by the kind of traffic between nodes. 1: no longer. */
+enum sim_traffic { SIM_TRAFFIC_RING, SIM_TRAFFIC_TREE, SIM_TRAFFIC_ALL, SIM_TRAFFIC_ONE };
+enum { SIM_TRAFFICS = SIM_TRAFFIC_ONE + 1 };
+struct sim_strain {
+	double inner, outer[SIM_TRAFFICS];
+};
+enum sim_traffic sim_traffic_of(int coll, enum sim_method method);
+
+/* `bytes` as nccl-tests counts them; NULL: no strain. */
 enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
-	double stretch, struct sim_terms *terms);
+	const struct sim_strain *strain, struct sim_terms *terms);
 
 void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
 	uint64_t bytes, double bus_factor, struct sim_answer *answer);

@@ -142,6 +142,8 @@ static enum err platform_apply(const struct sim_words *words, struct sim_site *s
  * for GPUs, over those. */
 static void sockets_apply(struct sim_site *site)
 {
+	if (site->is_aws)
+		site->outer = SIM_ENA;
 	site->family = NULL;
 	if (site->nics == 4 && site->nic_GBps == 25)
 		return;

@@ -29,14 +29,17 @@ static enum err rules_make(const struct sim_site *site, struct model_rules *rule
 	const char *proto = site->proto;
 	enum err e = OK;
 
-	model_rules_default(rules);
+	if (site->is_environment)
+		e = model_rules_read(rules);
+	else
+		model_rules_default(rules);
 	if (!*proto && site->is_aws &&
 		(site->outer == SIM_EFA_OLD || site->outer == SIM_STAGED) &&
 		site->nodes > 1)
 		proto = "simple"; /* the plugin sets it there */
 	if (site->no_nvls)
 		rules->nvls_enable = 0;
-	if (*site->algo)
+	if (!e && *site->algo)
 		e = model_algo_parse(site->algo, rules);
 	if (!e && *proto)
 		e = model_proto_parse(proto, rules);
@@ -136,6 +139,26 @@ static double gpu_rate(const struct topo *topo)
 	return sum;
 }
 
+static double pci_link(const struct topo_node *node)
+{
+	for (uint32_t i = 0; i < node->link_count; i++)
+		if (node->links[i].type == LINK_PCI)
+			return (double)node->links[i].bw;
+	return 0;
+}
+
+/* A GPU hangs on its PCI device, or straight on what is above. */
+static double pci_rate(const struct topo *topo)
+{
+	const struct topo_node *gpu = topo->nodes[TOPO_GPU][0];
+	double rate = pci_link(gpu);
+
+	for (uint32_t i = 0; i < gpu->link_count && !(rate > 0); i++)
+		if (gpu->links[i].type == LINK_LOC)
+			rate = pci_link(gpu->links[i].to);
+	return rate;
+}
+
 /* On an NVSwitch a ring has all NVLinks, whatever the network leaves of it. */
 static void speeds_set(struct sim_scene *scene)
 {
@@ -144,6 +167,7 @@ static void speeds_set(struct sim_scene *scene)
 
 	scene->ring_GBps = (double)(ring->bw_intra * (float)ring->channel_count);
 	scene->nvlink_GBps = gpu_rate(cluster->nodes[0].domain->topo);
+	scene->pcie_GBps = pci_rate(cluster->nodes[0].domain->topo);
 	if (scene->nvlink_GBps <= 0)
 		scene->nvlink_GBps = scene->ring_GBps;
 	if (cluster->nvs_count > 0)

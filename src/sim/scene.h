@@ -42,6 +42,7 @@ struct sim_scene {
 	struct model model;
 	double nvlink_GBps;	    /* that a GPU can send inside its node */
 	double ring_GBps;	    /* of all channels together, inside a node */
+	double pcie_GBps;	    /* of a GPU towards the NICs; 0: by other links */
 	uint32_t ranks, nvl_groups; /* groups: nodes, or NVLink domains of several */
 };
 

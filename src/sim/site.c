@@ -27,6 +27,7 @@ static const struct {
 	[SIM_VIRTUAL] = {"virtual", SIM_RDMA},
 	[SIM_KERNEL] = {"kernel", SIM_ANY},
 	[SIM_TCP] = {"tcp", SIM_KERNEL},
+	[SIM_ENA] = {"ena", SIM_TCP},
 	[SIM_TCPX] = {"tcpx", SIM_KERNEL},
 	[SIM_TCPXO] = {"tcpxo", SIM_KERNEL},
 };
@@ -86,7 +87,7 @@ static const struct {
 	bool is_aws;
 	const char *family;
 } kinds[] = {
-	{"p3.", SIM_NVLINK, SIM_TCP, true, NULL},
+	{"p3.", SIM_NVLINK, SIM_ENA, true, NULL},
 	{"p3dn", SIM_NVLINK, SIM_STAGED, true, NULL},
 	{"p4d", SIM_NVLINK_AMPERE, SIM_EFA_OLD, true, NULL},
 	{"p5.4xlarge", SIM_PCIE, SIM_STAGED, true, NULL},
@@ -152,7 +153,7 @@ static void nics_count(struct sim_site *site, struct xml_node *tree)
 		site->nic_GBps = (double)xml_int(net, "speed", 10000) / 8000;
 	}
 	if (site->outer == SIM_STAGED && site->nic_GBps <= 1.25)
-		site->outer = SIM_TCP;
+		site->outer = SIM_ENA;
 }
 
 enum err sim_site_machine(struct sim_site *site, const char *name)
@@ -188,7 +189,8 @@ enum err sim_site_machine(struct sim_site *site, const char *name)
 
 static bool is_direct(enum sim_wire wire)
 {
-	return wire != SIM_STAGED && wire != SIM_TCP && wire != SIM_KERNEL;
+	return wire != SIM_STAGED && wire != SIM_TCP && wire != SIM_ENA &&
+	       wire != SIM_KERNEL;
 }
 
 enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree)
@@ -216,7 +218,14 @@ enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree)
 	return e;
 }
 
+/* One thread of the host pushes the sockets of a NIC. */
+static const double SOCKET_GBPS = 5;
+
 double sim_site_nic_total(const struct sim_site *site)
 {
-	return site->nics * site->nic_GBps;
+	double each = site->nic_GBps;
+
+	if ((site->outer == SIM_TCP || site->outer == SIM_ENA) && each > SOCKET_GBPS)
+		each = SOCKET_GBPS;
+	return site->nics * each;
 }

@@ -34,6 +34,7 @@ enum sim_wire {
 	SIM_VIRTUAL, /* one RDMA function of a shared NIC */
 	SIM_KERNEL,  /* anything that goes through the kernel's network */
 	SIM_TCP,     /* plain sockets */
+	SIM_ENA,     /* sockets over the interfaces of AWS */
 	SIM_TCPX,    /* TCP with the payload put into GPU memory */
 	SIM_TCPXO,   /* the same with the protocol offloaded */
 	SIM_WIRES
@@ -65,6 +66,8 @@ struct sim_site {
 	uint32_t domain;     /* nodes of an NVLink domain; 0, 1: none */
 	bool is_aws;	     /* the plugin's own choices hold */
 	bool no_nvls;
+	bool before_tuner;	   /* an NCCL so old that no plugin chooses for it */
+	bool is_environment;	   /* NCCL_ALGO and the like of the environment count */
 	bool sharp;		   /* the switches reduce */
 	char algo[SIM_LIST_BYTES]; /* as NCCL_ALGO; "" all */
 	char proto[SIM_LIST_BYTES];

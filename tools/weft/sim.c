@@ -7,21 +7,121 @@
 
 #include "weft/command.h"
 
+enum { WORDS_MAX = 128, WORD_BYTES = 256, TEXT_MAX = 1024 };
+
 int sim_failed(enum err e)
 {
 	fprintf(stderr, "weft sim: %s\n", err_last());
 	return e == ERR_USAGE || e == ERR_ARGUMENT ? EXIT_USAGE : EXIT_WRONG;
 }
 
+/* Texts of a second configuration: "pods=4x1 nics=2" or with the dashes. */
+struct versus {
+	char texts[WORDS_MAX][WORD_BYTES];
+	char *words[WORDS_MAX];
+	int count;
+};
+
+/* The words of the first configuration without --vs and its value, then those of the
+ * value: what is said last holds. */
+static void versus_words(struct versus *v, int argc, char **argv, const char *vs)
+{
+	char text[TEXT_MAX], *save = NULL;
+
+	v->count = 0;
+	for (int i = 0; i < argc && v->count < WORDS_MAX / 2; i++) {
+		if (!strcmp(argv[i], "--vs"))
+			i++;
+		else if (strncmp(argv[i], "--vs=", 5) != 0)
+			v->words[v->count++] = argv[i];
+	}
+	snprintf(text, sizeof(text), "%s", vs);
+	for (char *word = strtok_r(text, " \t", &save); word && v->count < WORDS_MAX - 1;
+		word = strtok_r(NULL, " \t", &save)) {
+		bool is_bare = *word != '-' && strchr(word, '=');
+
+		snprintf(v->texts[v->count], WORD_BYTES, "%s%s", is_bare ? "--" : "",
+			word);
+		v->words[v->count] = v->texts[v->count];
+		v->count++;
+	}
+	v->words[v->count] = NULL;
+}
+
+static int versus(const struct sim_run *run, int argc, char **argv)
+{
+	static struct sim_run other;
+	static struct versus v;
+	struct sim_args args;
+	enum err e;
+
+	versus_words(&v, argc, argv, run->args->vs);
+	if (!sim_args_parse(&args, v.count, v.words))
+		return EXIT_USAGE;
+	e = sim_run_make(&args, &other);
+	if (e)
+		return sim_failed(e);
+	sim_versus_print(run, &other);
+	sim_run_free(&other);
+	return EXIT_GOOD;
+}
+
+static int show(struct sim_run *run, int argc, char **argv)
+{
+	const struct sim_args *args = run->args;
+
+	if (args->measured)
+		return sim_measured(run, args->measured);
+	if (args->svg)
+		return sim_svg(run, args->svg);
+	if (args->timeline)
+		return sim_timeline(run, args->timeline);
+	if (args->has_explain)
+		return sim_explain(run, args->explain);
+	if (args->vs)
+		return versus(run, argc, argv);
+	if (args->json)
+		return sim_json(run);
+	sim_table_print(run);
+	return EXIT_GOOD;
+}
+
+/* The first file is the option's value, the others are words. */
+static int files_study(const struct sim_args *args, const char *first,
+	int (*study)(int count, char **paths))
+{
+	char *paths[WORDS_MAX];
+	int count = 0;
+
+	paths[count++] = (char *)first;
+	for (int i = 0; i < args->file_count && count < WORDS_MAX; i++)
+		paths[count++] = args->files[i];
+	return study(count, paths);
+}
+
 int command_sim(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "--cases"))
-		return sim_cases_print(argv[2]);
-	if (argc > 2 && !strcmp(argv[1], "--accuracy"))
-		return sim_accuracy(argc - 2, argv + 2);
-	if (argc > 2 && !strcmp(argv[1], "--fitted"))
-		return sim_fitted(argc - 2, argv + 2);
-	if (argc > 2 && !strcmp(argv[1], "--calibrate"))
-		return sim_calibrate(argc - 2, argv + 2);
-	return EXIT_USAGE;
+	static struct sim_run run;
+	struct sim_args args;
+	int status;
+	enum err e;
+
+	if (command_wants_help(argc, argv)) {
+		sim_args_usage(stdout);
+		return EXIT_GOOD;
+	}
+	if (!sim_args_parse(&args, argc, argv))
+		return EXIT_USAGE;
+	if (args.cases)
+		return sim_cases_print(args.cases);
+	if (args.accuracy)
+		return files_study(&args, args.accuracy, sim_accuracy);
+	if (args.calibrate)
+		return files_study(&args, args.calibrate, sim_calibrate);
+	e = sim_run_make(&args, &run);
+	if (e)
+		return sim_failed(e);
+	status = show(&run, argc, argv);
+	sim_run_free(&run);
+	return status;
 }

@@ -283,10 +283,10 @@ static int study_run(int count, char **paths, struct study *study, bool fitted)
 	return e ? sim_failed(e) : EXIT_GOOD;
 }
 
-static int study_tell(int count, char **paths, bool fitted)
+int sim_accuracy(int count, char **paths)
 {
 	static struct study study;
-	int status = study_run(count, paths, &study, fitted);
+	int status = study_run(count, paths, &study, false);
 
 	if (status)
 		return status;
@@ -296,16 +296,6 @@ static int study_tell(int count, char **paths, bool fitted)
 	wrong_print(&study);
 	study_free(&study);
 	return EXIT_GOOD;
-}
-
-int sim_accuracy(int count, char **paths)
-{
-	return study_tell(count, paths, false);
-}
-
-int sim_fitted(int count, char **paths)
-{
-	return study_tell(count, paths, true);
 }
 
 static bool is_below(enum sim_wire wire, enum sim_wire above)

@@ -1,0 +1,279 @@
+#include "sim/fabric.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Links are numbered: out of NICs, into NICs, up from leaves, down to leaves. A leaf is
+ * of one plane; of rails a leaf has NIC k of its nodes. */
+
+uint32_t fabric_out(const struct fabric *f, uint32_t node, uint32_t nic)
+{
+	return node * f->nics + nic;
+}
+
+uint32_t fabric_in(const struct fabric *f, uint32_t node, uint32_t nic)
+{
+	return f->nodes * f->nics + fabric_out(f, node, nic);
+}
+
+static uint32_t ways(const struct fabric *f)
+{
+	return f->plan.sprays ? 1 : f->spines;
+}
+
+uint32_t fabric_up(const struct fabric *f, uint32_t leaf, uint32_t spine)
+{
+	return 2 * f->nodes * f->nics + leaf * ways(f) + (ways(f) > 1 ? spine : 0);
+}
+
+uint32_t fabric_down(const struct fabric *f, uint32_t leaf, uint32_t spine)
+{
+	return fabric_up(f, leaf, spine) + f->leaves * ways(f);
+}
+
+uint32_t fabric_leaf_of(const struct fabric *f, uint32_t node, uint32_t nic)
+{
+	uint32_t row = node / f->leaf_nodes;
+
+	switch (f->plan.shape) {
+	case FABRIC_RAILS:
+		return row * f->nics + nic;
+	case FABRIC_LEAVES:
+		return row * f->plan.planes + nic % f->plan.planes;
+	default:
+		return 0;
+	}
+}
+
+uint32_t fabric_nic(const struct fabric *f, uint32_t node, uint32_t nic)
+{
+	for (uint32_t i = 0; i < f->nics; i++) {
+		uint32_t at = (nic + i) % f->nics;
+
+		if (f->links[fabric_out(f, node, at)].rate > 0)
+			return at;
+	}
+	return nic;
+}
+
+static bool is_way(const struct fabric *f, uint32_t from, uint32_t to, uint32_t spine)
+{
+	return f->links[fabric_up(f, from, spine)].rate > 0 &&
+	       f->links[fabric_down(f, to, spine)].rate > 0;
+}
+
+/* One of those that both leaves still reach; all get the same share of numbers. */
+static uint32_t spine_of(
+	const struct fabric *f, uint32_t from, uint32_t to, uint32_t number)
+{
+	uint32_t alive = 0, pick;
+
+	for (uint32_t spine = 0; spine < ways(f); spine++)
+		alive += is_way(f, from, to, spine);
+	if (!alive)
+		return number % ways(f);
+	pick = number % alive;
+	for (uint32_t spine = 0;; spine++)
+		if (is_way(f, from, to, spine) && !pick--)
+			return spine;
+}
+
+void fabric_path(const struct fabric *f, uint32_t from, uint32_t to, uint32_t nic,
+	uint32_t number, struct flow *flow)
+{
+	uint32_t out = fabric_nic(f, from, nic), in = fabric_nic(f, to, nic);
+	uint32_t near, far, spine;
+
+	flow->hop_count = 0;
+	if (from == to)
+		return;
+	flow->hops[flow->hop_count++] = fabric_out(f, from, out);
+	near = fabric_leaf_of(f, from, out);
+	far = fabric_leaf_of(f, to, in);
+	if (near != far) {
+		spine = spine_of(f, near, far, number);
+		flow->hops[flow->hop_count++] = fabric_up(f, near, spine);
+		flow->hops[flow->hop_count++] = fabric_down(f, far, spine);
+	}
+	flow->hops[flow->hop_count++] = fabric_in(f, to, in);
+}
+
+static enum err absent(const char *what, uint32_t number, uint32_t count)
+{
+	return err_set(ERR_USAGE, "there is no %s %u: the fabric has %u, from 0", what,
+		number, count);
+}
+
+static void node_harm(struct fabric *f, uint32_t node, uint32_t nic, double share)
+{
+	f->links[fabric_out(f, node, nic)].rate *= share;
+	f->links[fabric_in(f, node, nic)].rate *= share;
+}
+
+/* One spine of a leaf that sprays is a part of what all carry. */
+static void way_harm(struct fabric *f, uint32_t leaf, uint32_t spine, double share)
+{
+	if (f->plan.sprays)
+		share = 1 - (1 - share) / f->spines;
+	f->links[fabric_up(f, leaf, spine)].rate *= share;
+	f->links[fabric_down(f, leaf, spine)].rate *= share;
+}
+
+static enum err switch_harm(struct fabric *f, const struct fabric_harm *harm)
+{
+	if (f->plan.shape == FABRIC_SWITCH)
+		return err_set(ERR_USAGE,
+			"the fabric is one switch, without leaves and spines; name one "
+			"such as fat-tree:leaf=16,spine=8");
+	if (harm->what == HARM_SPINE) {
+		if (harm->first >= f->spines)
+			return absent("spine", harm->first, f->spines);
+		for (uint32_t leaf = 0; leaf < f->leaves; leaf++)
+			way_harm(f, leaf, harm->first, harm->share);
+		return OK;
+	}
+	if (harm->first >= f->leaves)
+		return absent("leaf", harm->first, f->leaves);
+	if (harm->what == HARM_LINK) {
+		if (harm->second >= f->spines)
+			return absent("spine", harm->second, f->spines);
+		way_harm(f, harm->first, harm->second, harm->share);
+		return OK;
+	}
+	for (uint32_t node = 0; node < f->nodes; node++)
+		for (uint32_t nic = 0; nic < f->nics; nic++)
+			if (fabric_leaf_of(f, node, nic) == harm->first)
+				node_harm(f, node, nic, harm->share);
+	return OK;
+}
+
+static enum err harm_apply(
+	struct fabric *f, const struct sim_site *site, const struct fabric_harm *harm)
+{
+	switch (harm->what) {
+	case HARM_NIC:
+		if (harm->first >= f->nodes)
+			return absent("node", harm->first, f->nodes);
+		if (harm->second >= f->nics)
+			return absent("NIC", harm->second, f->nics);
+		node_harm(f, harm->first, harm->second, harm->share);
+		return OK;
+	case HARM_NODE:
+		if (harm->first >= f->nodes)
+			return absent("node", harm->first, f->nodes);
+		for (uint32_t nic = 0; nic < f->nics; nic++)
+			node_harm(f, harm->first, nic, harm->share);
+		return OK;
+	case HARM_GPU:
+		if (harm->first >= site->nodes * site->gpus)
+			return absent("GPU", harm->first, site->nodes * site->gpus);
+		if (!(harm->share > 0))
+			return err_set(ERR_USAGE,
+				"a GPU that fails takes its rank along; leave it out of "
+				"the count, or make it slow");
+		if (harm->share < f->inner_share)
+			f->inner_share = harm->share;
+		return OK;
+	default:
+		return switch_harm(f, harm);
+	}
+}
+
+static void rates_set(struct fabric *f, double nic_rate)
+{
+	uint32_t nics = 2 * f->nodes * f->nics;
+	double leaf_rate = 0;
+
+	if (f->leaves) {
+		uint32_t each = f->plan.shape == FABRIC_RAILS ? 1
+							      : f->nics / f->plan.planes;
+
+		leaf_rate = nic_rate * f->leaf_nodes * (each ? each : 1) / f->plan.over;
+	}
+	for (uint32_t i = 0; i < f->link_count; i++)
+		f->links[i].rate = i < nics ? nic_rate : leaf_rate / ways(f);
+}
+
+/* Every node needs a NIC, and every leaf a spine where there are several. */
+static enum err reach_check(const struct fabric *f)
+{
+	for (uint32_t node = 0; node < f->nodes; node++)
+		if (!(f->links[fabric_out(f, node, fabric_nic(f, node, 0))].rate > 0))
+			return err_set(ERR_USAGE,
+				"node %u has no NIC left: it cannot be reached; leave it "
+				"out of the nodes",
+				node);
+	for (uint32_t leaf = 0; f->leaves > 1 && leaf < f->leaves; leaf++) {
+		double rate = 0;
+
+		for (uint32_t way = 0; way < ways(f); way++)
+			rate += f->links[fabric_up(f, leaf, way)].rate;
+		if (!(rate > 1e-9))
+			return err_set(ERR_USAGE,
+				"leaf %u has no way to any spine: its nodes cannot be "
+				"reached",
+				leaf);
+	}
+	return OK;
+}
+
+enum err fabric_build(
+	const struct fabric_plan *plan, const struct sim_site *site, struct fabric *f)
+{
+	double nic_rate = site->nics ? sim_site_nic_total(site) / site->nics * 1e3 : 0;
+	uint32_t rows;
+	enum err e = OK;
+
+	*f = (struct fabric){.plan = *plan,
+		.nodes = site->nodes,
+		.nics = site->nics ? site->nics : 1,
+		.inner_share = 1};
+	f->leaf_nodes = plan->shape == FABRIC_SWITCH ? f->nodes : plan->leaf;
+	rows = (f->nodes + f->leaf_nodes - 1) / f->leaf_nodes;
+	f->spines = plan->shape == FABRIC_SWITCH ? 1 : plan->spine;
+	f->leaves = plan->shape == FABRIC_SWITCH  ? 0
+		    : plan->shape == FABRIC_RAILS ? rows * f->nics
+						  : rows * plan->planes;
+	f->link_count = 2 * f->nodes * f->nics + 2 * f->leaves * ways(f);
+	if (f->nodes > 1 && !(nic_rate > 0))
+		return err_set(ERR_USAGE,
+			"the machine has no NIC, so its nodes cannot be connected");
+	f->links = calloc(f->link_count + 1, sizeof(*f->links));
+	if (!f->links)
+		return err_set(ERR_SYSTEM, "no memory for %u links", f->link_count);
+	rates_set(f, nic_rate);
+	for (uint32_t i = 0; !e && i < plan->harm_count; i++)
+		e = harm_apply(f, site, &plan->harms[i]);
+	if (!e && f->nodes > 1)
+		e = reach_check(f);
+	if (e)
+		fabric_free(f);
+	return e;
+}
+
+void fabric_free(struct fabric *f)
+{
+	free(f->links);
+	f->links = NULL;
+}
+
+void fabric_link_name(const struct fabric *f, uint32_t link, char name[FABRIC_NAME_BYTES])
+{
+	uint32_t nics = f->nodes * f->nics, up = f->leaves * ways(f);
+
+	if (link < 2 * nics) {
+		uint32_t nic = link % nics;
+
+		snprintf(name, FABRIC_NAME_BYTES, "node %u NIC %u %s", nic / f->nics,
+			nic % f->nics, link < nics ? "out" : "in");
+		return;
+	}
+	link -= 2 * nics;
+	if (f->plan.sprays)
+		snprintf(name, FABRIC_NAME_BYTES, "leaf %u %s", link % up,
+			link < up ? "to all spines" : "from all spines");
+	else
+		snprintf(name, FABRIC_NAME_BYTES, "leaf %u %s spine %u",
+			link % up / ways(f), link < up ? "to" : "from", link % ways(f));
+}

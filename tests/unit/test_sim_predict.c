@@ -1,0 +1,198 @@
+/* Predictions: words become sites, the table is sound, more bandwidth is never slower,
+ * the same question has the same answer, cases that are wrong are refused. */
+#include <math.h>
+#include <string.h>
+
+#include "sim/cases.h"
+#include "sim/fit.h"
+#include "sim/resolve.h"
+#include "test.h"
+
+static struct sim_site resolved(
+	const char *platform, const char *net, uint32_t nodes, uint32_t gpus)
+{
+	struct sim_words words = {platform, net, "", nodes, gpus};
+	struct sim_site site;
+
+	EQ(sim_resolve(&words, &site), OK);
+	return site;
+}
+
+static void test_words(void)
+{
+	struct sim_site site = resolved("p4d.24xlarge", "EFA (4 interfaces)", 2, 16);
+	struct sim_words none = {"abacus", "string", "", 1, 1};
+
+	EQ_STR(site.machine, "p4d.24xlarge");
+	EQ(site.outer, SIM_EFA_OLD);
+	EQ(site.nics, 4);
+	site = resolved("p4d.24xlarge", "TCP (no EFA)", 2, 16);
+	EQ(site.outer, SIM_ENA);
+	EQ(site.nics, 1);
+	site = resolved("Nebius H100", "InfiniBand (k8s)", 2, 16);
+	EQ_STR(site.machine, "dgx-h100");
+	EQ(site.outer, SIM_IB);
+	site = resolved("GB200 NVL72", "MNNVL + InfiniBand (2 racks)", 36, 144);
+	EQ(site.domain, 18);
+	site = resolved("H200 SXM 8-GPU node", "NVLink algo=Ring", 1, 8);
+	EQ_STR(site.algo, "ring");
+	EQ(sim_resolve(&none, &site), ERR_USAGE);
+	none.platform = "H100";
+	none.nodes = 3;
+	none.gpus = 16;
+	EQ(sim_resolve(&none, &site), ERR_USAGE);
+}
+
+static void test_table(void)
+{
+	TRUE(sim_calib_row_count > 20);
+	for (uint32_t i = 0; i < sim_calib_row_count; i++) {
+		const struct sim_calib_row *row = &sim_calib_rows[i];
+
+		TRUE(sim_wire_find(row->wire) != SIM_WIRES);
+		TRUE(sim_method_find(row->method) != SIM_METHODS);
+		TRUE(row->rows >= 1 && row->sources >= 1 && row->sources <= row->rows);
+		TRUE(row->origin && *row->origin);
+		for (int p = 0; p < SIM_PARAMS; p++)
+			TRUE(row->value[p] > 0);
+		for (int s = 0; s < SIM_SIZE_CLASSES; s++)
+			TRUE(row->spread[s] > 0);
+	}
+}
+
+static double busbw(const struct sim_site *site, int coll, uint64_t bytes)
+{
+	static struct sim_calib calib;
+	struct sim_scene scene;
+	struct sim_answer answer;
+
+	sim_calib_load(&calib);
+	EQ(sim_scene_make(site, &scene), OK);
+	EQ(sim_predict(&scene, &calib, coll, bytes, &answer), OK);
+	TRUE(answer.low < answer.busbw && answer.busbw < answer.high);
+	TRUE(answer.latency_us > 0 && answer.transfer_us >= 0 && answer.ramp_us >= 0);
+	sim_scene_free(&scene);
+	return answer.busbw;
+}
+
+static void test_known(void)
+{
+	struct sim_site site = resolved("DGX Cloud H100", "NVLink", 1, 8);
+
+	TRUE(fabs(busbw(&site, COLL_ALL_REDUCE, (uint64_t)8 << 30) / 480 - 1) < .05);
+	site = resolved("A100 SXM node", "NVLink", 1, 8);
+	TRUE(fabs(busbw(&site, COLL_ALL_REDUCE, (uint64_t)8 << 30) / 232 - 1) < .05);
+	site = resolved("p5.48xlarge", "EFA", 2, 16);
+	TRUE(fabs(busbw(&site, COLL_ALL_REDUCE, (uint64_t)8 << 30) / 478 - 1) < .05);
+}
+
+/* A wider wire is never slower, with the choice of algorithm held. */
+static void test_monotony(void)
+{
+	static const int colls[] = {COLL_ALL_REDUCE, COLL_ALL_GATHER, COLL_ALL_TO_ALL};
+
+	for (int c = 0; c < 3; c++)
+		for (uint64_t bytes = 1 << 20; bytes <= 1 << 30; bytes <<= 5) {
+			struct sim_site slow = resolved("H100", "InfiniBand", 4, 32);
+			struct sim_site fast = slow;
+
+			strcpy(slow.algo, "ring");
+			strcpy(slow.proto, "simple");
+			fast = slow;
+			fast.nic_GBps *= 2;
+			TRUE(busbw(&fast, colls[c], bytes) >=
+				busbw(&slow, colls[c], bytes) * (1 - 1e-9));
+			TRUE(busbw(&slow, colls[c], bytes) ==
+				busbw(&slow, colls[c], bytes));
+		}
+}
+
+/* What was made by the formula is found again. */
+static void test_fit(void)
+{
+	enum { COUNT = 24 };
+	struct sim_params true_ones = {.value = {.5, 3, 200, .8}};
+	struct sim_sample samples[COUNT];
+	struct sim_calib calib;
+
+	for (int i = 0; i < COUNT; i++) {
+		double ideal = exp2(i / 1.5);
+
+		samples[i] = (struct sim_sample){.wire = SIM_IB,
+			.method = SIM_RING_SIMPLE,
+			.bytes = (uint64_t)(ideal * 50e3),
+			.latency_us = 100,
+			.ideal_us = ideal,
+			.time_us = sim_params_time(&true_ones, 100, ideal),
+			.source = (uint32_t)i % 2};
+	}
+	sim_fit(samples, COUNT, SIM_NO_SOURCE, &calib);
+	EQ(calib.cells[SIM_IB][SIM_RING_SIMPLE].rows, COUNT);
+	EQ(calib.cells[SIM_IB][SIM_RING_SIMPLE].sources, 2);
+	for (int i = 0; i < COUNT; i++) {
+		double t = sim_params_time(
+			&calib.cells[SIM_IB][SIM_RING_SIMPLE], 100, samples[i].ideal_us);
+
+		TRUE(fabs(log(t / samples[i].time_us)) < .05);
+	}
+	sim_fit(samples, COUNT, 0, &calib);
+	EQ(calib.cells[SIM_IB][SIM_RING_SIMPLE].rows, COUNT / 2);
+}
+
+static enum err cases(const char *text, struct sim_cases *out)
+{
+	return sim_cases_parse(text, strlen(text), "test", out);
+}
+
+#define HEAD "case,platform,nodes,gpus,collective,bytes,nccl_version,net\n"
+
+static void test_cases(void)
+{
+	struct sim_cases c;
+
+	EQ(cases(HEAD "7,\"H100, \"\"big\"\"\",2,16,all_reduce,1048576,,InfiniBand\r\n"
+		      "8,p5.48xlarge,1,8,alltoall,1024,2.27,NVLink\n",
+		   &c),
+		OK);
+	EQ(c.count, 2);
+	EQ(c.group_count, 2);
+	EQ_STR(table_at(&c.table, 0, 1), "H100, \"big\"");
+	sim_cases_free(&c);
+	EQ(cases("", &c), ERR_USAGE);
+	EQ(cases("a,b\n1,2\n", &c), ERR_USAGE);
+	EQ(cases(HEAD "1,H100,2,16,all_reduce,1048576,,\"IB\n", &c), ERR_USAGE);
+	EQ(cases(HEAD "1,H100,2,16,all_reduce\n", &c), ERR_USAGE);
+	EQ(cases(HEAD "1,H100,2,16,knit,1048576,,IB\n", &c), ERR_USAGE);
+	EQ(cases(HEAD "1,H100,-2,16,all_reduce,1048576,,IB\n", &c), ERR_USAGE);
+	EQ(cases(HEAD "1,H100,2,16,all_reduce,1e99,,IB\n", &c), ERR_USAGE);
+	EQ(cases(HEAD "1,H100,1,64,all_reduce,1024,,IB\n", &c), ERR_USAGE);
+}
+
+/* What its network cannot carry is left out, with the rest of its series. */
+static void test_above_wire(void)
+{
+	struct sim_sample samples[2];
+	struct sim_cases c;
+
+	EQ(cases("platform,nodes,gpus,collective,bytes,busbw_GBps,net,source\n"
+		 "H100,2,16,all_gather,1073741824,390,InfiniBand 1 NIC,a\n"
+		 "H100,2,16,all_gather,1024,0.9,InfiniBand 1 NIC,a\n",
+		   &c),
+		OK);
+	TRUE(c.cases[0].wrong != NULL);
+	TRUE(c.cases[1].wrong != NULL);
+	EQ(sim_cases_samples(&c, samples), 0);
+	sim_cases_free(&c);
+}
+
+int main(void)
+{
+	test_words();
+	test_table();
+	test_known();
+	test_monotony();
+	test_fit();
+	test_cases();
+	test_above_wire();
+	return 0;
+}

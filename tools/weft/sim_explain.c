@@ -1,0 +1,142 @@
+/* weft sim --explain: one size in sentences: where its time goes, over which links, what
+ * bounds it, and what would change that. */
+#include <string.h>
+
+#include "common/units.h"
+#include "weft/command.h"
+#include "weft/sim.h"
+
+static const char *bound_name(const struct sim_answer *a)
+{
+	if (a->latency_us > a->transfer_us && a->latency_us > a->ramp_us)
+		return "latency: the steps of the algorithm, not the bytes";
+	if (a->ramp_us > a->transfer_us)
+		return "the filling of its pipeline: the call is too small for the wires";
+	return a->terms.outer_us > a->terms.inner_us
+		       ? "the network between nodes"
+		       : "the links between the GPUs of a node";
+}
+
+static void parts_print(const struct sim_answer *a)
+{
+	const struct {
+		const char *name;
+		double us;
+	} parts[] = {{"latency", a->latency_us}, {"filling the pipeline", a->ramp_us},
+		{"moving bytes", a->transfer_us}};
+
+	for (int i = 0; i < 3; i++)
+		printf("  %-22s %11.1f us  %3.0f %%\n", parts[i].name, parts[i].us,
+			100 * parts[i].us / a->time_us);
+	printf("  the busiest link alone would need %.1f us inside a node and %.1f us "
+	       "between nodes.\n",
+		a->terms.inner_us, a->terms.outer_us);
+}
+
+static void links_print(const struct sim_run *run, const struct sim_answer *a)
+{
+	struct fabric fabric = run->fabric;
+	struct traffic_report report;
+	enum sim_traffic kind = sim_traffic_of(run->args->coll, a->terms.method);
+
+	if (run->scene.nvl_groups < 2 ||
+		traffic_measure(&fabric, kind, 1e9, TRAFFIC_AUTO, &report))
+		return;
+	printf("Busiest links between nodes (%s, %u flows):\n",
+		report.was_run ? "run flow by flow" : "counted by symmetry",
+		report.flow_count);
+	for (uint32_t i = 0; i < report.busiest_count; i++) {
+		char name[FABRIC_NAME_BYTES];
+
+		fabric_link_name(&fabric, report.busiest[i].link, name);
+		printf("  %-28s %3.0f %% of the transfer\n", name,
+			100 * report.busiest[i].share);
+	}
+	if (report.time_us > report.ideal_us * 1.001)
+		printf("The fabric makes the transfer %.2f times as long as sound NICs "
+		       "on "
+		       "one switch would.\n",
+			report.time_us / report.ideal_us);
+}
+
+/* The same call with something changed, and what that is worth. */
+static void change_print(const struct sim_run *run, const struct sim_args *args,
+	uint64_t bytes, const char *what)
+{
+	static struct sim_run other;
+	struct sim_answer now, then;
+
+	if (sim_run_ask(run, bytes, &now) || sim_run_make(args, &other))
+		return;
+	if (!sim_run_ask(&other, bytes, &then) && (then.time_us < now.time_us * .98))
+		printf("  %s: %.1f us, %.1f GB/s (%.2f times as fast).\n", what,
+			then.time_us, then.busbw, now.time_us / then.time_us);
+	sim_run_free(&other);
+}
+
+static void changes_print(const struct sim_run *run, uint64_t bytes)
+{
+	struct sim_args args = *run->args;
+	const struct sim_site *site = &run->scene.site;
+
+	printf("What would change it:\n");
+	if (args.plan.harm_count) {
+		args.plan.harm_count = 0;
+		change_print(run, &args, bytes, "repair what is broken or slow");
+		args = *run->args;
+	}
+	if (args.plan.shape != FABRIC_SWITCH) {
+		args.plan.shape = FABRIC_SWITCH;
+		args.plan.harm_count = 0;
+		change_print(run, &args, bytes, "a fabric without contention");
+		args = *run->args;
+	}
+	if (args.pods) {
+		args.pods = args.pod_gpus = 0;
+		change_print(run, &args, bytes, "one pod with all GPUs of a machine");
+		args = *run->args;
+	}
+	if (run->scene.nvl_groups > 1 && site->outer != SIM_TCP &&
+		site->outer != SIM_ENA) {
+		args.plan.nic_GBps = 2 * site->nic_GBps;
+		change_print(run, &args, bytes, "NICs of twice the rate");
+		args = *run->args;
+	}
+	if (site->outer == SIM_TCP || site->outer == SIM_ENA) {
+		args.plan.wire = SIM_WIRES;
+		args.plan.nic_GBps = 0;
+		change_print(run, &args, bytes,
+			"the machine's own network instead of sockets");
+		args = *run->args;
+	}
+	if (*args.site.algo || *args.site.proto) {
+		*args.site.algo = *args.site.proto = 0;
+		change_print(run, &args, bytes, "NCCL's own choice of algorithm");
+	}
+	printf("  nothing else that this model knows of.\n");
+}
+
+int sim_explain(const struct sim_run *run, uint64_t bytes)
+{
+	struct sim_answer a;
+	enum err e = sim_run_ask(run, bytes, &a);
+	char title[200], size[24];
+
+	if (e)
+		return sim_failed(e);
+	sim_run_title(run, title);
+	units_print_size(bytes, size, sizeof(size));
+	printf("%s of %s: %.1f us, busbw %.2f GB/s (9 of 10 measure %.2f to %.2f).\n",
+		title, size, a.time_us, a.busbw, a.low, a.high);
+	printf("It goes by %s over %s, and is bound by %s.\n",
+		sim_method_name(a.terms.method), sim_wire_name(a.terms.wire),
+		bound_name(&a));
+	parts_print(&a);
+	links_print(run, &a);
+	changes_print(run, bytes);
+	printf("The calibration rests on %u measurements of %u sources%s.\n", a.rows,
+		a.sources,
+		a.is_own_class ? " of this class"
+			       : " of kin: nobody measured this class");
+	return EXIT_GOOD;
+}

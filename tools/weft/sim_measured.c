@@ -1,0 +1,201 @@
+/* weft sim --measured: an nccl-tests log, or JSON of nccl-tests or of ours, against what
+ * the machine should give, with the causes that would explain the difference. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "weft/command.h"
+#include "weft/sim.h"
+
+enum { POINTS_MAX = 4096, LOG_BYTES_MAX = 64 << 20 };
+
+struct point {
+	uint64_t bytes;
+	double time_us;
+};
+
+struct points {
+	struct point list[POINTS_MAX];
+	uint32_t count;
+};
+
+static void point_add(struct points *points, double bytes, double time_us)
+{
+	if (bytes < 1 || bytes > 0x1p50 || !(time_us > 0) || points->count == POINTS_MAX)
+		return;
+	points->list[points->count++] = (struct point){
+		.bytes = (uint64_t)bytes, .time_us = time_us};
+}
+
+/* "  1048576  262144  float  sum  -1  28.56  36.72 .." */
+static void line_take(struct points *points, const char *line)
+{
+	double bytes, elements, time_us, algbw;
+	char type[16], op[16];
+	int root;
+
+	if (sscanf(line, " %lf %lf %15s %15s %d %lf %lf", &bytes, &elements, type, op,
+		    &root, &time_us, &algbw) == 7)
+		point_add(points, bytes, time_us);
+}
+
+static void result_take(struct points *points, const json_t *row)
+{
+	const json_t *side = json_object_get(row, "out_of_place");
+	double bytes = json_number_value(json_object_get(row, "size"));
+
+	point_add(points, bytes,
+		json_number_value(json_object_get(side ? side : row, "time")));
+}
+
+static void json_take(struct points *points, const json_t *top)
+{
+	const json_t *results = json_object_get(top, "results");
+	size_t i;
+	json_t *row;
+
+	json_array_foreach(results, i, row) result_take(points, row);
+}
+
+static enum err points_read(const char *path, struct points *points)
+{
+	json_t *top = json_load_file(path, 0, NULL);
+	char line[1024];
+	size_t bytes = 0;
+	FILE *file;
+
+	points->count = 0;
+	if (top) {
+		json_take(points, top);
+		json_decref(top);
+	} else {
+		file = fopen(path, "re");
+		if (!file)
+			return err_set(ERR_SYSTEM, "%s cannot be opened: %m", path);
+		while (fgets(line, sizeof(line), file) && bytes < LOG_BYTES_MAX) {
+			bytes += strlen(line);
+			line_take(points, line);
+		}
+		fclose(file);
+	}
+	if (!points->count)
+		return err_set(ERR_USAGE,
+			"%s has no rows of nccl-tests, neither as a table nor as JSON",
+			path);
+	return OK;
+}
+
+/* How far a configuration is from what was measured: the median of logarithms. */
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double distance(const struct sim_run *run, const struct points *points)
+{
+	static double of[POINTS_MAX];
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < points->count; i++) {
+		struct sim_answer a;
+
+		if (points->list[i].bytes >= 1 << 20 &&
+			!sim_run_ask(run, points->list[i].bytes, &a))
+			of[found++] = fabs(log(points->list[i].time_us / a.time_us));
+	}
+	if (!found)
+		return 0;
+	qsort(of, found, sizeof(*of), by_size);
+	return of[found / 2];
+}
+
+static void cause_try(const struct sim_args *args, const struct points *points,
+	double now, const char *what)
+{
+	static struct sim_run other;
+	double then;
+
+	if (sim_run_make(args, &other))
+		return;
+	then = distance(&other, points);
+	if (then < now / 2)
+		printf("  %s would explain it: that gives what was measured within %.0f "
+		       "%%\n",
+			what, 100 * expm1(then));
+	sim_run_free(&other);
+}
+
+/* The causes that people meet, each as a configuration. */
+static void causes_print(const struct sim_run *run, const struct points *points)
+{
+	struct sim_args args = *run->args;
+	double now = distance(run, points);
+
+	if (now < .15) {
+		printf("Reality is what the machine should give.\n");
+		return;
+	}
+	printf("Known causes:\n");
+	if (run->scene.site.nodes > 1) {
+		args.plan.wire = SIM_TCP;
+		cause_try(
+			&args, points, now, "sockets instead of RDMA (no plugin found)");
+		args = *run->args;
+		args.plan.wire = SIM_STAGED;
+		cause_try(&args, points, now,
+			"no GPUDirect: everything by way of the host");
+		for (uint32_t nics = run->scene.site.nics / 2; nics; nics /= 2) {
+			char what[64];
+
+			args = *run->args;
+			args.nics = nics;
+			snprintf(what, sizeof(what), "only %u of the NICs", nics);
+			cause_try(&args, points, now, what);
+		}
+		args = *run->args;
+		if (!fabric_harm_read("nic:0.0", false, &args.plan))
+			cause_try(&args, points, now, "one NIC that is down");
+	}
+	args = *run->args;
+	args.site.no_nvls = true;
+	cause_try(&args, points, now, "NVLS switched off");
+	args = *run->args;
+	strcpy(args.site.proto, "simple");
+	cause_try(&args, points, now, "NCCL_PROTO=simple");
+	args = *run->args;
+	if (!fabric_harm_read("gpu:0=0.5", true, &args.plan))
+		cause_try(&args, points, now, "one GPU at half its speed");
+	printf("  that is all this model can tell.\n");
+}
+
+int sim_measured(const struct sim_run *run, const char *path)
+{
+	static struct points points;
+	enum err e = points_read(path, &points);
+	double factor = sim_bus_factor(run->args->coll, run->scene.ranks);
+
+	if (e)
+		return sim_failed(e);
+	printf("#%11s %12s %10s %10s %8s  %s\n", "size", "time", "busbw", "should be",
+		"off", "");
+	for (uint32_t i = 0; i < points.count; i++) {
+		const struct point *p = &points.list[i];
+		double busbw = (double)p->bytes * factor / p->time_us / 1e3;
+		struct sim_answer a;
+
+		if (sim_run_ask(run, p->bytes, &a))
+			continue;
+		printf("%12" PRIu64 " %12.2f %10.2f %10.2f %+7.0f%%  %s\n", p->bytes,
+			p->time_us, busbw, a.busbw, 100 * (busbw / a.busbw - 1),
+			busbw < a.low	 ? "slower than 9 of 10"
+			: busbw > a.high ? "faster than 9 of 10"
+					 : "as it should be");
+	}
+	causes_print(run, &points);
+	return EXIT_GOOD;
+}

@@ -1,0 +1,133 @@
+/* One configuration: the site with its pods and fabric, and every size answered. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/resolve.h"
+#include "topo/instance.h"
+#include "weft/sim.h"
+
+/* Pods are nodes of their own; what NICs they have beyond those of the machine they
+ * share. */
+static enum err pods_apply(const struct sim_args *args, struct sim_site *site)
+{
+	uint32_t whole = site->nics, each = args->pod_nics;
+
+	if (args->pods * args->pod_gpus > site->gpus)
+		return err_set(ERR_USAGE,
+			"%u pods of %u GPUs are more than the %u of a %s", args->pods,
+			args->pod_gpus, site->gpus, site->machine);
+	if (!each)
+		each = whole / args->pods ? whole / args->pods : 1;
+	if (each > whole)
+		return err_set(ERR_USAGE, "a pod cannot have %u NICs: a %s has %u", each,
+			site->machine, whole);
+	if (each * args->pods > whole)
+		site->nic_GBps *= (double)whole / (each * args->pods);
+	site->nics = each;
+	site->nodes *= args->pods;
+	site->gpus = args->pod_gpus;
+	return OK;
+}
+
+static enum err site_make(const struct sim_args *args, struct sim_site *site)
+{
+	const struct instance_info *info;
+	uint32_t gpus = args->site.gpus;
+	enum err e;
+
+	*site = args->site;
+	e = sim_site_machine(site, args->files[0]);
+	if (e)
+		return e;
+	info = instance_find(site->machine);
+	if (gpus > info->gpu_count)
+		return err_set(ERR_USAGE, "a %s has %u GPUs; --gpus-per-node %u is more",
+			site->machine, info->gpu_count, gpus);
+	if (args->nics > site->nics)
+		return err_set(ERR_USAGE, "a %s has %u NICs; --nics %u is more",
+			site->machine, site->nics, args->nics);
+	site->gpus = gpus ? gpus : info->gpu_count;
+	site->is_environment = true;
+	if (site->before_tuner)
+		site->family = NULL;
+	fabric_plan_apply(&args->plan, site);
+	if (args->nics)
+		site->nics = args->nics;
+	if (args->pods)
+		e = pods_apply(args, site);
+	if (!e && site->domain > site->nodes)
+		site->domain = site->nodes;
+	if (!e && site->domain > 1 && site->nodes % site->domain)
+		e = err_set(ERR_USAGE,
+			"%u nodes are no whole number of NVLink domains of %u",
+			site->nodes, site->domain);
+	if (!e && site->nodes * site->gpus < 2)
+		e = err_set(ERR_USAGE, "one GPU alone sends nothing; raise --nodes");
+	return e;
+}
+
+enum err sim_run_ask(const struct sim_run *run, uint64_t bytes, struct sim_answer *out)
+{
+	struct sim_terms terms;
+	enum err e = sim_terms_make(
+		&run->scene, run->args->coll, bytes, &run->strain, &terms);
+
+	if (!e)
+		sim_answer_make(&run->calib, &terms, bytes,
+			sim_bus_factor(run->args->coll, run->scene.ranks), out);
+	return e;
+}
+
+static enum err rows_fill(struct sim_run *run)
+{
+	double size = (double)run->args->first;
+	enum err e = OK;
+
+	while (!e && size <= (double)run->args->last && run->count < SIM_ROWS_MAX) {
+		uint64_t bytes = (uint64_t)llround(size);
+
+		run->sizes[run->count] = bytes;
+		e = sim_run_ask(run, bytes, &run->rows[run->count]);
+		run->count++;
+		size *= run->args->factor;
+	}
+	return e;
+}
+
+enum err sim_run_make(const struct sim_args *args, struct sim_run *run)
+{
+	struct sim_site site;
+	enum err e;
+
+	memset(run, 0, sizeof(*run));
+	run->args = args;
+	e = site_make(args, &site);
+	if (!e)
+		e = fabric_build(&args->plan, &site, &run->fabric);
+	if (!e)
+		e = traffic_strain(&run->fabric, &run->strain);
+	if (!e)
+		e = sim_scene_make(&site, &run->scene);
+	if (!e) {
+		sim_calib_load(&run->calib);
+		e = rows_fill(run);
+	}
+	if (e)
+		sim_run_free(run);
+	return e;
+}
+
+void sim_run_free(struct sim_run *run)
+{
+	sim_scene_free(&run->scene);
+	fabric_free(&run->fabric);
+}
+
+void sim_run_title(const struct sim_run *run, char text[200])
+{
+	char site[SIM_TAKEN_BYTES];
+
+	sim_site_text(&run->scene.site, site);
+	snprintf(text, 200, "%s, %s", sim_coll_name(run->args->coll), site);
+}

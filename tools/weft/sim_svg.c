@@ -1,0 +1,163 @@
+/* weft sim --svg: busbw over size with its interval, and what others measured there. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "weft/command.h"
+#include "weft/sim.h"
+#include "weft/svg.h"
+
+enum { WIDTH = 860, HEIGHT = 460, LEFT = 70, RIGHT = 20, TOP = 60, BOTTOM = 60 };
+
+struct chart {
+	struct svg svg;
+	double first, last; /* logarithms of sizes */
+	double top;	    /* GB/s */
+};
+
+static float x_of(const struct chart *c, double bytes)
+{
+	double span = c->last > c->first ? c->last - c->first : 1;
+
+	return (float)(LEFT + (WIDTH - LEFT - RIGHT) * (log2(bytes) - c->first) / span);
+}
+
+static float y_of(const struct chart *c, double busbw)
+{
+	return (float)(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * busbw / c->top);
+}
+
+static void axes_draw(const struct chart *c)
+{
+	const struct svg_label small = {"soft", 11, SVG_MIDDLE, false};
+	const struct svg_label side = {"soft", 11, SVG_END, false};
+
+	for (int i = 0; i <= 4; i++) {
+		float y = y_of(c, c->top * i / 4);
+		char text[24];
+
+		fprintf(c->svg.file,
+			"<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" "
+			"y2=\"%.1f\"/>\n",
+			LEFT, (double)y, WIDTH - RIGHT, (double)y);
+		snprintf(text, sizeof(text), "%.4g", c->top * i / 4);
+		svg_text(&c->svg, &side, LEFT - 6, y + 4, text);
+	}
+	for (double at = ceil(c->first); at <= c->last;
+		at += c->last - c->first > 12 ? 4 : 2) {
+		char text[24];
+
+		units_print_size((uint64_t)exp2(at), text, sizeof(text));
+		svg_text(&c->svg, &small, x_of(c, exp2(at)), HEIGHT - BOTTOM + 18, text);
+	}
+	svg_text(&c->svg, &small, WIDTH / 2, HEIGHT - 16, "size, bytes");
+	svg_text(&c->svg, &small, 40, TOP - 12, "busbw, GB/s");
+}
+
+static void curves_draw(const struct chart *c, const struct sim_run *run)
+{
+	FILE *file = c->svg.file;
+
+	fprintf(file, "<path class=\"band\" d=\"");
+	for (uint32_t i = 0; i < run->count; i++)
+		fprintf(file, "%c%.1f %.1f", i ? 'L' : 'M',
+			(double)x_of(c, (double)run->sizes[i]),
+			(double)y_of(c, fmin(run->rows[i].high, c->top)));
+	for (uint32_t i = run->count; i-- > 0;)
+		fprintf(file, "L%.1f %.1f", (double)x_of(c, (double)run->sizes[i]),
+			(double)y_of(c, run->rows[i].low));
+	fprintf(file, "Z\"/>\n<path class=\"curve\" d=\"");
+	for (uint32_t i = 0; i < run->count; i++)
+		fprintf(file, "%c%.1f %.1f", i ? 'L' : 'M',
+			(double)x_of(c, (double)run->sizes[i]),
+			(double)y_of(c, run->rows[i].busbw));
+	fprintf(file, "\"/>\n");
+}
+
+static bool is_point(const struct sim_run *run, const struct sim_cases *cases,
+	const struct sim_case *c)
+{
+	const struct sim_site *a = &run->scene.site, *b = &cases->groups[c->group].site;
+
+	return c->time_us > 0 && !c->wrong && c->coll == run->args->coll &&
+	       !strcmp(a->machine, b->machine) && a->nodes == b->nodes &&
+	       a->gpus == b->gpus && (a->nodes == 1 || a->outer == b->outer);
+}
+
+/* The points, and under the title who measured them. */
+static void points_draw(
+	const struct chart *c, const struct sim_run *run, const struct sim_cases *cases)
+{
+	const struct svg_label small = {"soft", 11, SVG_START, false};
+	uint32_t named = cases->count;
+	int column = table_column(&cases->table, "platform");
+
+	for (uint32_t i = 0; i < cases->count; i++) {
+		const struct sim_case *p = &cases->cases[i];
+		double busbw = (double)p->bytes * p->bus_factor / p->time_us / 1e3;
+
+		if (!is_point(run, cases, p) || log2((double)p->bytes) < c->first ||
+			log2((double)p->bytes) > c->last)
+			continue;
+		fprintf(c->svg.file,
+			"<circle class=\"point\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n",
+			(double)x_of(c, (double)p->bytes),
+			(double)y_of(c, fmin(busbw, c->top)));
+		if (named == cases->count)
+			named = i;
+	}
+	if (named < cases->count) {
+		char text[160];
+
+		snprintf(text, sizeof(text), "points: measured on %s",
+			table_at(&cases->table, cases->cases[named].row, column));
+		svg_text(&c->svg, &small, LEFT, 46, text);
+	}
+}
+
+static enum err draw(const struct sim_run *run, FILE *file)
+{
+	static const float size[2] = {WIDTH, HEIGHT};
+	static const char style[] =
+		".grid{stroke:#8884;stroke-width:1}.curve{fill:none;stroke:#2a78d6;"
+		"stroke-width:2.5}.band{fill:#2a78d6;opacity:.18}.point{fill:#d9622b}";
+	const struct svg_label head = {"text", 15, SVG_START, true};
+	struct chart c = {.svg = {.file = file},
+		.first = log2((double)run->sizes[0]),
+		.last = log2((double)run->sizes[run->count - 1])};
+	struct sim_cases cases;
+	char title[200];
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < run->count; i++)
+		c.top = fmax(c.top, run->rows[i].busbw * 1.25);
+	sim_run_title(run, title);
+	svg_begin(file, size, title, style);
+	svg_text(&c.svg, &head, LEFT, 28, title);
+	axes_draw(&c);
+	curves_draw(&c, run);
+	if (run->args->points)
+		e = sim_cases_read(run->args->points, &cases);
+	if (!e && run->args->points) {
+		points_draw(&c, run, &cases);
+		sim_cases_free(&cases);
+	}
+	svg_end(file);
+	return e;
+}
+
+int sim_svg(const struct sim_run *run, const char *path)
+{
+	FILE *file = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	enum err e;
+
+	if (!file)
+		return sim_failed(err_set(
+			ERR_SYSTEM, "%s cannot be written: %s", path, strerror(errno)));
+	e = draw(run, file);
+	if (file != stdout && fclose(file) && !e)
+		e = err_set(
+			ERR_SYSTEM, "%s cannot be written: %s", path, strerror(errno));
+	return e ? sim_failed(e) : EXIT_GOOD;
+}
