@@ -36,7 +36,7 @@ static enum err row_wrong(const struct reading *r, uint32_t row, const char *wha
 
 static enum err columns_find(struct reading *r)
 {
-	const struct table *t = &r->cases->table;
+	const struct sim_table *t = &r->cases->table;
 
 	r->at = (struct columns){.platform = table_column(t, "platform"),
 		.nodes = table_column(t, "nodes"),
@@ -79,7 +79,7 @@ static bool is_same_site(const struct reading *r, uint32_t a, uint32_t b)
 
 static enum err words_read(struct reading *r, uint32_t row, struct sim_words *words)
 {
-	const struct table *t = &r->cases->table;
+	const struct sim_table *t = &r->cases->table;
 	double nodes, gpus;
 
 	if (!number(table_at(t, row, r->at.nodes), NODES_MAX, &nodes) ||
@@ -177,7 +177,7 @@ static const char *why_wrong(const struct reading *r, const struct sim_case *c)
 static enum err row_read(struct reading *r, uint32_t row)
 {
 	struct sim_cases *cases = r->cases;
-	const struct table *t = &cases->table;
+	const struct sim_table *t = &cases->table;
 	struct sim_case *c = &cases->cases[row];
 	uint32_t slot;
 	double bytes;

@@ -31,7 +31,7 @@ struct sim_group {
 };
 
 struct sim_cases {
-	struct table table;	/* owned */
+	struct sim_table table; /* owned */
 	struct sim_case *cases; /* owned */
 	uint32_t count;
 	struct sim_group *groups; /* owned */

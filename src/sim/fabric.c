@@ -80,7 +80,7 @@ static uint32_t spine_of(
 }
 
 void fabric_path(const struct fabric *f, uint32_t from, uint32_t to, uint32_t nic,
-	uint32_t number, struct flow *flow)
+	struct sim_flow *flow)
 {
 	uint32_t out = fabric_nic(f, from, nic), in = fabric_nic(f, to, nic);
 	uint32_t near, far, spine;
@@ -92,7 +92,7 @@ void fabric_path(const struct fabric *f, uint32_t from, uint32_t to, uint32_t ni
 	near = fabric_leaf_of(f, from, out);
 	far = fabric_leaf_of(f, to, in);
 	if (near != far) {
-		spine = spine_of(f, near, far, number);
+		spine = spine_of(f, near, far, from + to + nic);
 		flow->hops[flow->hop_count++] = fabric_up(f, near, spine);
 		flow->hops[flow->hop_count++] = fabric_down(f, far, spine);
 	}

@@ -76,9 +76,9 @@ void fabric_free(struct fabric *fabric);
 /* The NIC of `node` that does the work of `nic`: itself, or the next that is alive. */
 uint32_t fabric_nic(const struct fabric *fabric, uint32_t node, uint32_t nic);
 
-/* The links from one NIC to another; `number` picks the spine. */
+/* The links from one NIC to another; nodes and NIC pick the spine. */
 void fabric_path(const struct fabric *fabric, uint32_t from, uint32_t to, uint32_t nic,
-	uint32_t number, struct flow *flow);
+	struct sim_flow *flow);
 
 /* "node 3 NIC 1 out", "leaf 2 to spine 5". */
 enum { FABRIC_NAME_BYTES = 48 };

@@ -8,7 +8,7 @@
 static const double SAME = 1e-9;
 
 struct state {
-	struct flow *flows;
+	struct sim_flow *flows;
 	struct flow_link *links;
 	uint32_t flow_count, link_count;
 	double *left;	 /* owned: bytes, by flow */
@@ -50,7 +50,7 @@ static double least_share(const struct state *s)
 	return least;
 }
 
-static bool is_bound(const struct state *s, const struct flow *flow, double share)
+static bool is_bound(const struct state *s, const struct sim_flow *flow, double share)
 {
 	for (uint32_t h = 0; h < flow->hop_count; h++) {
 		uint32_t l = flow->hops[h];
@@ -120,7 +120,7 @@ static void step_take(struct state *s, double step)
 {
 	s->now += step;
 	for (uint32_t i = 0; i < s->flow_count; i++) {
-		struct flow *flow = &s->flows[i];
+		struct sim_flow *flow = &s->flows[i];
 		double moved = s->rate[i] * step;
 
 		if (!(s->rate[i] > 0))
@@ -146,7 +146,7 @@ static enum err state_make(struct state *s)
 	for (uint32_t l = 0; l < s->link_count; l++)
 		s->links[l].bytes = s->links[l].busiest = 0;
 	for (uint32_t i = 0; i < s->flow_count; i++) {
-		struct flow *flow = &s->flows[i];
+		struct sim_flow *flow = &s->flows[i];
 
 		flow->end_us = flow->start_us;
 		s->left[i] = flow->hop_count ? flow->bytes : 0;
@@ -158,7 +158,7 @@ static enum err state_make(struct state *s)
 	return OK;
 }
 
-enum err flow_run(struct flow *flows, uint32_t flow_count, struct flow_link *links,
+enum err flow_run(struct sim_flow *flows, uint32_t flow_count, struct flow_link *links,
 	uint32_t link_count, double *end_us)
 {
 	struct state s = {.flows = flows,

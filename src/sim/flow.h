@@ -14,7 +14,7 @@
 
 enum { FLOW_HOPS_MAX = 8 };
 
-struct flow {
+struct sim_flow {
 	double bytes;
 	double start_us; /* what leaves later shares nothing before */
 	uint32_t hops[FLOW_HOPS_MAX];
@@ -29,7 +29,7 @@ struct flow_link {
 };
 
 /* ERR_USAGE when a flow goes over a dead link. */
-enum err flow_run(struct flow *flows, uint32_t flow_count, struct flow_link *links,
+enum err flow_run(struct sim_flow *flows, uint32_t flow_count, struct flow_link *links,
 	uint32_t link_count, double *end_us);
 
 #endif

@@ -12,7 +12,7 @@ struct reader {
 	const char *at, *end, *name;
 	char *out; /* where the next field goes */
 	uint32_t line;
-	struct table *table;
+	struct sim_table *table;
 	uint32_t room, used; /* of table->fields */
 };
 
@@ -95,7 +95,7 @@ static enum err line_read(struct reader *reader, uint32_t *count)
 
 static enum err lines_read(struct reader *reader)
 {
-	struct table *table = reader->table;
+	struct sim_table *table = reader->table;
 
 	for (reader->line = 1; reader->at < reader->end; reader->line++) {
 		uint32_t count;
@@ -122,13 +122,13 @@ static enum err lines_read(struct reader *reader)
 }
 
 enum err table_parse(
-	const char *text, size_t bytes, const char *name, struct table *table)
+	const char *text, size_t bytes, const char *name, struct sim_table *table)
 {
 	struct reader reader = {
 		.at = text, .end = text + bytes, .name = name, .table = table};
 	enum err e;
 
-	*table = (struct table){0};
+	*table = (struct sim_table){0};
 	if (bytes > FILE_BYTES_MAX)
 		return err_set(ERR_USAGE, "%s has more than 64 MiB", name);
 	table->text = malloc(2 * bytes + 2);
@@ -162,14 +162,14 @@ static enum err file_read(FILE *file, const char *path, char **text, size_t *byt
 	return OK;
 }
 
-enum err table_read(const char *path, struct table *table)
+enum err table_read(const char *path, struct sim_table *table)
 {
 	FILE *file = fopen(path, "re");
 	char *text = NULL;
 	size_t bytes = 0;
 	enum err e;
 
-	*table = (struct table){0};
+	*table = (struct sim_table){0};
 	if (!file)
 		return err_set(ERR_SYSTEM, "%s cannot be opened: %m", path);
 	e = file_read(file, path, &text, &bytes);
@@ -180,14 +180,14 @@ enum err table_read(const char *path, struct table *table)
 	return e;
 }
 
-void table_free(struct table *table)
+void table_free(struct sim_table *table)
 {
 	free(table->text);
 	free(table->fields);
-	*table = (struct table){0};
+	*table = (struct sim_table){0};
 }
 
-int table_column(const struct table *table, const char *name)
+int table_column(const struct sim_table *table, const char *name)
 {
 	for (uint32_t i = 0; i < table->column_count; i++)
 		if (!strcasecmp(table->fields[i], name))
@@ -195,7 +195,7 @@ int table_column(const struct table *table, const char *name)
 	return -1;
 }
 
-const char *table_at(const struct table *table, uint32_t row, int column)
+const char *table_at(const struct sim_table *table, uint32_t row, int column)
 {
 	if (column < 0 || row >= table->row_count)
 		return "";

@@ -15,21 +15,21 @@
 
 enum { TABLE_COLUMNS_MAX = 32, TABLE_ROWS_MAX = 1000000 };
 
-struct table {
+struct sim_table {
 	char *text;    /* owned: the fields, each ended by a zero */
 	char **fields; /* owned: [row * column_count + column]; row 0 is the header */
 	uint32_t column_count, row_count; /* rows without the header */
 };
 
 enum err table_parse(
-	const char *text, size_t bytes, const char *name, struct table *table);
-enum err table_read(const char *path, struct table *table);
-void table_free(struct table *table);
+	const char *text, size_t bytes, const char *name, struct sim_table *table);
+enum err table_read(const char *path, struct sim_table *table);
+void table_free(struct sim_table *table);
 
 /* The number of the column called so; -1. */
-int table_column(const struct table *table, const char *name);
+int table_column(const struct sim_table *table, const char *name);
 
 /* Row 0 is the first after the header. "" for column -1. */
-const char *table_at(const struct table *table, uint32_t row, int column);
+const char *table_at(const struct sim_table *table, uint32_t row, int column);
 
 #endif

@@ -7,7 +7,7 @@
 /* Flows are made one by one and either kept or only counted. */
 struct maker {
 	const struct fabric *fabric;
-	struct flow *flows; /* NULL: count the load of links */
+	struct sim_flow *flows; /* NULL: count the load of links */
 	uint32_t count, room;
 	double *loads; /* by link */
 	double bytes;
@@ -16,9 +16,9 @@ struct maker {
 static void put(
 	struct maker *m, uint32_t from, uint32_t to, uint32_t nic, const double bytes)
 {
-	struct flow flow = {.bytes = bytes};
+	struct sim_flow flow = {.bytes = bytes};
 
-	fabric_path(m->fabric, from, to, nic, from + to + nic, &flow);
+	fabric_path(m->fabric, from, to, nic, &flow);
 	m->bytes += flow.hop_count ? bytes : 0;
 	for (uint32_t h = 0; m->loads && h < flow.hop_count; h++)
 		m->loads[flow.hops[h]] += bytes;
@@ -140,7 +140,7 @@ static double flows_of(const struct fabric *f, enum sim_traffic kind)
 }
 
 enum err traffic_flows(const struct fabric *fabric, enum sim_traffic kind, double bytes,
-	struct flow **flows, uint32_t *count)
+	struct sim_flow **flows, uint32_t *count)
 {
 	struct maker m = {.fabric = fabric};
 
@@ -162,7 +162,7 @@ enum err traffic_flows(const struct fabric *fabric, enum sim_traffic kind, doubl
 static enum err run(struct fabric *fabric, enum sim_traffic kind, double bytes,
 	struct traffic_report *report)
 {
-	struct flow *flows;
+	struct sim_flow *flows;
 	enum err e = traffic_flows(fabric, kind, bytes, &flows, &report->flow_count);
 
 	if (!e)

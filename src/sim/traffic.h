@@ -37,7 +37,7 @@ enum err traffic_measure(struct fabric *fabric, enum sim_traffic kind, double by
 /* The flows themselves, for a timeline; the caller frees `flows`. ERR_USAGE when there
  * are more than TRAFFIC_FLOWS_RUN. */
 enum err traffic_flows(const struct fabric *fabric, enum sim_traffic kind, double bytes,
-	struct flow **flows, uint32_t *count);
+	struct sim_flow **flows, uint32_t *count);
 
 /* All four patterns on a fabric. */
 enum err traffic_strain(struct fabric *fabric, struct sim_strain *strain);

@@ -15,7 +15,7 @@ static bool near(double a, double b, double share)
 static void test_one_link(void)
 {
 	struct flow_link links[1] = {{.rate = 100}};
-	struct flow flow = {.bytes = 1000, .hops = {0}, .hop_count = 1};
+	struct sim_flow flow = {.bytes = 1000, .hops = {0}, .hop_count = 1};
 	double end;
 
 	EQ(flow_run(&flow, 1, links, 1, &end), OK);
@@ -30,7 +30,7 @@ static void test_one_link(void)
 static void test_three_flows(void)
 {
 	struct flow_link links[2] = {{.rate = 100}, {.rate = 200}};
-	struct flow flows[3] = {{.bytes = 500, .hops = {0}, .hop_count = 1},
+	struct sim_flow flows[3] = {{.bytes = 500, .hops = {0}, .hop_count = 1},
 		{.bytes = 1000, .hops = {0, 1}, .hop_count = 2},
 		{.bytes = 600, .hops = {1}, .hop_count = 1}};
 	double end;
@@ -48,7 +48,7 @@ static void test_three_flows(void)
 static void test_late_start(void)
 {
 	struct flow_link links[1] = {{.rate = 100}};
-	struct flow flows[2] = {{.bytes = 1000, .hops = {0}, .hop_count = 1},
+	struct sim_flow flows[2] = {{.bytes = 1000, .hops = {0}, .hop_count = 1},
 		{.bytes = 500, .start_us = 5, .hops = {0}, .hop_count = 1}};
 	double end;
 

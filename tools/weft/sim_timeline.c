@@ -7,13 +7,13 @@
 #include "weft/command.h"
 #include "weft/sim.h"
 
-static uint32_t node_of(const struct fabric *f, const struct flow *flow)
+static uint32_t node_of(const struct fabric *f, const struct sim_flow *flow)
 {
 	return flow->hop_count ? flow->hops[0] / f->nics : 0;
 }
 
 static void flows_write(
-	FILE *file, const struct fabric *f, const struct flow *flows, uint32_t count)
+	FILE *file, const struct fabric *f, const struct sim_flow *flows, uint32_t count)
 {
 	fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	for (uint32_t node = 0; node < f->nodes; node++)
@@ -22,7 +22,7 @@ static void flows_write(
 			"\"name\":\"node %u\"}},\n",
 			node, node);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct flow *flow = &flows[i];
+		const struct sim_flow *flow = &flows[i];
 		char name[FABRIC_NAME_BYTES] = "inside";
 
 		if (flow->hop_count)
@@ -41,7 +41,7 @@ int sim_timeline(struct sim_run *run, const char *path)
 {
 	uint64_t bytes = run->args->has_explain ? run->args->explain : run->args->last;
 	struct sim_answer answer;
-	struct flow *flows = NULL;
+	struct sim_flow *flows = NULL;
 	uint32_t count = 0;
 	double end;
 	FILE *file;
