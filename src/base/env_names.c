@@ -100,7 +100,7 @@ static const char *const of_efa[] = {
 	"USE_ZCPY_RX",
 };
 
-static const struct family {
+static const struct name_family {
 	const char *prefix;
 	const char *const *names;
 	int count;
@@ -141,7 +141,7 @@ static bool begins(const char *name, const char *prefix)
 	return !strncmp(name, prefix, strlen(prefix));
 }
 
-static const struct family *family_of(const char *name)
+static const struct name_family *name_family_of(const char *name)
 {
 	for (int i = 0; i < FAMILY_COUNT; i++)
 		if (begins(name, families[i].prefix))
@@ -151,7 +151,7 @@ static const struct family *family_of(const char *name)
 
 enum env_name_kind env_name_kind(const char *name, const char **why)
 {
-	const struct family *family = family_of(name);
+	const struct name_family *family = name_family_of(name);
 	const char *rest;
 	enum param id;
 
@@ -206,7 +206,7 @@ static unsigned edits(const char *a, const char *b)
 
 bool env_name_nearest(const char *name, char nearest[ENV_NAME_BYTES])
 {
-	const struct family *family = family_of(name);
+	const struct name_family *family = name_family_of(name);
 	unsigned best = NEAR_EDITS + 1;
 
 	for (int i = 0; family && i < PARAM_COUNT + family->count; i++) {
