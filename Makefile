@@ -57,7 +57,7 @@ bench: build
 
 # Predictions of `weft sim` against published measurements, each source left out in turn.
 accuracy: build
-	build/bin/weft sim --accuracy ../shared/data/published-busbw.csv data/sim/anchors.csv
+	build/bin/weft sim --accuracy ../shared/data/published-busbw.csv
 
 lint: deps-build deps-lint
 	scripts/lint
