@@ -627,17 +627,6 @@ enum err session_say(struct control *from, const struct strand_head *head,
 
 /* ---- the clock ---- */
 
-void session_forgive(struct session *session, uint64_t late_ns)
-{
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		strand->heard_ns += late_ns;
-		strand->since_ns += late_ns;
-	}
-	for (uint32_t i = 0; i < session->node_count; i++)
-		if (session->nodes[i].trouble_ns)
-			session->nodes[i].trouble_ns += late_ns;
-}
-
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -739,6 +728,18 @@ static uint64_t mend_tick(struct session *session, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
+/* Who is absent may have left in peace, and the word of that is on its way to us. When it
+ * has not come for so long, we are cut off from those who would bring it. */
+static uint64_t absent_tick(struct session *session, uint32_t index, uint64_t now_ns)
+{
+	uint64_t end = add_ns(session->nodes[index].trouble_ns, limit_ns());
+
+	if (now_ns < end)
+		return end;
+	loss_take(session, index, "its process has ended");
+	return UINT64_MAX;
+}
+
 static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
@@ -748,32 +749,14 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 	for (uint32_t i = 0; i < session->node_count; i++) {
 		struct station *node = &session->nodes[i];
 
+		if (node->state == NODE_ABSENT)
+			next = sooner(next, absent_tick(session, i, now_ns));
 		if (!node->is_wanted || node->state != NODE_THERE ||
 			node_has_strand(session, i))
 			continue;
 		if (now_ns >= node->retry_ns)
 			node_call(session, i, now_ns);
 		next = sooner(next, node->retry_ns > now_ns ? node->retry_ns : now_ns);
-	}
-	return next;
-}
-
-/* Who is absent may have left in peace, and the word of that is on its way to us. When it
- * has not come for so long, we are cut off from those who would bring it. */
-static uint64_t absent_tick(struct session *session, uint64_t now_ns)
-{
-	uint64_t next = UINT64_MAX;
-
-	for (uint32_t i = 0; i < session->node_count && !session->is_closing; i++) {
-		const struct station *node = &session->nodes[i];
-		uint64_t end = add_ns(node->trouble_ns, limit_ns());
-
-		if (node->state != NODE_ABSENT)
-			continue;
-		if (now_ns >= end)
-			loss_take(session, i, "its process has ended");
-		else
-			next = sooner(next, end);
 	}
 	return next;
 }
@@ -808,7 +791,6 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 	strands_sweep(session, now_ns);
 	next = sooner(next, mend_tick(session, now_ns));
 	next = sooner(next, calls_tick(session, now_ns));
-	next = sooner(next, absent_tick(session, now_ns));
 	for (const struct strand *strand = session->strands; strand;
 		strand = strand->next)
 		if (strand->phase == STRAND_GONE)

@@ -180,6 +180,17 @@ void session_forget(void)
 	sessions = NULL;
 }
 
+void session_forgive(struct session *session, uint64_t late_ns)
+{
+	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+		strand->heard_ns += late_ns;
+		strand->since_ns += late_ns;
+	}
+	for (uint32_t i = 0; i < session->node_count; i++)
+		if (session->nodes[i].trouble_ns)
+			session->nodes[i].trouble_ns += late_ns;
+}
+
 uint32_t session_unsettled(const struct session *session)
 {
 	for (uint32_t i = 0; i < session->node_count; i++)

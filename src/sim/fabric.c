@@ -72,7 +72,7 @@ static uint32_t spine_of(
 	for (uint32_t spine = 0; spine < ways(f); spine++)
 		alive += is_way(f, from, to, spine);
 	if (!alive)
-		return number % ways(f);
+		return ways(f) ? number % ways(f) : 0;
 	pick = number % alive;
 	for (uint32_t spine = 0;; spine++)
 		if (is_way(f, from, to, spine) && !pick--)

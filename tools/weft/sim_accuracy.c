@@ -163,7 +163,7 @@ static void line_print(const struct study *study, const char *platform, int larg
 {
 	static const char *const names[] = {"< 1 MiB", ">= 1 MiB"};
 	struct filter filter = {.platform = platform, .large = large};
-	double median[2], p90[2];
+	double median[2] = {0}, p90[2] = {0};
 	uint32_t found = quantiles(study, &filter, &median[0], &p90[0]);
 	uint32_t covered = 0;
 

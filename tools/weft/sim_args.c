@@ -185,7 +185,7 @@ static bool list(char to[SIM_LIST_BYTES])
 {
 	if (strlen(optarg) >= SIM_LIST_BYTES)
 		return refuse("--algo or --proto", "that list is too long");
-	strcpy(to, optarg);
+	memcpy(to, optarg, strlen(optarg) + 1);
 	return true;
 }
 

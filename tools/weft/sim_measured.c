@@ -54,10 +54,9 @@ static void result_take(struct points *points, const json_t *row)
 static void json_take(struct points *points, const json_t *top)
 {
 	const json_t *results = json_object_get(top, "results");
-	size_t i;
-	json_t *row;
 
-	json_array_foreach(results, i, row) result_take(points, row);
+	for (size_t i = 0; i < json_array_size(results); i++)
+		result_take(points, json_array_get(results, i));
 }
 
 static enum err points_read(const char *path, struct points *points)

@@ -44,14 +44,14 @@ static void axes_draw(const struct chart *c)
 		snprintf(text, sizeof(text), "%.4g", c->top * i / 4);
 		svg_text(&c->svg, &side, LEFT - 6, y + 4, text);
 	}
-	for (double at = ceil(c->first); at <= c->last;
+	for (int at = (int)ceil(c->first); at <= (int)c->last;
 		at += c->last - c->first > 12 ? 4 : 2) {
 		char text[24];
 
 		units_print_size((uint64_t)exp2(at), text, sizeof(text));
 		svg_text(&c->svg, &small, x_of(c, exp2(at)), HEIGHT - BOTTOM + 18, text);
 	}
-	svg_text(&c->svg, &small, WIDTH / 2, HEIGHT - 16, "size, bytes");
+	svg_text(&c->svg, &small, (float)WIDTH / 2, HEIGHT - 16, "size, bytes");
 	svg_text(&c->svg, &small, 40, TOP - 12, "busbw, GB/s");
 }
 

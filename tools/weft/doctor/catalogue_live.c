@@ -5,7 +5,7 @@
 
 /* clang-format off */
 static const struct finding_info table[FIND_COUNT - FIND_LIVE_GPU] = {
-[FIND_LIVE_GPU - FIND_LIVE_GPU] = {"gpu-missing", SEVERITY_FATAL, DEPTH_CAUSE,
+[0] = {"gpu-missing", SEVERITY_FATAL, DEPTH_CAUSE,
 	"GPUs are there and this process cannot use them",
 	"The PCI bus lists NVIDIA GPUs, and their device files are missing here. The container was started without them.",
 	"request nvidia.com/gpu in the pod, or docker run --gpus all; the nvidia container toolkit must be installed on the host", NULL},

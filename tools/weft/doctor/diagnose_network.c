@@ -158,7 +158,6 @@ static void add_gdr(const struct log_facts *facts, struct diagnosis *diagnosis)
 				disabled->count ? disabled : &net->plain);
 			if (is_g_type(facts))
 				finding->severity = SEVERITY_NOTE;
-			disabled = &net->plain;
 			return;
 		}
 		finding = diagnosis_add(diagnosis, FIND_GDR_MISSING_IB, &net->plain);

@@ -21,7 +21,7 @@ static void add_topology(const struct log_facts *facts, struct diagnosis *diagno
 			finding->severity = SEVERITY_PERFORMANCE;
 	}
 	if (unreadable->count && (!file || file->value[0])) {
-		finding = diagnosis_add(diagnosis, FIND_TOPO_FILE_UNREADABLE, unreadable);
+		diagnosis_add(diagnosis, FIND_TOPO_FILE_UNREADABLE, unreadable);
 		/* the file of NVIDIA's daemon is looked for everywhere */
 		if (strstr(unreadable->text, "/var/run/nvidia-topologyd"))
 			diagnosis->count--;

@@ -140,7 +140,7 @@ static void take_env(struct log_facts *facts, const struct fact_place *at)
 	/* the blank at the end may be gone with nothing after it */
 	const char *mark = has(record->text, record->bytes, " set by environment to");
 	size_t name = mark ? (size_t)(mark - record->text) : 0, value = 0;
-	const char *from = mark + sizeof(words) - 1;
+	const char *from = mark ? mark + sizeof(words) - 1 : NULL;
 	struct fact_env *env;
 	uint32_t i;
 

@@ -42,8 +42,8 @@ static void draw_names(const struct svg *svg, const struct log_view *view)
 		const float at[2] = {LEFT - 10, (float)(TOP + CELL * i + 15)};
 
 		snprintf(text, sizeof(text), "%u", i * view->per_cell);
-		svg_text(svg, &soft, (float)(LEFT + CELL * i + CELL / 2 - 1), TOP - 8,
-			text);
+		svg_text(svg, &soft, (float)(LEFT + CELL * i) + (float)CELL / 2 - 1,
+			TOP - 8, text);
 		if (view->hosts[i][0])
 			snprintf(text, sizeof(text), "%s  %u", view->hosts[i],
 				i * view->per_cell);

@@ -102,11 +102,11 @@ static void print_network(FILE *file, const struct log_facts *facts)
 			used += list(text + used, sizeof(text) - used, &facts->providers);
 		}
 		if (facts->found_nics)
-			used += (size_t)snprintf(text + used, sizeof(text) - used,
-				", %d NICs", facts->found_nics);
+			snprintf(text + used, sizeof(text) - used, ", %d NICs",
+				facts->found_nics);
 		else if (facts->ib_nic_count_max > 0)
-			used += (size_t)snprintf(text + used, sizeof(text) - used,
-				", %d NICs", facts->ib_nic_count_max);
+			snprintf(text + used, sizeof(text) - used, ", %d NICs",
+				facts->ib_nic_count_max);
 		line(file, "network", text);
 	}
 	if (facts->boot_ifaces.count) {

@@ -215,7 +215,8 @@ static void host_network(const struct rule_view *view, const struct pod_set *set
 	if (!node_is(policy, "ClusterFirstWithHostNet") && !node_is(policy, "None")) {
 		finding = finding_add(view->findings, RULE_HOST_NETWORK_DNS,
 			node_or(policy, at), "hostNetwork with dnsPolicy %s",
-			node_text(policy) ? policy->text : "ClusterFirst (the default)");
+			policy && node_text(policy) ? policy->text
+						    : "ClusterFirst (the default)");
 		finding_todo(finding, "write dnsPolicy: ClusterFirstWithHostNet");
 		if (policy)
 			edit_scalar(view->work->file, finding, policy,
