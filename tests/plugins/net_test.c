@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,6 +40,7 @@ struct request {
 };
 
 struct comm {
+	struct comm *next_begun;
 	int fd;
 	bool is_listener, is_send;
 	int regions;	      /* registered now */
@@ -197,6 +199,41 @@ static ncclResult_t listen_here(void *opaque, void **listenComm)
 	return ncclSuccess;
 }
 
+/* NCCL has no call that gives up a connection that is only begun: they end with us. */
+static pthread_mutex_t begun_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct comm *begun;
+
+static void begun_add(struct comm *comm)
+{
+	pthread_mutex_lock(&begun_lock);
+	comm->next_begun = begun;
+	begun = comm;
+	pthread_mutex_unlock(&begun_lock);
+}
+
+static void begun_drop(const struct comm *comm)
+{
+	struct comm **at = &begun;
+
+	pthread_mutex_lock(&begun_lock);
+	while (*at && *at != comm)
+		at = &(*at)->next_begun;
+	if (*at)
+		*at = comm->next_begun;
+	pthread_mutex_unlock(&begun_lock);
+}
+
+__attribute__((destructor)) static void begun_end(void)
+{
+	while (begun) {
+		struct comm *comm = begun;
+
+		begun = comm->next_begun;
+		close(comm->fd);
+		free(comm);
+	}
+}
+
 /* The first call begins, a later one finds it done. */
 static ncclResult_t connect_there(void *opaque, void **sendComm)
 {
@@ -211,6 +248,7 @@ static ncclResult_t connect_there(void *opaque, void **sendComm)
 	if (!handle->connecting) {
 		handle->connecting = comm_make(
 			socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), true);
+		begun_add(handle->connecting);
 		if (connect(handle->connecting->fd, (struct sockaddr *)&handle->at,
 			    sizeof(handle->at)) &&
 			errno != EINPROGRESS)
@@ -219,6 +257,7 @@ static ncclResult_t connect_there(void *opaque, void **sendComm)
 	}
 	poll_fd.fd = handle->connecting->fd;
 	if (poll(&poll_fd, 1, 0) == 1) {
+		begun_drop(handle->connecting);
 		*sendComm = handle->connecting;
 		handle->connecting = NULL;
 	}
