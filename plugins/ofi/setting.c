@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/edits.h"
 #include "say.h"
+
+enum { NEAR_EDITS = 3 };
 
 extern char **environ;
 
@@ -81,52 +85,26 @@ static int setting_read(enum setting id)
 	return number_read(id, text);
 }
 
-/* How many letters differ, at most: the length of the longer where they have nothing in
- * common. */
-static size_t name_distance(const char *a, size_t a_bytes, const char *b)
-{
-	enum { NAME_MAX_BYTES = 64 };
-	size_t row[NAME_MAX_BYTES + 1], b_bytes = strlen(b);
-
-	if (a_bytes > NAME_MAX_BYTES || b_bytes > NAME_MAX_BYTES)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= b_bytes; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_bytes; i++) {
-		size_t corner = row[0]++;
-
-		for (size_t j = 1; j <= b_bytes; j++) {
-			size_t best = corner + (a[i - 1] != b[j - 1]);
-
-			corner = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[b_bytes];
-}
-
 static void unknown_tell(const char *entry)
 {
-	size_t bytes = strcspn(entry, "="), best = SIZE_MAX;
+	uint32_t least = EDITS_BYTES;
 	const char *nearest = "";
+	char name[EDITS_BYTES];
 
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
 	for (int i = 0; i < SET_COUNT; i++) {
-		size_t distance = name_distance(entry, bytes, table[i].name);
+		uint32_t edits = edits_between(name, table[i].name);
 
-		if (!distance)
+		if (!strcmp(name, table[i].name))
 			return;
-		if (distance < best) {
-			best = distance;
+		if (edits < least) {
+			least = edits;
 			nearest = table[i].name;
 		}
 	}
-	say_wrong(OFI_OK, "%.*s is not a variable of this plugin and has no effect%s%s",
-		(int)bytes, entry, best <= 3 ? "; is it meant to be " : "",
-		best <= 3 ? nearest : "");
+	say_wrong(OFI_OK, "%s is not a variable of this plugin and has no effect%s%s",
+		name, least <= NEAR_EDITS ? "; is it meant to be " : "",
+		least <= NEAR_EDITS ? nearest : "");
 }
 
 int settings_read(void)

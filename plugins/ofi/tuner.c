@@ -8,10 +8,10 @@
 #include <strings.h>
 
 #include "platform.h"
-#include "regions.h"
 #include "say.h"
 #include "setting.h"
 #include "tune/plugin_abi.h"
+#include "tune/regions.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

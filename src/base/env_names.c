@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/edits.h"
 #include "base/log.h"
 #include "base/param.h"
 
@@ -173,51 +174,20 @@ enum env_name_kind env_name_kind(const char *name, const char **why)
 	return ENV_NAME_UNKNOWN;
 }
 
-/* Edits that make one name the other, of letters left out, added, changed or swapped. */
-static unsigned edits(const char *a, const char *b)
-{
-	unsigned rows[3][ENV_NAME_BYTES];
-	size_t a_bytes = strlen(a), b_bytes = strlen(b);
-
-	if (a_bytes >= ENV_NAME_BYTES || b_bytes >= ENV_NAME_BYTES)
-		return ENV_NAME_BYTES;
-	for (size_t j = 0; j <= b_bytes; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= a_bytes; i++) {
-		unsigned *row = rows[i % 3];
-		const unsigned *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= b_bytes; j++) {
-			unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
-
-			if (above[j] + 1 < best)
-				best = above[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-				a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
-				best = before[j - 2] + 1;
-			row[j] = best;
-		}
-	}
-	return rows[a_bytes % 3][b_bytes];
-}
-
 bool env_name_nearest(const char *name, char nearest[ENV_NAME_BYTES])
 {
 	const struct name_family *family = name_family_of(name);
-	unsigned best = NEAR_EDITS + 1;
+	uint32_t best = NEAR_EDITS + 1;
 
 	for (int i = 0; family && i < PARAM_COUNT + family->count; i++) {
 		const struct param_info *own = i < PARAM_COUNT ? param_info((enum param)i)
 							       : NULL;
 		char other[ENV_NAME_BYTES];
-		unsigned distance;
+		uint32_t distance;
 
 		snprintf(other, sizeof(other), "%s%s", own ? "" : family->prefix,
 			own ? own->name : family->names[i - PARAM_COUNT]);
-		distance = edits(name, other);
+		distance = edits_between(name, other);
 		if (distance < best) {
 			best = distance;
 			memcpy(nearest, other, sizeof(other));

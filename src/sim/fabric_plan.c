@@ -318,7 +318,7 @@ void fabric_plan_apply(const struct fabric_plan *plan, struct sim_site *site)
 	if (site->outer == SIM_TCP || site->outer == SIM_ENA)
 		site->nics = 1;
 	if (plan->wire != SIM_EFA) {
-		site->family = NULL;
+		site->regions = REGION_NONE;
 		site->is_aws = false;
 	}
 }

@@ -128,7 +128,7 @@ static enum err platform_apply(const struct sim_words *words, struct sim_site *s
 			site->nics = word->nics;
 			site->nic_GBps = word->nic_GBps;
 			site->is_aws = false;
-			site->family = NULL;
+			site->regions = REGION_NONE;
 		}
 		return OK;
 	}
@@ -144,7 +144,7 @@ static void sockets_apply(struct sim_site *site)
 {
 	if (site->is_aws)
 		site->outer = SIM_ENA;
-	site->family = NULL;
+	site->regions = REGION_NONE;
 	if (site->nics == 4 && site->nic_GBps == 25)
 		return;
 	site->nics = 1;

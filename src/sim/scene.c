@@ -241,6 +241,25 @@ static int func_of(int coll)
 	}
 }
 
+/* The plugin's own choice, if it has one for that many nodes and the user has none. */
+static bool plugin_region(const struct sim_site *site, enum model_func func,
+	uint64_t bytes, enum sim_method *method)
+{
+	struct region_question question = {.machine = site->regions,
+		.node_count = site->nodes,
+		.ranks_per_node = site->gpus,
+		.func = func,
+		.bytes = bytes};
+	enum proto proto;
+	enum algo algo;
+
+	if (!site->regions || *site->algo || *site->proto ||
+		!region_choose(&question, &algo, &proto))
+		return false;
+	*method = method_of(algo, proto);
+	return true;
+}
+
 enum err sim_scene_choose(
 	const struct sim_scene *scene, int coll, uint64_t bytes, enum sim_method *method)
 {
@@ -254,9 +273,9 @@ enum err sim_scene_choose(
 		*method = SIM_P2P;
 		return OK;
 	}
-	if (sim_region(&scene->site, coll, bytes, method))
-		return OK;
 	call.func = (enum model_func)func;
+	if (plugin_region(&scene->site, call.func, bytes, method))
+		return OK;
 	call.bytes = model_round(&scene->model, &call);
 	if (!call.bytes)
 		call.bytes = bytes;

@@ -54,8 +54,4 @@ void sim_scene_free(struct sim_scene *scene);
 enum err sim_scene_choose(
 	const struct sim_scene *scene, int coll, uint64_t bytes, enum sim_method *method);
 
-/* regions.c: the plugin's own choice, if it has one for that many nodes. */
-bool sim_region(
-	const struct sim_site *site, int coll, uint64_t bytes, enum sim_method *method);
-
 #endif

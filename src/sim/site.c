@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/edits.h"
 #include "topo/instance.h"
 
 static const struct {
@@ -85,52 +86,29 @@ static const struct {
 	const char *prefix;
 	enum sim_wire inner, outer;
 	bool is_aws;
-	const char *family;
+	enum region_machine regions;
 } kinds[] = {
-	{"p3.", SIM_NVLINK, SIM_ENA, true, NULL},
-	{"p3dn", SIM_NVLINK, SIM_STAGED, true, NULL},
-	{"p4d", SIM_NVLINK_AMPERE, SIM_EFA_OLD, true, NULL},
-	{"p5.4xlarge", SIM_PCIE, SIM_STAGED, true, NULL},
-	{"p5en", SIM_NVLINK_HOPPER, SIM_EFA, true, "p5en"},
-	{"p5", SIM_NVLINK_HOPPER, SIM_EFA, true, "p5_p5e"},
-	{"p6e", SIM_MNNVL, SIM_EFA, true, NULL},
-	{"p6-b300", SIM_NVLINK_BLACKWELL, SIM_EFA, true, "p6_b300"},
-	{"p6", SIM_NVLINK_BLACKWELL, SIM_EFA, true, "p6"},
-	{"g7e", SIM_PCIE, SIM_EFA, true, NULL},
-	{"g", SIM_PCIE, SIM_STAGED, true, NULL},
-	{"dgx-1v", SIM_NVLINK, SIM_IB, false, NULL},
-	{"dgx-a100", SIM_NVLINK_AMPERE, SIM_IB, false, NULL},
-	{"hgx-a100", SIM_NVLINK_AMPERE, SIM_IB, false, NULL},
-	{"dgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, NULL},
-	{"hgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, NULL},
-	{"dgx-b200", SIM_NVLINK_BLACKWELL, SIM_IB, false, NULL},
-	{"pcie-a100-nvbridge", SIM_NVLINK_BRIDGE, SIM_IB, false, NULL},
-	{"pcie-l40s", SIM_PCIE, SIM_VIRTUAL, false, NULL},
-	{"pcie", SIM_PCIE, SIM_ROCE, false, NULL},
+	{"p3.", SIM_NVLINK, SIM_ENA, true, REGION_NONE},
+	{"p3dn", SIM_NVLINK, SIM_STAGED, true, REGION_NONE},
+	{"p4d", SIM_NVLINK_AMPERE, SIM_EFA_OLD, true, REGION_NONE},
+	{"p5.4xlarge", SIM_PCIE, SIM_STAGED, true, REGION_NONE},
+	{"p5en", SIM_NVLINK_HOPPER, SIM_EFA, true, REGION_P5EN},
+	{"p5", SIM_NVLINK_HOPPER, SIM_EFA, true, REGION_P5},
+	{"p6e", SIM_MNNVL, SIM_EFA, true, REGION_NONE},
+	{"p6-b300", SIM_NVLINK_BLACKWELL, SIM_EFA, true, REGION_P6_B300},
+	{"p6", SIM_NVLINK_BLACKWELL, SIM_EFA, true, REGION_P6_B200},
+	{"g7e", SIM_PCIE, SIM_EFA, true, REGION_NONE},
+	{"g", SIM_PCIE, SIM_STAGED, true, REGION_NONE},
+	{"dgx-1v", SIM_NVLINK, SIM_IB, false, REGION_NONE},
+	{"dgx-a100", SIM_NVLINK_AMPERE, SIM_IB, false, REGION_NONE},
+	{"hgx-a100", SIM_NVLINK_AMPERE, SIM_IB, false, REGION_NONE},
+	{"dgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, REGION_NONE},
+	{"hgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, REGION_NONE},
+	{"dgx-b200", SIM_NVLINK_BLACKWELL, SIM_IB, false, REGION_NONE},
+	{"pcie-a100-nvbridge", SIM_NVLINK_BRIDGE, SIM_IB, false, REGION_NONE},
+	{"pcie-l40s", SIM_PCIE, SIM_VIRTUAL, false, REGION_NONE},
+	{"pcie", SIM_PCIE, SIM_ROCE, false, REGION_NONE},
 };
-
-/* How many letters must be changed, dropped or added; names are short. */
-static int distance(const char *a, const char *b)
-{
-	int row[SIM_NAME_BYTES + 1];
-	int width = (int)strnlen(b, SIM_NAME_BYTES);
-
-	for (int j = 0; j <= width; j++)
-		row[j] = j;
-	for (int i = 1; a[i - 1] && i <= SIM_NAME_BYTES; i++) {
-		int before = row[0];
-
-		row[0] = i;
-		for (int j = 1; j <= width; j++) {
-			int kept = row[j], least = before + (a[i - 1] != b[j - 1]);
-
-			least = least < row[j] + 1 ? least : row[j] + 1;
-			row[j] = least < row[j - 1] + 1 ? least : row[j - 1] + 1;
-			before = kept;
-		}
-	}
-	return row[width];
-}
 
 static const char *nearest(const char *name)
 {
@@ -138,7 +116,7 @@ static const char *nearest(const char *name)
 	const struct instance_info *list = instance_list(&count), *best = list;
 
 	for (uint32_t i = 1; i < count; i++)
-		if (distance(name, list[i].name) < distance(name, best->name))
+		if (edits_between(name, list[i].name) < edits_between(name, best->name))
 			best = &list[i];
 	return best->name;
 }
@@ -179,7 +157,7 @@ enum err sim_site_machine(struct sim_site *site, const char *name)
 		site->inner = kinds[i].inner;
 		site->outer = kinds[i].outer;
 		site->is_aws = kinds[i].is_aws;
-		site->family = kinds[i].family;
+		site->regions = kinds[i].regions;
 		break;
 	}
 	nics_count(site, tree);

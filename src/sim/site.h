@@ -13,6 +13,7 @@
 
 #include "sched/sched.h"
 #include "topo/xml.h"
+#include "tune/regions.h"
 
 /* Classes of wire, inside a node and between nodes. A class has a parent that stands in
  * for it where nothing was measured; SIM_ANY is the parent of all. */
@@ -71,7 +72,7 @@ struct sim_site {
 	bool sharp;		   /* the switches reduce */
 	char algo[SIM_LIST_BYTES]; /* as NCCL_ALGO; "" all */
 	char proto[SIM_LIST_BYTES];
-	const char *family; /* "p5_p5e": rows of the AWS tuner; NULL none */
+	enum region_machine regions; /* of the AWS tuner */
 };
 
 /* The classes a machine brings: wires inside and between, NICs, the plugin. `nodes` and

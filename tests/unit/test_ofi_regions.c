@@ -3,8 +3,8 @@
 #include <ctype.h>
 
 #include "platform.h"
-#include "regions.h"
 #include "test.h"
+#include "tune/regions.h"
 
 static const struct {
 	const char *word;

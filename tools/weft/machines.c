@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/names.h"
+#include "base/edits.h"
 #include "topo/discover.h"
 #include "topo/instance.h"
 
@@ -32,11 +32,11 @@ static char *short_name(const char *name)
 /* Few letters differ, or one is a part of the other; 0 is the best. */
 static uint32_t strangeness(const char *asked, const char *name)
 {
-	uint32_t far = names_distance(asked, name);
+	uint32_t far = edits_between(asked, name);
 
 	if (strlen(asked) > 1 && strcasestr(name, asked))
 		return 1;
-	return far <= 1 + strlen(asked) / 4 ? far : NAMES_LENGTH_MAX;
+	return far <= 1 + strlen(asked) / 4 ? far : EDITS_BYTES;
 }
 
 /* Names like the one asked for, the likeliest first: "a, b, c"; "" when none is. */
@@ -47,7 +47,7 @@ static void guess(const char *asked, char text[TEXT_BYTES])
 	size_t used = 0;
 
 	text[0] = 0;
-	for (uint32_t limit = 0; limit < NAMES_LENGTH_MAX; limit++)
+	for (uint32_t limit = 0; limit < EDITS_BYTES; limit++)
 		for (uint32_t i = 0; i < count && shown < GUESSES_MAX; i++) {
 			int n;
 

@@ -50,7 +50,7 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	site->gpus = gpus ? gpus : info->gpu_count;
 	site->is_environment = true;
 	if (site->before_tuner)
-		site->family = NULL;
+		site->regions = REGION_NONE;
 	fabric_plan_apply(&args->plan, site);
 	if (args->nics)
 		site->nics = args->nics;

@@ -6,7 +6,7 @@
 #ifndef TOOLS_WEFT_TUNE_NET_H
 #define TOOLS_WEFT_TUNE_NET_H
 
-#include "ofi/regions.h"
+#include "tune/regions.h"
 #include "weft/tune_args.h"
 
 struct tune_net {

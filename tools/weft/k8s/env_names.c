@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/edits.h"
 #include "base/param.h"
-#include "common/names.h"
 #include "weft/graph_env.h"
 
 enum { NEAR_MAX = 3, NAME_BYTES = 96 };
@@ -98,7 +98,7 @@ struct guess {
 
 static void consider(struct guess *guess, const char *other)
 {
-	uint32_t far = names_distance(other, guess->name);
+	uint32_t far = edits_between(other, guess->name);
 
 	if (far >= guess->least)
 		return;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/names.h"
+#include "base/edits.h"
 #include "weft/k8s/work.h"
 
 /* Sizes without EFA are not in the list of AWS's device plugin. */
@@ -89,7 +89,7 @@ const char *machine_kind_near(const char *name)
 	uint32_t least = 4;
 
 	for (int i = 0; i < KNOWN; i++) {
-		uint32_t far = names_distance(name, known[i].name);
+		uint32_t far = edits_between(name, known[i].name);
 
 		/* The family is what people mean; the size is what they get wrong. */
 		if (strncmp(name, known[i].name, family + 1) != 0)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/names.h"
+#include "base/edits.h"
 
 static const char gpu[] = "nvidia.com/gpu", efa[] = "vpc.amazonaws.com/efa";
 
@@ -32,12 +32,12 @@ enum resource_kind resource_kind(const char *name, const char **right)
 	if (is_other(name))
 		return RESOURCE_OTHER;
 	if (!strcasecmp(name, "nvidia.com") || !strcasecmp(name, "nvidia.com/") ||
-		!strcmp(name, "nvidia/gpu") || names_distance(name, gpu) <= 2) {
+		!strcmp(name, "nvidia/gpu") || edits_between(name, gpu) <= 2) {
 		*right = gpu;
 		return RESOURCE_GPU;
 	}
 	if (begins(name, "vpc.amazonaws.com") || !strcmp(name, "amazonaws.com/efa") ||
-		!strcmp(name, "aws.amazon.com/efa") || names_distance(name, efa) <= 2) {
+		!strcmp(name, "aws.amazon.com/efa") || edits_between(name, efa) <= 2) {
 		*right = efa;
 		return RESOURCE_EFA;
 	}

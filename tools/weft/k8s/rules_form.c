@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/names.h"
+#include "base/edits.h"
 #include "weft/k8s/rule.h"
 
 enum { WALK_MAX = 100000, NAME_BYTES = 64 };
@@ -176,7 +176,7 @@ static bool has_field(const char *names, const char *name, char meant[NAME_BYTES
 			continue;
 		if (!strcmp(first, name))
 			return true;
-		far = names_distance(first, name);
+		far = edits_between(first, name);
 		while ((other = strtok_r(NULL, "/", &rest)))
 			if (!strcasecmp(other, name))
 				far = 0;

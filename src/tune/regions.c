@@ -1,11 +1,11 @@
-#include "regions.h"
+#include "tune/regions.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { PARTS_MAX = 6, NODES_MIN = 3 };
 
-enum choice {
+enum region_choice {
 	END, /* of the parts */
 	NONE,
 	TREE_LL,
@@ -34,7 +34,7 @@ static const struct {
 
 /* A choice and the size at which the next begins; 0: it is the last. */
 struct part {
-	enum choice choice;
+	enum region_choice choice;
 	uint64_t end_bytes;
 };
 
@@ -261,7 +261,7 @@ bool region_choose(
 								 : row_find(question);
 
 	for (int i = 0; row && i < PARTS_MAX && row->parts[i].choice != END; i++) {
-		enum choice choice = row->parts[i].choice;
+		enum region_choice choice = row->parts[i].choice;
 
 		if ((double)question->bytes >= part_end(row, i, question))
 			continue;

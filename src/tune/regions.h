@@ -7,8 +7,8 @@
  * taken to lie on straight lines when both are drawn as logarithms; elsewhere those of
  * the smaller neighbour hold.
  */
-#ifndef PLUGINS_OFI_REGIONS_H
-#define PLUGINS_OFI_REGIONS_H
+#ifndef TUNE_REGIONS_H
+#define TUNE_REGIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
