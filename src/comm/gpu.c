@@ -191,7 +191,9 @@ static bool has_pairs_before(const struct comm_call *calls, uint32_t at)
 	return false;
 }
 
-/* A group's collectives in their order, and sends and receives as one. */
+/* A group's collectives in their order, and after them, wherever the user has put them,
+ * sends and receives as one: so that ranks which mix them differently do not wait for
+ * each other. */
 static enum err works_make(
 	const struct comm_call *calls, uint32_t count, struct gpu_works *works)
 {
@@ -205,9 +207,10 @@ static enum err works_make(
 		e = cuda_engine_takes(calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
 		if (!e && calls[i].kind == CALL_COLL)
 			e = coll_fill(&calls[i], &works->list[works->count++]);
-		else if (!e && is_pair(&calls[i]) && !has_pairs_before(calls, i))
-			e = pairs_fill(calls, i, count, &works->list[works->count++]);
 	}
+	for (uint32_t i = 0; i < count && !e; i++)
+		if (is_pair(&calls[i]) && !has_pairs_before(calls, i))
+			e = pairs_fill(calls, i, count, &works->list[works->count++]);
 	return e;
 }
 

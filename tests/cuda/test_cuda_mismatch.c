@@ -32,10 +32,10 @@ static const char *const kind_names[KINDS] = {"all_reduce", "broadcast", "reduce
 	"all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "message"};
 
 /* What the last rank does. */
-enum mistake { SIZE, TYPE, OPERATOR, ROOT, KIND, ORDER, MISTAKES };
+enum mistake { SIZE, TYPE, OPERATOR, ROOT, KIND, ORDER, OTHER_SORT, MISTAKES };
 
 static const char *const mistake_names[MISTAKES] = {
-	"size", "type", "operator", "root", "kind", "order"};
+	"size", "type", "operator", "root", "kind", "order", "sort"};
 
 struct side {
 	struct rank *rank;
@@ -169,13 +169,12 @@ static bool request_wrong(
 	else if (mistake == ROOT)
 		wrong->root = 1;
 	else
-		wrong->kind = (kind + 1) % MESSAGE;
+		wrong->kind = mistake == OTHER_SORT ? MESSAGE : (kind + 1) % MESSAGE;
 	if (mistake == OPERATOR)
 		return is_reduced;
 	if (mistake == ROOT)
 		return is_rooted;
-	/* a message and a collective may still meet what they wait for */
-	return kind != MESSAGE || mistake == SIZE || mistake == TYPE;
+	return mistake != OTHER_SORT || kind != MESSAGE;
 }
 
 /* Both calls are in the sentence of every rank that took part. */
@@ -183,10 +182,10 @@ static void sentence_check(const struct request *right, const struct request *wr
 {
 	if (right->kind == MESSAGE) {
 		gpu_sentence("rank 0 sends");
-		return;
+	} else {
+		gpu_sentence("rank 0 calls");
+		gpu_sentence(kind_names[right->kind]);
 	}
-	gpu_sentence("rank 0 calls");
-	gpu_sentence(kind_names[right->kind]);
 	gpu_sentence(kind_names[wrong->kind]);
 }
 

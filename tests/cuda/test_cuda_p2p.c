@@ -447,15 +447,22 @@ static void mixed_close(struct crew *crew, struct mixed *mixed, int turn)
 	}
 }
 
-/* In one group, or one after the other. */
+/* In one group, where every second rank has them the other way round, or one after the
+ * other. */
 static void mixed_start(const struct crew *crew, const struct exchange *x,
 	struct sides *sides, bool in_one)
 {
 	OK(ncclGroupStart());
-	for (int s = 0; s < crew->count; s++)
-		collectives(&crew->seats[s]);
-	for (int s = 0; in_one && s < crew->count; s++)
-		calls(x, &crew->seats[s], &sides[s]);
+	for (int s = 0; s < crew->count; s++) {
+		const struct seat *seat = &crew->seats[s];
+		bool are_first = in_one && seat->rank % 2;
+
+		if (are_first)
+			calls(x, seat, &sides[s]);
+		collectives(seat);
+		if (in_one && !are_first)
+			calls(x, seat, &sides[s]);
+	}
 	OK(ncclGroupEnd());
 	if (!in_one)
 		exchange_start(crew, x, sides);

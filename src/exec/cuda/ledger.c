@@ -21,8 +21,9 @@ struct line {
 	_Atomic uint64_t head, place, count;
 };
 
+/* A send or a receive, and how many collectives its rank had begun before. */
 struct pair_line {
-	_Atomic uint64_t number, bytes;
+	_Atomic uint64_t number, bytes, after;
 };
 
 /* Sends to, or receives from, one peer. */
@@ -165,6 +166,9 @@ void ledger_pair_begin(struct ledger *ledger, bool is_send, uint32_t peer, uint6
 	atomic_store_explicit(&line->number, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&line->bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&line->after,
+		atomic_load_explicit(&ledger->own->begun, memory_order_relaxed),
+		memory_order_relaxed);
 	atomic_store_explicit(&line->number, number, memory_order_release);
 	atomic_store_explicit(&traffic->begun, number, memory_order_release);
 }
@@ -254,36 +258,121 @@ static enum err calls_compare(struct ledger *ledger, const struct compared *what
 		call_text(&calls[1], texts[1], sizeof(texts[1])));
 }
 
-static bool bytes_read(struct traffic *traffic, uint32_t number, uint64_t *bytes)
+/* A send or a receive as a line has it. */
+struct pair_read {
+	uint64_t bytes;
+	uint32_t after;
+};
+
+/* False: the line has another one by now, or none yet. */
+static bool pair_read(struct traffic *traffic, uint32_t number, struct pair_read *pair)
 {
 	const struct pair_line *line = &traffic->lines[number % PAIRS_KEPT];
 	bool is_it = atomic_load_explicit(&line->number, memory_order_acquire) == number;
 
-	*bytes = atomic_load_explicit(&line->bytes, memory_order_relaxed);
+	pair->bytes = atomic_load_explicit(&line->bytes, memory_order_relaxed);
+	pair->after = (uint32_t)atomic_load_explicit(&line->after, memory_order_relaxed);
 	atomic_thread_fence(memory_order_acquire);
 	return is_it &&
 	       atomic_load_explicit(&line->number, memory_order_relaxed) == number;
 }
 
+/* Messages from one rank to another: the two lists, and one message. */
+struct messages {
+	uint32_t from, to, number;
+	struct traffic *sends, *receives;
+};
+
+static enum err bytes_differ(
+	const struct messages *messages, uint64_t sent, uint64_t received)
+{
+	return err_set(ERR_USAGE,
+		"message %u from rank %u to rank %u: rank %u sends %llu bytes and rank "
+		"%u receives %llu",
+		messages->number, messages->from, messages->to, messages->from,
+		(unsigned long long)sent, messages->to, (unsigned long long)received);
+}
+
+/* One of the two has made the message, after so many collectives; the other has begun
+ * the next collective first. */
+static enum err order_differs(struct ledger *ledger, const struct messages *messages,
+	bool is_sent, uint32_t after)
+{
+	uint32_t rank = is_sent ? messages->from : messages->to;
+	uint32_t other = is_sent ? messages->to : messages->from;
+	char text[LEDGER_TEXT_BYTES] = "another";
+	struct ledger_call call;
+
+	if (line_read(ledger->pages[other], after + 1, &call))
+		call_text(&call, text, sizeof(text));
+	return err_set(ERR_USAGE,
+		"rank %u calls collective %u (%s) where rank %u %s message %u %s rank "
+		"%u: "
+		"all ranks must make the calls of a communicator in one order",
+		other, after + 1, text, rank, is_sent ? "sends" : "receives",
+		messages->number, is_sent ? "to" : "from", other);
+}
+
+/* A message that both have made. */
+static enum err message_compare(struct ledger *ledger, const struct messages *messages)
+{
+	struct pair_read send, receive;
+
+	if (!pair_read(messages->sends, messages->number, &send) ||
+		!pair_read(messages->receives, messages->number, &receive))
+		return OK;
+	if (send.after != receive.after) {
+		bool is_sent = (int32_t)(send.after - receive.after) < 0;
+
+		return order_differs(
+			ledger, messages, is_sent, is_sent ? send.after : receive.after);
+	}
+	return send.bytes == receive.bytes
+		       ? OK
+		       : bytes_differ(messages, send.bytes, receive.bytes);
+}
+
+/* The first message that only one of the two has made: the other cannot make it any more
+ * before a collective that it has begun. Its collectives are counted before its messages
+ * are, so that what is not among them comes later. */
+static enum err pending_check(
+	struct ledger *ledger, struct messages *messages, bool is_sent)
+{
+	struct page *other = ledger->pages[is_sent ? messages->to : messages->from];
+	struct traffic *made = is_sent ? messages->sends : messages->receives;
+	struct traffic *owed = is_sent ? messages->receives : messages->sends;
+	uint32_t begun = atomic_load(&other->begun);
+	struct pair_read pair;
+
+	messages->number = atomic_load(&owed->begun) + 1;
+	if ((int32_t)(atomic_load(&made->begun) - messages->number) < 0 ||
+		!pair_read(made, messages->number, &pair) ||
+		(int32_t)(begun - pair.after) <= 0)
+		return OK;
+	return order_differs(ledger, messages, is_sent, pair.after);
+}
+
 /* What one rank sends another, as far as both lists go. */
 static enum err pairs_compare(struct ledger *ledger, uint32_t from, uint32_t to)
 {
-	struct traffic *sends = &ledger->pages[from]->sends[to];
-	struct traffic *receives = &ledger->pages[to]->receives[from];
-	uint32_t sent = atomic_load_explicit(&sends->begun, memory_order_acquire);
-	uint32_t received = atomic_load_explicit(&receives->begun, memory_order_acquire);
+	struct messages messages = {.from = from,
+		.to = to,
+		.sends = &ledger->pages[from]->sends[to],
+		.receives = &ledger->pages[to]->receives[from]};
+	uint32_t sent = atomic_load_explicit(
+		&messages.sends->begun, memory_order_acquire);
+	uint32_t received = atomic_load_explicit(
+		&messages.receives->begun, memory_order_acquire);
 	uint32_t last = (int32_t)(sent - received) < 0 ? sent : received;
-	uint64_t bytes[2];
+	enum err e = OK;
 
-	for (uint32_t i = 0; i < PAIRS_KEPT && i < last; i++)
-		if (bytes_read(sends, last - i, &bytes[0]) &&
-			bytes_read(receives, last - i, &bytes[1]) && bytes[0] != bytes[1])
-			return err_set(ERR_USAGE,
-				"message %u from rank %u to rank %u: rank %u sends %llu "
-				"bytes and rank %u receives %llu",
-				last - i, from, to, from, (unsigned long long)bytes[0],
-				to, (unsigned long long)bytes[1]);
-	return OK;
+	for (uint32_t i = 0; i < PAIRS_KEPT && i < last && !e; i++) {
+		messages.number = last - i;
+		e = message_compare(ledger, &messages);
+	}
+	if (!e)
+		e = pending_check(ledger, &messages, true);
+	return e ? e : pending_check(ledger, &messages, false);
 }
 
 /* How far both have come. */
