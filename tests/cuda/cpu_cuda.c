@@ -46,13 +46,21 @@ struct area {
 	struct block *block; /* counted */
 };
 
+/* Memory of the host's that was made known. */
+enum { REGISTERED_MAX = 256 };
+struct registered {
+	char *base;
+	size_t bytes;
+};
+
 struct handle {
 	char bytes[64];
 };
 
-/* The lock guards the areas and the blocks. */
+/* The lock guards all that follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct area areas[AREAS_MAX];
+static struct registered registered[REGISTERED_MAX];
 static struct block *small_block; /* with room for small allocations, or NULL */
 static uint64_t last_id = 100;
 
@@ -279,14 +287,41 @@ int cuMemFreeHost(void *ptr)
 	return area_end((uintptr_t)ptr);
 }
 
+/* With the lock held. The one that begins at `base`; NULL: one that is free. */
+static struct registered *registered_find(const void *base)
+{
+	struct registered *one = registered;
+
+	while (one < registered + REGISTERED_MAX && one->base != base)
+		one++;
+	return one < registered + REGISTERED_MAX ? one : NULL;
+}
+
 int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags)
 {
-	return ptr && bytes && !(flags & ~15u) ? DONE : INVALID;
+	struct registered *one = NULL;
+
+	if (!ptr || !bytes || flags & ~15u)
+		return INVALID;
+	pthread_mutex_lock(&lock);
+	one = registered_find(NULL);
+	if (one)
+		*one = (struct registered){ptr, bytes};
+	pthread_mutex_unlock(&lock);
+	return one ? DONE : NO_MEMORY;
 }
 
 int cuMemHostUnregister(void *ptr)
 {
-	return ptr ? DONE : INVALID;
+	struct registered *one = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (ptr)
+		one = registered_find(ptr);
+	if (one)
+		*one = (struct registered){0};
+	pthread_mutex_unlock(&lock);
+	return one ? DONE : INVALID;
 }
 
 int cuMemHostGetDevicePointer_v2(uint64_t *device, void *host, unsigned flags)
@@ -337,8 +372,22 @@ static bool is_pageable(uint64_t ptr)
 
 	pthread_mutex_lock(&lock);
 	is_known = area_of(ptr) != NULL;
+	for (int i = 0; i < REGISTERED_MAX; i++)
+		is_known |= is_within(ptr, registered[i].base, registered[i].bytes);
 	pthread_mutex_unlock(&lock);
 	return !is_known;
+}
+
+bool is_mapped(uint64_t ptr)
+{
+	const struct area *area;
+	bool is_others;
+
+	pthread_mutex_lock(&lock);
+	area = area_of(ptr);
+	is_others = area && area->kind == MAPPING;
+	pthread_mutex_unlock(&lock);
+	return is_others;
 }
 
 /* Pageable memory is read at once, and written before the call returns. */

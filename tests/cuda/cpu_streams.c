@@ -1,5 +1,7 @@
 #include "cpu_streams.h"
 
+#include "one_context.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -8,7 +10,7 @@
 #include <unistd.h>
 
 enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, NOT_READY = 600 };
-enum { CHANNELS_MAX = 512, NAP_US = 20, GREATEST = -5, PRIORITIES = 1 - GREATEST };
+enum { CHANNELS_MAX = 512, BESIDE = 256, NAP_US = 20, GREATEST = -5 };
 
 struct given {
 	struct given *next;
@@ -74,15 +76,15 @@ static void *channel_main(void *argument)
 	return NULL;
 }
 
-/* With the lock held. A channel for a stream of this priority; NULL: there are no more.
- */
-static struct channel *channel_find(int priority)
+/* With the lock held. A channel for a stream, whatever its priority, of the current
+ * context's; NULL: there are no more. */
+static struct channel *channel_find(void)
 {
 	const char *text = getenv("CPU_CUDA_CHANNELS");
 	unsigned shared = text ? (unsigned)atoi(text) : 0, i = 0;
 
 	if (shared)
-		i = (unsigned)-priority % PRIORITIES * shared + stream_count++ % shared;
+		i = (is_beside() ? BESIDE : 0) + stream_count++ % shared % BESIDE;
 	else
 		while (i < CHANNELS_MAX &&
 			(channels[i].is_taken || channels[i].done < channels[i].given))
@@ -110,7 +112,7 @@ static struct stream *stream_of(void *handle)
 	else if ((uintptr_t)handle == 2)
 		stream = &own;
 	if (!stream->channel)
-		stream->channel = channel_find(0);
+		stream->channel = channel_find();
 	return stream;
 }
 
@@ -204,7 +206,7 @@ int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
 	}
 	pthread_mutex_lock(&lock);
 	if (streams_are_async())
-		made->channel = channel_find(priority);
+		made->channel = channel_find();
 	pthread_mutex_unlock(&lock);
 	*stream = made;
 	return streams_are_async() && !made->channel ? NO_MEMORY : DONE;
@@ -394,6 +396,8 @@ int cuStreamBatchMemOp_v2(
 
 	stop_if_wanted("memop");
 	for (unsigned i = 0; i < count && !code; i++)
-		code = stream_give(stream, memop_do, &ops[i], sizeof(ops[i]));
+		code = is_beside() && is_mapped(ops[i].address)
+			       ? INVALID
+			       : stream_give(stream, memop_do, &ops[i], sizeof(ops[i]));
 	return code;
 }

@@ -5,8 +5,10 @@
  * there. With CPU_CUDA_ASYNC in the environment a thread does it, as a GPU would, and
  * calls only enqueue; then others can be told to stop while a stream waits. Such a
  * thread is a channel. Every stream has one of its own, unless CPU_CUDA_CHANNELS says how
- * many there are for streams of one priority: what waits on a stream then keeps back
- * whatever comes behind it on the same channel, on other streams too.
+ * many there are in a context: what waits on a stream then keeps back whatever comes
+ * behind it on the same channel, on other streams too, whatever their priority. A context
+ * that is made beside the device's own has channels of its own, and does not reach memory
+ * that was opened in the other.
  *
  * A process that sets CPU_CUDA_STOP to "launch" or "memop" is stopped in the next call of
  * that kind, before anything is enqueued. To stop it from outside would stop a kernel in
@@ -17,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 bool streams_are_async(void);
 
@@ -28,6 +31,9 @@ int stream_give(
 
 /* In a call of this kind. */
 void stop_if_wanted(const char *kind);
+
+/* Is it memory of another process, that this one has opened? */
+bool is_mapped(uint64_t ptr);
 
 /* Until all that was given is done: one stream's, or everybody's. */
 void stream_wait(void *stream);

@@ -275,15 +275,16 @@ static void absent(struct rank *rank)
 
 /* ---- aborts that nobody helps with ---- */
 
-enum { STREAMS_MAX = 64, STREAMS_CPU = 40, STREAMS_GPU = 4, STREAMS_MPS = 1 };
+enum { STREAMS_MAX = 64, STREAMS_CPU = 40, STREAMS_GPU = 12, STREAMS_MPS = 6 };
 
 static bool is_cpu(void)
 {
 	return getenv("CPU_CUDA_ASYNC") != NULL;
 }
 
-/* As many as wait at a time. A GPU has few channels, and a stream that waits keeps back
- * the others on its own: with many, nothing of ours gets through to free them. */
+/* As many as wait at a time. A GPU has few channels (8, or 2 under MPS, unless the user
+ * asks for others), and a stream that waits keeps back the others on its own: here all
+ * channels wait, and nothing that is enqueued in this context gets through. */
 static int stream_count(void)
 {
 	const char *asked = getenv("WEFT_TEST_STREAMS");

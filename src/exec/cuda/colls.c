@@ -295,9 +295,7 @@ static uint32_t mail_wait(const struct cuda_engine *engine, struct cu_memop *op)
 {
 	if (engine->call < 2 || engine->sent_on == engine->stream_number + 1)
 		return 0;
-	*op = memop_wait(
-		mail_at(engine->halls[0], false, 0, offsetof(struct dev_mail, done)),
-		engine->call - 1);
+	*op = memop_wait(mail_done_at(engine, false, engine->rank), engine->call - 1);
 	return 1;
 }
 
@@ -318,7 +316,7 @@ static enum err follow(struct cuda_engine *engine, const struct cuda_call *call,
 		mail_at(hall, false, engine->rank, offsetof(struct dev_mail, ready)),
 		engine->call);
 	ops[count++] = memop_wait(
-		mail_at(hall, false, 0, offsetof(struct dev_mail, done)), engine->call);
+		mail_done_at(engine, false, engine->rank), engine->call);
 	return memops_submit(engine, call->stream, ops, count);
 }
 
@@ -347,9 +345,11 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 		e = memops_submit(engine, call->stream, ops, count);
 	if (!e)
 		e = launch(engine, call, args, grid_fused(engine, call));
-	ops[0] = memop_write(
-		mail_at(hall, false, 0, offsetof(struct dev_mail, done)), engine->call);
-	return e ? e : memops_submit(engine, call->stream, ops, 1);
+	/* its own last: nobody waits for it but itself, on another stream */
+	for (uint32_t r = engine->rank_count; r-- > 0;)
+		ops[engine->rank_count - 1 - r] = memop_write(
+			mail_done_at(engine, false, r), engine->call);
+	return e ? e : memops_submit(engine, call->stream, ops, engine->rank_count);
 }
 
 /* The same for a graph, which repeats the same words: they are 1 while something is
@@ -360,7 +360,7 @@ static enum err follow_constant(struct cuda_engine *engine, const struct cuda_ca
 	cu_ptr hall = engine->halls[0];
 	cu_ptr ready = mail_at(
 		hall, true, engine->rank, offsetof(struct dev_mail, ready));
-	cu_ptr done = mail_at(hall, true, engine->rank, offsetof(struct dev_mail, done));
+	cu_ptr done = mail_done_at(engine, true, engine->rank);
 	struct cu_memop ops[8];
 	uint32_t count;
 	enum err e = scalar_copy(engine, call, true);
@@ -394,8 +394,7 @@ static enum err lead_constant(struct cuda_engine *engine, const struct cuda_call
 	for (uint32_t r = 1; r < engine->rank_count; r++) {
 		ops[count++] = memop_write(
 			mail_at(hall, true, r, offsetof(struct dev_mail, ready)), 0);
-		ops[count++] = memop_write(
-			mail_at(hall, true, r, offsetof(struct dev_mail, done)), 1);
+		ops[count++] = memop_write(mail_done_at(engine, true, r), 1);
 	}
 	return e ? e : memops_submit(engine, call->stream, ops, count);
 }

@@ -34,6 +34,8 @@ static const struct symbol {
 		offsetof(struct cuda_driver, capture_mode)},
 	{"cuCtxEnablePeerAccess", NULL, offsetof(struct cuda_driver, peer_access)},
 	{"cuCtxSynchronize", NULL, offsetof(struct cuda_driver, context_synchronize)},
+	{"cuCtxCreate_v2", absent, offsetof(struct cuda_driver, context_create)},
+	{"cuCtxDestroy_v2", absent, offsetof(struct cuda_driver, context_destroy)},
 	{"cuDevicePrimaryCtxRetain", NULL, offsetof(struct cuda_driver, primary_retain)},
 	{"cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease",
 		offsetof(struct cuda_driver, primary_release)},

@@ -123,6 +123,9 @@ struct cuda_driver {
 	cu_result (*capture_mode)(int *mode);
 	cu_result (*context_synchronize)(void);
 	cu_result (*peer_access)(cu_context peer, unsigned flags);
+	cu_result (*context_create)(
+		cu_context *context, unsigned flags, cu_device device);
+	cu_result (*context_destroy)(cu_context context);
 	cu_result (*primary_retain)(cu_context *context, cu_device device);
 	cu_result (*primary_release)(cu_device device);
 	cu_result (*mem_alloc)(cu_ptr *ptr, size_t bytes);

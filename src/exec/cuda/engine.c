@@ -373,7 +373,7 @@ static enum err halls_connect(struct cuda_engine *engine)
 	enum err e = OK;
 	cu_ptr hall;
 
-	if (engine->way == CUDA_WAY_LEADER)
+	if (engine->way == CUDA_WAY_LEADER && engine->rank)
 		return engine_hall(engine, 0, &hall);
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
 		e = engine_hall(engine, r, &hall);

@@ -223,8 +223,11 @@ void engine_look(void *arg)
 
 	words_pass_on(engine);
 	engine_judge(engine);
-	if (engine_is_stopped(engine))
-		memops_free(engine);
+	if (!engine_is_stopped(engine))
+		return;
+	memops_free(engine);
+	if (atomic_load(&engine->fate.is_stuck))
+		memops_free_aside(engine);
 }
 
 /* Nobody is told or asked any more. */
@@ -336,6 +339,7 @@ static bool engine_leave(struct cuda_engine *engine)
 {
 	struct reaper *reaper = calloc(1, sizeof(*reaper));
 	uint64_t end = clock_ns() + IDLE_MS * CLOCK_MS;
+	bool is_stuck = atomic_load(&engine->fate.is_stuck);
 	uint32_t stage = 0;
 	pthread_t thread;
 
@@ -346,7 +350,8 @@ static bool engine_leave(struct cuda_engine *engine)
 		free(reaper);
 		return false;
 	}
-	while (!atomic_load(&reaper->stage) && clock_ns() < end)
+	/* what is stuck is not free that soon */
+	while (!atomic_load(&reaper->stage) && clock_ns() < end && !is_stuck)
 		usleep(NAP_US);
 	if (atomic_compare_exchange_strong(&reaper->stage, &stage, 3)) {
 		pthread_detach(thread);

@@ -3,12 +3,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "exec/cuda/aside.h"
 #include "exec/cuda/state.h"
 
 enum {
 	BATCH_MAX = 200,	/* operations the driver takes at a time, and some less */
 	FREE_WAIT = 0x3fffffff, /* so far ahead that every wait is over */
-	THROUGH_MS = 10,	/* until a stream of ours is said to be stuck */
+	THROUGH_MS = 5,		/* until a stream of ours is said to be stuck */
 	GRACE_MS = 10,		/* for a launch that was under way */
 	SETTLE_US = 5000,	/* the same where nothing tells: 1 GiB takes 2 ms */
 	NAP_US = 50
@@ -55,6 +56,12 @@ cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset)
 				   : offsetof(struct dev_hall, mail);
 
 	return hall + mails + rank * sizeof(struct dev_mail) + offset;
+}
+
+cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank)
+{
+	return mail_at(
+		engine->halls[rank], is_constant, rank, offsetof(struct dev_mail, done));
 }
 
 /* ---- freeing ---- */
@@ -117,18 +124,14 @@ static void writes_copy(struct cuda_engine *engine, const struct writes *writes)
 	}
 }
 
-static void writes_do(struct cuda_engine *engine, const struct writes *writes)
+/* False: it does not get through now. */
+static bool writes_do(struct cuda_engine *engine, const struct writes *writes)
 {
 	writes_submit(engine, writes);
 	if (stream_is_through(engine, engine->watcher))
-		return;
+		return true;
 	writes_copy(engine, writes);
-	if (stream_is_through(engine, engine->rescue) || engine->fate.has_warned)
-		return;
-	engine->fate.has_warned = true;
-	log_warn("rank %u cannot free its streams: none of its own gets through to the "
-		 "GPU (fewer streams help, or more CUDA_DEVICE_MAX_CONNECTIONS)",
-		engine->rank);
+	return stream_is_through(engine, engine->rescue);
 }
 
 /* Leader's way: no launch for this call, or a later one, finds what it waits for, also
@@ -199,8 +202,7 @@ static bool word_see(struct cuda_engine *engine, cu_ptr word, int32_t *beyond)
 static cu_ptr done_at(const struct cuda_engine *engine)
 {
 	return engine->way == CUDA_WAY_LEADER
-		       ? mail_at(engine->halls[0], false, 0,
-				 offsetof(struct dev_mail, done))
+		       ? mail_done_at(engine, false, engine->rank)
 		       : engine->hall + offsetof(struct dev_hall, call);
 }
 
@@ -234,20 +236,18 @@ static void launch_await(struct cuda_engine *engine)
 		usleep(NAP_US);
 }
 
-/* What this rank's streams wait for. */
+/* What this rank's streams wait for: all of it in its own hall. */
 static void waits_free(struct cuda_engine *engine, struct writes *writes)
 {
-	cu_ptr hall = engine->halls[0], own = engine->hall;
+	cu_ptr own = engine->hall;
 
-	if (engine->way == CUDA_WAY_LEADER && hall) {
-		writes_add(writes,
-			mail_at(hall, false, 0, offsetof(struct dev_mail, done)),
+	if (engine->way == CUDA_WAY_LEADER) {
+		writes_add(writes, mail_done_at(engine, false, engine->rank),
 			engine->call + FREE_WAIT);
-		for (uint32_t r = 1; r < engine->rank_count; r++)
-			writes_add(writes,
-				mail_at(hall, true, r, offsetof(struct dev_mail, done)),
-				FREE_WAIT);
+		writes_add(writes, mail_done_at(engine, true, engine->rank), FREE_WAIT);
 	}
+	if (engine->way == CUDA_WAY_LEADER && engine->rank == 0)
+		mails_withdraw(engine, writes);
 	if (engine->way == CUDA_WAY_RESIDENT)
 		writes_add(writes, own + offsetof(struct dev_hall, call),
 			engine->call + FREE_WAIT);
@@ -264,9 +264,15 @@ static void waits_free(struct cuda_engine *engine, struct writes *writes)
 	}
 }
 
+/* How the words get to the device. */
+typedef bool writes_way(struct cuda_engine *engine, const struct writes *writes);
+
 /* The signals that few programs have: of those only what was ever waited for. */
-static void signals_free(struct cuda_engine *engine, struct writes *writes)
+static bool signals_free(
+	struct cuda_engine *engine, struct writes *writes, writes_way *write)
 {
+	bool is_through = true;
+
 	writes->count = 0;
 	for (uint32_t s = 1; s < CUDA_SIGNALS_MAX; s++)
 		for (uint32_t r = 0; r < engine->rank_count; r++) {
@@ -276,11 +282,43 @@ static void signals_free(struct cuda_engine *engine, struct writes *writes)
 				engine->awaited[s][r] + FREE_WAIT);
 			if (writes->count < WRITES_MAX)
 				continue;
-			writes_do(engine, writes);
+			is_through = write(engine, writes) && is_through;
 			writes->count = 0;
 		}
-	if (writes->count)
-		writes_do(engine, writes);
+	return (!writes->count || write(engine, writes)) && is_through;
+}
+
+/* Words of others' first, which tell that our memory is not to be used any more. */
+static bool promises_withdraw(struct cuda_engine *engine, struct writes *writes)
+{
+	writes->count = 0;
+	if (engine->way == CUDA_WAY_LEADER && engine->halls[0])
+		mails_withdraw(engine, writes);
+	if (engine->way == CUDA_WAY_LEADER)
+		sends_withdraw(engine, writes);
+	if (engine->way == CUDA_WAY_RESIDENT)
+		lines_withdraw(engine, writes);
+	return !writes->count || writes_do(engine, writes);
+}
+
+/* What is enqueued and not through stays enqueued: it is done as soon as one of our own
+ * streams gets through. */
+static bool words_free(struct cuda_engine *engine, struct writes *writes)
+{
+	bool was_stuck = atomic_load(&engine->fate.is_stuck);
+
+	if (was_stuck && engine->driver->stream_query(engine->watcher) == CU_NOT_READY)
+		return false;
+	if (!promises_withdraw(engine, writes))
+		return false;
+	if (!engine->fate.is_freed && engine->way != CUDA_WAY_THREADS)
+		launch_await(engine);
+	engine->fate.is_freed = true;
+	writes->count = 0;
+	waits_free(engine, writes);
+	if (engine->way == CUDA_WAY_RESIDENT)
+		lines_withdraw(engine, writes);
+	return writes_do(engine, writes) && signals_free(engine, writes, writes_do);
 }
 
 void memops_free(struct cuda_engine *engine)
@@ -290,23 +328,42 @@ void memops_free(struct cuda_engine *engine)
 	if (!writes)
 		return;
 	pthread_mutex_lock(&engine->fate.freeing);
-	if (engine->way == CUDA_WAY_LEADER && engine->halls[0])
-		mails_withdraw(engine, writes);
-	if (engine->way == CUDA_WAY_LEADER)
-		sends_withdraw(engine, writes);
-	if (engine->way == CUDA_WAY_RESIDENT)
-		lines_withdraw(engine, writes);
-	if (writes->count)
-		writes_do(engine, writes);
-	if (!engine->fate.is_freed && engine->way != CUDA_WAY_THREADS)
-		launch_await(engine);
-	engine->fate.is_freed = true;
-	writes->count = 0;
-	waits_free(engine, writes);
-	if (engine->way == CUDA_WAY_RESIDENT)
-		lines_withdraw(engine, writes);
-	writes_do(engine, writes);
-	signals_free(engine, writes);
+	atomic_store(&engine->fate.is_stuck, !words_free(engine, writes));
+	pthread_mutex_unlock(&engine->fate.freeing);
+	free(writes);
+}
+
+static bool writes_do_aside(struct cuda_engine *engine, const struct writes *writes)
+{
+	struct cu_memop *ops = calloc(writes->count, sizeof(*ops));
+	enum err e = ops ? OK
+			 : err_set(ERR_SYSTEM, "no memory for %u words", writes->count);
+
+	for (uint32_t i = 0; i < writes->count && !e; i++)
+		ops[i] = memop_write(writes->list[i].address, writes->list[i].value);
+	if (!e)
+		e = aside_write(engine->driver, ops, writes->count);
+	free(ops);
+	return !e;
+}
+
+void memops_free_aside(struct cuda_engine *engine)
+{
+	struct writes *writes = calloc(1, sizeof(*writes));
+	bool is_through = false;
+
+	pthread_mutex_lock(&engine->fate.freeing);
+	if (writes) {
+		waits_free(engine, writes);
+		is_through = writes_do_aside(engine, writes) &&
+			     signals_free(engine, writes, writes_do_aside);
+	}
+	if (!is_through && !engine->fate.has_warned)
+		log_warn("rank %u cannot free its streams: none of its own gets through "
+			 "to the GPU (%s); fewer streams help, or more "
+			 "CUDA_DEVICE_MAX_CONNECTIONS",
+			engine->rank, err_last());
+	engine->fate.has_warned = engine->fate.has_warned || !is_through;
 	pthread_mutex_unlock(&engine->fate.freeing);
 	free(writes);
 }

@@ -77,7 +77,8 @@ struct dev_slot {
  * What a rank has in device memory for others to write into. Every word has one writer
  * at a time.
  *   leader's way     rank 0's `mail` for calls with numbers, `constant` for calls that a
- *                    graph replays: words are 1 while something is there, 0 else
+ *                    graph replays: words are 1 while something is there, 0 else; but
+ *                    mail[r].done and constant[r].done are rank r's
  *   resident         lines[r] are what rank r says of its call, as struct dev_mail does:
  *                    in, out, scalar and sign, in halves of 32 bits, each with the
  *                    call's number above it, so that who reads it knows whether it is

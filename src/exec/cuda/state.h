@@ -53,7 +53,8 @@ struct fate {
 	uint64_t late_since[MOVES_RANKS_MAX], late_at[MOVES_RANKS_MAX];
 	pthread_mutex_t freeing; /* of memops_free() */
 	bool is_freed;		 /* .. it has run once */
-	bool has_warned;	 /* .. and did not get through */
+	_Atomic bool is_stuck;	 /* .. and did not get through */
+	bool has_warned;
 };
 
 /* So that calls on several streams run one after the other, where they must. */
@@ -202,6 +203,9 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
+/* Where rank `rank` is told that its call is done: in its own hall, so that it can always
+ * end its own wait. */
+cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank);
 
 /* Has this rank's last collective ended on the device? False also when that cannot be
  * told. */
@@ -211,6 +215,8 @@ bool memops_are_done(struct cuda_engine *engine);
  * in the middle of using its memory, and let none begin to; kernels that wait see the
  * abort word. Any thread; comes back in less than 60 ms. */
 void memops_free(struct cuda_engine *engine);
+/* After that, when it did not get through: takes a tenth of a second and more. */
+void memops_free_aside(struct cuda_engine *engine);
 
 /* ---- colls.c ---- */
 
