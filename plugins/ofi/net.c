@@ -97,12 +97,7 @@ static int init_v11(void **context, uint64_t comm, struct plugin_wish *wish,
 
 static int finalize(void *opaque)
 {
-	struct ofi_context *context = opaque;
-
-	if (!context || context->ports)
-		return say_wrong(OFI_INTERNAL, "connections are open at the end");
-	pthread_mutex_destroy(&context->lock);
-	free(context);
+	context_end(opaque);
 	return OFI_OK;
 }
 
@@ -120,16 +115,17 @@ static int properties_v12(int index, struct plugin_props_v12 *props)
 
 	if (!device)
 		return say_wrong(OFI_ARGUMENT, "there is no device %d", index);
-	*props = (struct plugin_props_v12){.name = (char *)(uintptr_t)device->name,
-		.pci_path = device->pci_path[0] ? (char *)(uintptr_t)device->pci_path
-						: NULL,
-		.guid = device->guid,
+	*props = (struct plugin_props_v12){
+		.who = {.name = (char *)(uintptr_t)device->name,
+			.pci_path = device->pci_path[0]
+					    ? (char *)(uintptr_t)device->pci_path
+					    : NULL,
+			.guid = device->guid},
 		.memory = PLUGIN_HOST,
-		.speed_mbps = device->speed_mbps,
-		.port = device->port,
-		.latency_us = platform_latency(),
-		.comms_max = 0,
-		.recvs_max = 1,
+		.link = {.speed_mbps = device->speed_mbps,
+			.port = device->port,
+			.latency_us = platform_latency(),
+			.recvs_max = 1},
 		.part_count = 1,
 		.parts = {index},
 		.message_bytes_max = device->message_bytes_max,
@@ -177,37 +173,26 @@ static int get_v11(int index, void *opaque)
 
 static int get_v8(int index, void *opaque)
 {
-	struct plugin_props_v8 *props = opaque;
 	struct plugin_props_v12 all;
 	int result = properties_v12(index, &all);
 
 	if (!result)
-		*props = (struct plugin_props_v8){.name = all.name,
-			.pci_path = all.pci_path,
-			.guid = all.guid,
+		*(struct plugin_props_v8 *)opaque = (struct plugin_props_v8){
+			.who = all.who,
 			.memory = all.memory,
-			.speed_mbps = all.speed_mbps,
-			.port = all.port,
-			.latency_us = all.latency_us,
-			.recvs_max = all.recvs_max};
+			.is_reg_global = all.is_reg_global,
+			.link = all.link};
 	return result;
 }
 
 static int get_v6(int index, void *opaque)
 {
-	struct plugin_props_v6 *props = opaque;
-	struct plugin_props_v8 all;
-	int result = get_v8(index, &all);
+	struct plugin_props_v12 all;
+	int result = properties_v12(index, &all);
 
 	if (!result)
-		*props = (struct plugin_props_v6){.name = all.name,
-			.pci_path = all.pci_path,
-			.guid = all.guid,
-			.memory = all.memory,
-			.speed_mbps = all.speed_mbps,
-			.port = all.port,
-			.latency_us = all.latency_us,
-			.recvs_max = all.recvs_max};
+		*(struct plugin_props_v6 *)opaque = (struct plugin_props_v6){
+			.who = all.who, .memory = all.memory, .link = all.link};
 	return result;
 }
 

@@ -173,10 +173,30 @@ int port_get(struct ofi_context *context, int device, struct ofi_port **port)
 	return result;
 }
 
+static void context_free(struct ofi_context *context)
+{
+	pthread_mutex_destroy(&context->lock);
+	free(context);
+}
+
+void context_end(struct ofi_context *context)
+{
+	bool is_empty;
+
+	if (!context)
+		return;
+	pthread_mutex_lock(&context->lock);
+	context->is_over = true;
+	is_empty = !context->ports;
+	pthread_mutex_unlock(&context->lock);
+	if (is_empty)
+		context_free(context);
+}
+
 void port_put(struct ofi_context *context, struct ofi_port *port)
 {
 	struct ofi_port **link = &context->ports;
-	bool is_last;
+	bool is_last, is_over;
 
 	pthread_mutex_lock(&context->lock);
 	is_last = !--port->users;
@@ -184,9 +204,12 @@ void port_put(struct ofi_context *context, struct ofi_port *port)
 		link = &(*link)->next;
 	if (is_last)
 		*link = port->next;
+	is_over = is_last && context->is_over && !context->ports;
 	pthread_mutex_unlock(&context->lock);
 	if (is_last)
 		port_close(port);
+	if (is_over)
+		context_free(context);
 }
 
 /* ---- work ---- */

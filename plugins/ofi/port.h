@@ -48,7 +48,12 @@ struct ofi_port {
 struct ofi_context {
 	pthread_mutex_t lock;
 	struct ofi_port *ports;
+	bool is_over; /* nobody asks for more: it goes with its last port */
 };
+
+/* What is connected still works: a communicator may be ended before those that were
+ * split off from it and use its connections. NULL is allowed. */
+void context_end(struct ofi_context *context);
 
 /* One user more: opened for the first, closed with the last. */
 int port_get(struct ofi_context *context, int device, struct ofi_port **port);
