@@ -36,17 +36,18 @@ static int protocol_check(void)
 {
 	const char *asked = setting_text(SET_PROTOCOL);
 
-	if (!strcasecmp(asked, "SENDRECV"))
+	if (!asked || !strcasecmp(asked, "SENDRECV") || !strcasecmp(asked, "RDMA"))
 		return OFI_OK;
 	return say_wrong(OFI_ARGUMENT,
-		"OFI_NCCL_PROTOCOL is %s: this plugin has SENDRECV alone; unset it",
+		"OFI_NCCL_PROTOCOL is %s: it must be SENDRECV or RDMA; correct or unset "
+		"it",
 		asked);
 }
 
 /* Without GPU memory LL and LL128 are not to be had there. */
 static bool is_efa(void)
 {
-	return !strncmp(device_at(0)->info->fabric_attr->prov_name, "efa", 3);
+	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
 }
 
 static int start(plugin_log *log)
@@ -61,12 +62,15 @@ static int start(plugin_log *log)
 	if (!result)
 		result = protocol_check();
 	if (!result)
-		result = devices_find();
+		result = devices_find(platform_wants_rdma());
 	if (!result)
 		platform_apply(is_efa());
 	if (!result)
-		say_info("Using transport protocol SENDRECV%s",
-			setting_is_given(SET_PROTOCOL) ? " (user set)" : "");
+		say_info("Using transport protocol %s%s",
+			device_at(0)->is_rdma ? "RDMA" : "SENDRECV",
+			setting_is_given(SET_PROTOCOL) ? " (user set)"
+			: device_at(0)->is_rdma	       ? " (platform set)"
+						       : "");
 	return result;
 }
 
