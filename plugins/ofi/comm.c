@@ -1,67 +1,22 @@
-#include "comm.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "say.h"
 #include "setting.h"
+#include "state.h"
 
-enum {
-	MAGIC = 0x57464f31, /* of handles and of what is said when connecting */
-	WIRE_VERSION = 1,
-	CALLERS = 8, /* that a listener hears at once */
-	REQUESTS_MAX = 128,
-	CLOSE_TURNS = 100,
-	CLOSE_US = 10
-};
+enum { CLOSE_TURNS = 100, CLOSE_US = 10 };
 
 struct handle {
 	uint32_t magic;
 	uint16_t version, address_bytes;
 	uint32_t listener; /* its tag */
+	uint8_t is_rdma;
 	unsigned char address[ADDRESS_BYTES];
 	struct ofi_comm *connecting; /* of who connects */
 };
 _Static_assert(sizeof(struct handle) <= PLUGIN_HANDLE_BYTES, "a handle holds it");
-
-/* What the two ends say when they connect. */
-struct call {
-	uint32_t magic;
-	uint16_t version, address_bytes;
-	uint32_t answer; /* a tag of who calls */
-	unsigned char address[ADDRESS_BYTES];
-};
-
-struct answer {
-	uint32_t magic, version;
-	uint32_t tag; /* for messages */
-};
-
-enum comm_kind { COMM_LISTENER, COMM_SENDER, COMM_RECEIVER };
-
-struct caller {
-	struct ofi_request request;
-	struct call call;
-};
-
-struct ofi_comm {
-	enum comm_kind kind;
-	struct ofi_context *context;
-	struct ofi_port *port;
-	struct ofi_comm *next; /* of the port's graves */
-	fi_addr_t peer;
-	uint32_t tag; /* of its messages; of a listener what callers use */
-	uint32_t answer_tag;
-	/* while it is being made, and afterwards the memory of that */
-	struct ofi_request call_request, answer_request;
-	struct call call;
-	struct answer answer;
-	struct caller *callers;	    /* owned: of a listener */
-	struct ofi_comm *accepting; /* owned: the answer is not on its way yet */
-	uint32_t next_request;
-	struct ofi_request requests[REQUESTS_MAX];
-};
 
 static struct ofi_comm *comm_make(
 	struct ofi_context *context, int device, enum comm_kind kind)
@@ -86,6 +41,7 @@ static struct ofi_comm *comm_make(
 static void comm_free(struct ofi_comm *comm)
 {
 	free(comm->callers);
+	rdma_free(comm->rdma);
 	free(comm);
 }
 
@@ -99,34 +55,17 @@ void comms_bury(struct ofi_comm *graves)
 	}
 }
 
-static bool is_open(const struct ofi_request *request)
-{
-	return request->is_asked && !request->is_done;
-}
-
 /* What is under way is called off where that can be done; how much is left. */
 static uint32_t requests_open(struct ofi_comm *comm, bool calls_off)
 {
-	struct ofi_request *own[] = {&comm->call_request, &comm->answer_request};
-	uint32_t count = 0;
+	uint32_t count = rdma_cancel(comm, calls_off);
 
-	for (uint32_t i = 0; i < REQUESTS_MAX + 2 + CALLERS; i++) {
-		struct ofi_request *request;
-
-		if (i < REQUESTS_MAX)
-			request = &comm->requests[i];
-		else if (i < REQUESTS_MAX + 2)
-			request = own[i - REQUESTS_MAX];
-		else if (comm->callers)
-			request = &comm->callers[i - REQUESTS_MAX - 2].request;
-		else
-			break;
-		if (!is_open(request))
-			continue;
-		count++;
-		if (calls_off)
-			fi_cancel(&comm->port->ep->fid, &request->context);
-	}
+	count += request_cancel(comm->port, &comm->call_request, calls_off);
+	count += request_cancel(comm->port, &comm->answer_request, calls_off);
+	for (uint32_t i = 0; i < REQUESTS_MAX; i++)
+		count += request_cancel(comm->port, &comm->requests[i], calls_off);
+	for (uint32_t i = 0; comm->callers && i < CALLERS; i++)
+		count += request_cancel(comm->port, &comm->callers[i].request, calls_off);
 	return count;
 }
 
@@ -140,6 +79,8 @@ int comm_close(struct ofi_comm *comm)
 		comm_close(comm->accepting);
 	comm->accepting = NULL;
 	pthread_mutex_lock(&port->lock);
+	if (comm->is_enlisted)
+		port_delist(port, comm->number);
 	left = requests_open(comm, true);
 	for (int turn = 0; left && turn < CLOSE_TURNS; turn++) {
 		port_move(port);
@@ -175,6 +116,7 @@ int comm_listen(
 {
 	struct ofi_comm *comm = comm_make(context, device, COMM_LISTENER);
 	struct handle body = {.magic = MAGIC, .version = WIRE_VERSION};
+	const struct ofi_rail *rail;
 	struct ofi_port *port;
 	int result = OFI_OK;
 
@@ -184,9 +126,11 @@ int comm_listen(
 	comm->callers = calloc(CALLERS, sizeof(*comm->callers));
 	pthread_mutex_lock(&port->lock);
 	comm->tag = port_id(port);
+	rail = &port->rails[0];
 	body.listener = comm->tag;
-	body.address_bytes = (uint16_t)port->address_bytes;
-	memcpy(body.address, port->address, sizeof(body.address));
+	body.is_rdma = port->device->is_rdma;
+	body.address_bytes = (uint16_t)rail->address_bytes;
+	memcpy(body.address, rail->address, sizeof(body.address));
 	for (int i = 0; comm->callers && i < CALLERS && !result; i++)
 		result = caller_hear(comm, &comm->callers[i]);
 	pthread_mutex_unlock(&port->lock);
@@ -223,22 +167,61 @@ static int skew_tell(uint32_t magic, uint32_t version)
 		version, magic == MAGIC ? "" : " of another plugin", WIRE_VERSION);
 }
 
+static void addresses_give(
+	const struct ofi_port *port, unsigned char addresses[RAILS_MAX][ADDRESS_BYTES])
+{
+	for (int i = 0; i < port->rail_count; i++)
+		memcpy(addresses[i], port->rails[i].address, ADDRESS_BYTES);
+}
+
+/* The rails of the other end, as far as there are such here. */
+static int peers_take(struct ofi_comm *comm, int rail_count,
+	unsigned char addresses[RAILS_MAX][ADDRESS_BYTES])
+{
+	int result = OFI_OK;
+
+	if (rail_count < 1 || rail_count > RAILS_MAX)
+		return say_wrong(OFI_REMOTE, "the other end says that it has %d rails",
+			rail_count);
+	comm->rail_count = comm->port->rail_count;
+	if (comm->rail_count > rail_count)
+		comm->rail_count = rail_count;
+	for (int i = 0; i < comm->rail_count && !result; i++)
+		result = port_peer(comm->port, i, addresses[i], &comm->peers[i]);
+	return result;
+}
+
+/* Both ends must send as the other receives. */
+static int protocol_check(const struct ofi_comm *comm, bool is_rdma)
+{
+	if (comm->port->device->is_rdma == is_rdma)
+		return OFI_OK;
+	return say_wrong(OFI_REMOTE,
+		"the other end uses the protocol %s and this one %s: set "
+		"OFI_NCCL_PROTOCOL alike on all hosts",
+		is_rdma ? "RDMA" : "SENDRECV", is_rdma ? "SENDRECV" : "RDMA");
+}
+
 /* Call the listener, and hear its answer. With the lock. */
 static int connect_begin(struct ofi_comm *comm, const struct handle *handle)
 {
 	struct ofi_port *port = comm->port;
 	struct port_message message = {
 		.data = &comm->answer, .bytes = sizeof(comm->answer)};
-	int result = port_peer(port, handle->address, &comm->peer);
+	int result = protocol_check(comm, handle->is_rdma);
 
+	if (!result)
+		result = port_peer(port, 0, handle->address, &comm->peers[0]);
 	if (result)
 		return result;
 	message.tag = port_id(port);
 	comm->call = (struct call){.magic = MAGIC,
 		.version = WIRE_VERSION,
-		.address_bytes = (uint16_t)port->address_bytes,
+		.address_bytes = (uint16_t)port->rails[0].address_bytes,
+		.is_rdma = port->device->is_rdma,
+		.rail_count = (uint8_t)port->rail_count,
 		.answer = message.tag};
-	memcpy(comm->call.address, port->address, sizeof(port->address));
+	addresses_give(port, comm->call.addresses);
 	return port_recv(port, &message, &comm->answer_request);
 }
 
@@ -246,7 +229,7 @@ static int connect_move(struct ofi_comm *comm, const struct handle *handle)
 {
 	struct port_message message = {.data = &comm->call,
 		.bytes = sizeof(comm->call),
-		.peer = comm->peer,
+		.peer = comm->peers[0],
 		.tag = handle->listener};
 	int result = OFI_OK;
 
@@ -265,7 +248,11 @@ static int connect_move(struct ofi_comm *comm, const struct handle *handle)
 	if (comm->answer.magic != MAGIC || comm->answer.version != WIRE_VERSION)
 		return skew_tell(comm->answer.magic, comm->answer.version);
 	comm->tag = comm->answer.tag;
-	return OFI_OK;
+	comm->number = comm->answer.number;
+	if (comm->port->device->is_rdma)
+		result = peers_take(
+			comm, comm->answer.rail_count, comm->answer.addresses);
+	return result || !comm->port->device->is_rdma ? result : rdma_open(comm);
 }
 
 int comm_connect(
@@ -304,7 +291,7 @@ int comm_connect(
 }
 
 /* A receiver for who called; its answer goes out in accept_move(). */
-static int accept_begin(struct ofi_comm *listener, const struct call *call)
+static int accept_begin(struct ofi_comm *listener, struct call *call)
 {
 	int device = 0;
 	struct ofi_comm *comm;
@@ -317,11 +304,25 @@ static int accept_begin(struct ofi_comm *listener, const struct call *call)
 	comm = comm_make(listener->context, device, COMM_RECEIVER);
 	if (!comm)
 		return OFI_SYSTEM;
-	result = port_peer(comm->port, call->address, &comm->peer);
+	listener->accepting = comm;
 	comm->answer_tag = call->answer;
 	comm->tag = port_id(comm->port);
-	comm->answer = (struct answer){MAGIC, WIRE_VERSION, comm->tag};
-	listener->accepting = comm;
+	result = protocol_check(comm, call->is_rdma);
+	if (!result)
+		result = peers_take(comm, call->rail_count, call->addresses);
+	if (!result && comm->port->device->is_rdma) {
+		result = port_enlist(comm->port, comm, &comm->number);
+		comm->is_enlisted = !result;
+		if (!result)
+			result = rdma_open(comm);
+	}
+	comm->answer = (struct answer){.magic = MAGIC,
+		.version = WIRE_VERSION,
+		.tag = comm->tag,
+		.number = comm->number,
+		.is_rdma = comm->port->device->is_rdma,
+		.rail_count = (uint8_t)comm->port->rail_count};
+	addresses_give(comm->port, comm->answer.addresses);
 	return result;
 }
 
@@ -329,7 +330,7 @@ static int accept_move(struct ofi_comm *comm)
 {
 	struct port_message message = {.data = &comm->answer,
 		.bytes = sizeof(comm->answer),
-		.peer = comm->peer,
+		.peer = comm->peers[0],
 		.tag = comm->answer_tag};
 	int result = OFI_OK;
 
@@ -396,7 +397,7 @@ int comm_reg(struct ofi_comm *comm, void *data, size_t bytes, void **known)
 	struct known *found = NULL;
 	int rc;
 
-	if (!port->device->needs_known) {
+	if (!port->device->needs_known && !port->device->is_rdma) {
 		*known = &nothing_to_know;
 		return OFI_OK;
 	}
@@ -421,9 +422,9 @@ int comm_dereg(struct ofi_comm *comm, void *known)
 	return OFI_OK;
 }
 
-static void *descriptor_of(void *known)
+static void *registration(void *known)
 {
-	return known == &nothing_to_know ? NULL : fi_mr_desc(known_made(known));
+	return known == &nothing_to_know ? NULL : known;
 }
 
 /* ---- messages ---- */
@@ -439,6 +440,20 @@ static struct ofi_request *request_find(struct ofi_comm *comm)
 	return request;
 }
 
+static int message_ask(
+	struct ofi_comm *comm, struct port_message *message, struct ofi_request *request)
+{
+	bool is_sender = comm->kind == COMM_SENDER;
+
+	if (comm->rdma)
+		return is_sender ? rdma_send(comm, message, request)
+				 : rdma_recv(comm, message, request);
+	message->peer = comm->peers[0];
+	message->tag = comm->tag;
+	return is_sender ? port_send(comm->port, message, request)
+			 : port_recv(comm->port, message, request);
+}
+
 static int comm_ask(
 	struct ofi_comm *comm, struct port_message *message, struct ofi_request **request)
 {
@@ -446,14 +461,10 @@ static int comm_ask(
 	int result = OFI_AGAIN;
 
 	*request = NULL;
-	message->peer = comm->peer;
-	message->tag = comm->tag;
 	pthread_mutex_lock(&comm->port->lock);
 	free_one = request_find(comm);
-	if (free_one && comm->kind == COMM_SENDER)
-		result = port_send(comm->port, message, free_one);
-	else if (free_one)
-		result = port_recv(comm->port, message, free_one);
+	if (free_one)
+		result = message_ask(comm, message, free_one);
 	if (!result) {
 		free_one->is_used = true;
 		comm->next_request++;
@@ -467,7 +478,7 @@ int comm_send(struct ofi_comm *comm, void *data, size_t bytes, void *known,
 	struct ofi_request **request)
 {
 	struct port_message message = {
-		.data = data, .bytes = bytes, .descriptor = descriptor_of(known)};
+		.data = data, .bytes = bytes, .known = registration(known)};
 
 	return comm->kind == COMM_SENDER ? comm_ask(comm, &message, request)
 					 : OFI_ARGUMENT;
@@ -477,7 +488,7 @@ int comm_recv(struct ofi_comm *comm, void *data, size_t bytes, void *known,
 	struct ofi_request **request)
 {
 	struct port_message message = {
-		.data = data, .bytes = bytes, .descriptor = descriptor_of(known)};
+		.data = data, .bytes = bytes, .known = registration(known)};
 
 	return comm->kind == COMM_RECEIVER ? comm_ask(comm, &message, request)
 					   : OFI_ARGUMENT;
@@ -491,7 +502,7 @@ int comm_test(struct ofi_request *request, int *is_done, int *bytes)
 	*is_done = 0;
 	pthread_mutex_lock(&comm->port->lock);
 	if (!request->is_done)
-		result = port_move(comm->port);
+		result = comm->rdma ? rdma_move(comm) : port_move(comm->port);
 	if (!result && request->is_done && request->why[0])
 		result = request_lost(comm, request);
 	if (!result && request->is_done) {

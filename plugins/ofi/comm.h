@@ -1,5 +1,6 @@
 /*
- * comm.h - connections by tagged messages (the SENDRECV protocol), and listeners.
+ * comm.h - connections by tagged messages (the SENDRECV protocol), and listeners; rdma.h
+ * has what the RDMA protocol does otherwise once there is a connection.
  *
  *      connecting end                               listener
  *        | address, where to answer  (listener's tag) -> |
@@ -34,6 +35,9 @@ int comm_recv(struct ofi_comm *comm, void *data, size_t bytes, void *known,
 int comm_test(struct ofi_request *request, int *is_done, int *bytes);
 
 int comm_close(struct ofi_comm *comm);
+
+/* Something was written to a receiver of the port (rdma.h). With its lock. */
+void comm_arrived(struct ofi_port *port, uint64_t number, size_t bytes);
 
 /* Those that were closed with requests under way; their endpoint is closed by now. */
 void comms_bury(struct ofi_comm *graves);

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "group.h"
 #include "say.h"
 #include "setting.h"
 
@@ -77,14 +79,15 @@ static int tag_bits(uint64_t format)
 	return format ? 64 - __builtin_clzll(format) : 0;
 }
 
-static struct fi_info *hints_make(void)
+static struct fi_info *hints_make(bool is_rdma)
 {
 	struct fi_info *hints = fi_allocinfo();
 
 	if (!hints)
 		return NULL;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->caps = FI_TAGGED | FI_MSG;
+	hints->caps = FI_TAGGED | FI_MSG | (is_rdma ? FI_RMA : 0);
+	hints->domain_attr->cq_data_size = is_rdma ? sizeof(uint32_t) : 0;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
@@ -171,7 +174,7 @@ static bool is_known_already(const struct fi_info *info)
 {
 	for (int i = 0; i < count; i++)
 		if (!strcmp(devices[i].name, info->domain_attr->name) &&
-			devices[i].info->addr_format == info->addr_format)
+			devices[i].infos[0]->addr_format == info->addr_format)
 			return true;
 	return false;
 }
@@ -183,8 +186,9 @@ static void device_add(const struct fi_info *info)
 
 	if (count == DEVICES_MAX || is_known_already(info))
 		return;
-	*device = (struct ofi_device){.info = fi_dupinfo(info), .port = 1};
-	if (!device->info)
+	*device = (struct ofi_device){
+		.infos = {fi_dupinfo(info)}, .rail_count = 1, .port = 1};
+	if (!device->infos[0])
 		return;
 	snprintf(device->name, sizeof(device->name), "%s", info->domain_attr->name);
 	nic_take(info, device);
@@ -194,7 +198,7 @@ static void device_add(const struct fi_info *info)
 	count++;
 }
 
-static int none_tell(int rc, bool is_any)
+static int none_tell(int rc, bool is_any, bool is_rdma)
 {
 	const char *named = getenv("FI_PROVIDER");
 
@@ -204,15 +208,25 @@ static int none_tell(int rc, bool is_any)
 			"nothing that is needed, such as none",
 			setting_text(SET_EXCLUDE_TCP_IF));
 	return say_wrong(OFI_SYSTEM,
-		"no provider of libfabric offers tagged messages%s%s (%s): see fi_info, "
+		"no provider of libfabric offers tagged messages%s%s%s (%s): see "
+		"fi_info, "
 		"and whether its library and device are there",
+		is_rdma ? " and writes" : "",
 		named ? " of those that FI_PROVIDER names, " : "", named ? named : "",
 		rc ? fi_strerror(-rc) : "none of use");
 }
 
-static int devices_list(void)
+static void devices_forget(void)
 {
-	struct fi_info *hints = hints_make(), *list = NULL;
+	for (int i = 0; i < count; i++)
+		fi_freeinfo(devices[i].infos[0]);
+	count = 0;
+}
+
+/* The interfaces of the best provider; is there any? What is wrong is said, or not. */
+static bool interfaces_list(bool is_rdma, bool is_quiet)
+{
+	struct fi_info *hints = hints_make(is_rdma), *list = NULL;
 	const struct fi_info *best;
 	int rc = hints ? fi_getinfo(FI_VERSION(API_MAJOR, API_MINOR), NULL, NULL, 0,
 				 hints, &list)
@@ -223,23 +237,90 @@ static int devices_list(void)
 		if (is_wanted(info) && !strcmp(info->fabric_attr->prov_name,
 					       best->fabric_attr->prov_name))
 			device_add(info);
-	if (best && count)
-		say_info("Selected provider is %s, fabric is %s (found %d nics)",
-			best->fabric_attr->prov_name, best->fabric_attr->name, count);
-	else
-		none_tell(rc, list);
+	if (!count && !is_quiet)
+		none_tell(rc, list, is_rdma);
 	fi_freeinfo(list);
 	fi_freeinfo(hints);
-	return count ? OFI_OK : OFI_SYSTEM;
+	return count;
 }
 
-int devices_find(void)
+/* One device of several interfaces: the first stands for them. */
+static void rails_join(const struct ofi_device *nics, const struct nic_groups *groups)
+{
+	int forced = (int)setting_int(SET_FORCE_NUM_RAILS);
+
+	count = 0;
+	for (int g = 0; g < groups->count; g++) {
+		struct ofi_device *device = &devices[count++];
+		int rails = forced ? forced : groups->sizes[g];
+
+		rails = rails > RAILS_MAX ? RAILS_MAX : rails;
+		*device = nics[groups->members[g][0]];
+		device->speed_mbps *= groups->sizes[g] < rails ? groups->sizes[g] : rails;
+		device->rail_count = rails;
+		device->is_rdma = true;
+		for (int r = 0; r < rails; r++)
+			device->infos[r] =
+				nics[groups->members[g][r % groups->sizes[g]]].infos[0];
+	}
+}
+
+static void rails_group(void)
+{
+	static struct ofi_device nics[DEVICES_MAX]; /* owns the infos from now on */
+	const char *paths[DEVICES_MAX];
+	struct nic_groups groups;
+	int forced = (int)setting_int(SET_FORCE_NUM_RAILS);
+
+	memcpy(nics, devices, sizeof(nics));
+	for (int i = 0; i < count; i++)
+		paths[i] = nics[i].pci_path;
+	if (forced)
+		nics_group_evenly(count, forced, &groups);
+	else
+		nics_group_here(paths, count, &groups);
+	rails_join(nics, &groups);
+}
+
+static bool is_of(const char *provider)
+{
+	const char *name = devices[0].infos[0]->fabric_attr->prov_name;
+
+	return !strncmp(name, provider, strlen(provider));
+}
+
+static int devices_list(bool wants_rdma)
+{
+	const char *asked = setting_text(SET_PROTOCOL);
+	bool is_rdma = asked && !strcasecmp(asked, "RDMA");
+	int nic_count;
+
+	if (!interfaces_list(is_rdma, false))
+		return OFI_SYSTEM;
+	if (!asked && wants_rdma && is_of("efa")) {
+		devices_forget();
+		is_rdma = interfaces_list(true, true);
+		if (!is_rdma && !interfaces_list(false, false))
+			return OFI_SYSTEM;
+	}
+	nic_count = count;
+	if (is_rdma)
+		rails_group();
+	say_info("Selected provider is %s, fabric is %s (found %d nics)",
+		devices[0].infos[0]->fabric_attr->prov_name,
+		devices[0].infos[0]->fabric_attr->name, nic_count);
+	if (is_rdma)
+		say_info("%d devices of up to %d rails", count, devices[0].rail_count);
+	return OFI_OK;
+}
+
+int devices_find(bool wants_rdma)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int result;
 
 	pthread_mutex_lock(&lock);
-	result = count ? OFI_OK : devices_list();
+	result = count ? OFI_OK : devices_list(wants_rdma);
 	pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -2,7 +2,8 @@
  * device.h - which provider of libfabric, and which of its interfaces are devices.
  *
  * The providers that libfabric offers for tagged messages are taken in an order of ours:
- * efa, verbs, tcp, and so on; FI_PROVIDER names one. Of that all interfaces are devices.
+ * efa, verbs, tcp, and so on; FI_PROVIDER names one. Of that all interfaces are devices;
+ * with the RDMA protocol those that share a GPU's switch are one (group.h).
  */
 #ifndef PLUGINS_OFI_DEVICE_H
 #define PLUGINS_OFI_DEVICE_H
@@ -12,10 +13,13 @@
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 
-enum { DEVICES_MAX = 64, DEVICE_NAME_BYTES = 64, DEVICE_PATH_BYTES = 256 };
+enum { DEVICES_MAX = 64, RAILS_MAX = 4, DEVICE_NAME_BYTES = 64, DEVICE_PATH_BYTES = 256 };
 
+/* One interface; with the RDMA protocol several that carry a message together. */
 struct ofi_device {
-	struct fi_info *info; /* owned by the list; for ever */
+	struct fi_info *infos[RAILS_MAX]; /* owned by the list; for ever */
+	int rail_count;
+	bool is_rdma; /* the protocol */
 	char name[DEVICE_NAME_BYTES];
 	char pci_path[DEVICE_PATH_BYTES]; /* "": not known */
 	int speed_mbps, port;
@@ -24,8 +28,9 @@ struct ofi_device {
 	bool needs_known; /* local memory has to be registered */
 };
 
-/* Look for them, once in a process; what is wrong is said. */
-int devices_find(void);
+/* Look for them, once in a process; what is wrong is said. `wants_rdma`: where the user
+ * does not say which protocol, and the provider has what it needs. */
+int devices_find(bool wants_rdma);
 int device_count(void);
 const struct ofi_device *device_at(int index);
 

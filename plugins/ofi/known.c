@@ -120,6 +120,11 @@ void *known_made(const struct known *known)
 	return known->made;
 }
 
+uintptr_t known_first(const struct known *known)
+{
+	return known->first;
+}
+
 void known_forget(struct known_cache *cache)
 {
 	for (uint32_t i = 0; i < cache->count; i++) {

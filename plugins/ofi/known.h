@@ -33,8 +33,9 @@ int known_get(struct known_cache *cache, void *data, size_t bytes, struct known 
 /* One holder less; the last has it forgotten. */
 void known_put(struct known_cache *cache, struct known *known);
 
-/* What known_ops.reg() made. */
+/* What known_ops.reg() made, and where its memory begins. */
 void *known_made(const struct known *known);
+uintptr_t known_first(const struct known *known);
 
 /* All of them, held or not. */
 void known_forget(struct known_cache *cache);

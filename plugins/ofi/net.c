@@ -36,17 +36,18 @@ static int protocol_check(void)
 {
 	const char *asked = setting_text(SET_PROTOCOL);
 
-	if (!strcasecmp(asked, "SENDRECV"))
+	if (!asked || !strcasecmp(asked, "SENDRECV") || !strcasecmp(asked, "RDMA"))
 		return OFI_OK;
 	return say_wrong(OFI_ARGUMENT,
-		"OFI_NCCL_PROTOCOL is %s: this plugin has SENDRECV alone; unset it",
+		"OFI_NCCL_PROTOCOL is %s: it must be SENDRECV or RDMA; correct or unset "
+		"it",
 		asked);
 }
 
 /* Without GPU memory LL and LL128 are not to be had there. */
 static bool is_efa(void)
 {
-	return !strncmp(device_at(0)->info->fabric_attr->prov_name, "efa", 3);
+	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
 }
 
 static int start(plugin_log *log)
@@ -61,12 +62,15 @@ static int start(plugin_log *log)
 	if (!result)
 		result = protocol_check();
 	if (!result)
-		result = devices_find();
+		result = devices_find(platform_wants_rdma());
 	if (!result)
 		platform_apply(is_efa());
 	if (!result)
-		say_info("Using transport protocol SENDRECV%s",
-			setting_is_given(SET_PROTOCOL) ? " (user set)" : "");
+		say_info("Using transport protocol %s%s",
+			device_at(0)->is_rdma ? "RDMA" : "SENDRECV",
+			setting_is_given(SET_PROTOCOL) ? " (user set)"
+			: device_at(0)->is_rdma	       ? " (platform set)"
+						       : "");
 	return result;
 }
 
@@ -97,12 +101,7 @@ static int init_v11(void **context, uint64_t comm, struct plugin_wish *wish,
 
 static int finalize(void *opaque)
 {
-	struct ofi_context *context = opaque;
-
-	if (!context || context->ports)
-		return say_wrong(OFI_INTERNAL, "connections are open at the end");
-	pthread_mutex_destroy(&context->lock);
-	free(context);
+	context_end(opaque);
 	return OFI_OK;
 }
 
@@ -120,16 +119,17 @@ static int properties_v12(int index, struct plugin_props_v12 *props)
 
 	if (!device)
 		return say_wrong(OFI_ARGUMENT, "there is no device %d", index);
-	*props = (struct plugin_props_v12){.name = (char *)(uintptr_t)device->name,
-		.pci_path = device->pci_path[0] ? (char *)(uintptr_t)device->pci_path
-						: NULL,
-		.guid = device->guid,
+	*props = (struct plugin_props_v12){
+		.who = {.name = (char *)(uintptr_t)device->name,
+			.pci_path = device->pci_path[0]
+					    ? (char *)(uintptr_t)device->pci_path
+					    : NULL,
+			.guid = device->guid},
 		.memory = PLUGIN_HOST,
-		.speed_mbps = device->speed_mbps,
-		.port = device->port,
-		.latency_us = platform_latency(),
-		.comms_max = 0,
-		.recvs_max = 1,
+		.link = {.speed_mbps = device->speed_mbps,
+			.port = device->port,
+			.latency_us = platform_latency(),
+			.recvs_max = 1},
 		.part_count = 1,
 		.parts = {index},
 		.message_bytes_max = device->message_bytes_max,
@@ -177,37 +177,26 @@ static int get_v11(int index, void *opaque)
 
 static int get_v8(int index, void *opaque)
 {
-	struct plugin_props_v8 *props = opaque;
 	struct plugin_props_v12 all;
 	int result = properties_v12(index, &all);
 
 	if (!result)
-		*props = (struct plugin_props_v8){.name = all.name,
-			.pci_path = all.pci_path,
-			.guid = all.guid,
+		*(struct plugin_props_v8 *)opaque = (struct plugin_props_v8){
+			.who = all.who,
 			.memory = all.memory,
-			.speed_mbps = all.speed_mbps,
-			.port = all.port,
-			.latency_us = all.latency_us,
-			.recvs_max = all.recvs_max};
+			.is_reg_global = all.is_reg_global,
+			.link = all.link};
 	return result;
 }
 
 static int get_v6(int index, void *opaque)
 {
-	struct plugin_props_v6 *props = opaque;
-	struct plugin_props_v8 all;
-	int result = get_v8(index, &all);
+	struct plugin_props_v12 all;
+	int result = properties_v12(index, &all);
 
 	if (!result)
-		*props = (struct plugin_props_v6){.name = all.name,
-			.pci_path = all.pci_path,
-			.guid = all.guid,
-			.memory = all.memory,
-			.speed_mbps = all.speed_mbps,
-			.port = all.port,
-			.latency_us = all.latency_us,
-			.recvs_max = all.recvs_max};
+		*(struct plugin_props_v6 *)opaque = (struct plugin_props_v6){
+			.who = all.who, .memory = all.memory, .link = all.link};
 	return result;
 }
 

@@ -130,10 +130,6 @@ void platform_apply(bool forces_simple)
 	say_info("Configuring AWS-specific options");
 	platform = platform_of(type);
 	say_info("Internode latency set at %.1f us", (double)platform_latency());
-	if (platform && platform->wants_rdma)
-		say_info("%s would use the RDMA protocol, which this plugin does not "
-			 "have; it uses SENDRECV",
-			type);
 	for (int i = 0; platform && i < PLATFORM_VARIABLES_MAX && platform->variables[i];
 		i++)
 		variable_set(platform->variables[i]);
@@ -143,14 +139,27 @@ void platform_apply(bool forces_simple)
 	}
 }
 
+/* NULL: nothing is known of it. */
+static const struct platform *platform_here(void)
+{
+	char type[PLATFORM_TYPE_BYTES];
+
+	platform_type(type);
+	return type[0] ? platform_of(type) : NULL;
+}
+
+bool platform_wants_rdma(void)
+{
+	const struct platform *platform = platform_here();
+
+	return platform && platform->wants_rdma;
+}
+
 float platform_latency(void)
 {
-	const struct platform *platform;
-	char type[PLATFORM_TYPE_BYTES];
+	const struct platform *platform = platform_here();
 
 	if (setting_is_given(SET_NET_LATENCY))
 		return (float)setting_int(SET_NET_LATENCY);
-	platform_type(type);
-	platform = type[0] ? platform_of(type) : NULL;
 	return platform ? platform->latency_us : (float)LATENCY_DEFAULT_US;
 }

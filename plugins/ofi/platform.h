@@ -34,6 +34,9 @@ void platform_type(char type[PLATFORM_TYPE_BYTES]);
  * cannot be used. Once in a process. */
 void platform_apply(bool forces_simple);
 
+/* Does what is known of this machine say that RDMA is better? */
+bool platform_wants_rdma(void);
+
 /* Of this machine; of others what NCCL's plugin says where it knows nothing. */
 float platform_latency(void);
 

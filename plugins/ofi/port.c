@@ -11,36 +11,88 @@
 #include "say.h"
 #include "setting.h"
 
-enum { DRAIN_TURNS = 20, DRAIN_US = 10, READ_MAX = 64 };
+enum { DRAIN_TURNS = 20, DRAIN_US = 10, READ_MAX = 64, RECEIVERS_MIN = 64 };
 
 /* ---- memory ---- */
+
+/* A registration on every rail. */
+struct memory {
+	struct fid_mr *on[RAILS_MAX];
+};
+
+static void memory_dereg(void *context, void *made)
+{
+	struct memory *memory = made;
+
+	(void)context;
+	for (int i = 0; i < RAILS_MAX; i++)
+		if (memory->on[i])
+			fi_close(&memory->on[i]->fid);
+	free(memory);
+}
+
+static int memory_reg_on(
+	struct ofi_port *port, int rail, void *data, size_t bytes, struct fid_mr **mr)
+{
+	uint64_t access = FI_SEND | FI_RECV;
+	const struct fi_info *info = port->device->infos[rail];
+	int rc;
+
+	if (port->device->is_rdma)
+		access |= FI_WRITE | FI_REMOTE_WRITE;
+	/* where the user chooses keys they must differ */
+	rc = fi_mr_reg(port->rails[rail].domain, data, bytes, access, 0, port_id(port), 0,
+		mr, NULL);
+	if (!rc && info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		rc = fi_mr_bind(*mr, &port->rails[rail].ep->fid, 0);
+		if (!rc)
+			rc = fi_mr_enable(*mr);
+	}
+	return -rc;
+}
 
 static int memory_reg(void *context, void *data, size_t bytes, void **made)
 {
 	struct ofi_port *port = context;
-	struct fid_mr *mr = NULL;
-	/* where the user chooses keys they must differ */
-	int rc = fi_mr_reg(port->domain, data, bytes, FI_SEND | FI_RECV, 0, port_id(port),
-		0, &mr, NULL);
+	struct memory *memory = calloc(1, sizeof(*memory));
+	int rc = memory ? 0 : FI_ENOMEM;
 
-	if (!rc && port->device->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-		rc = fi_mr_bind(mr, &port->ep->fid, 0);
-		if (!rc)
-			rc = fi_mr_enable(mr);
-		if (rc)
-			fi_close(&mr->fid);
-	}
-	*made = mr;
-	return -rc;
-}
-
-static void memory_dereg(void *context, void *made)
-{
-	(void)context;
-	fi_close(&((struct fid_mr *)made)->fid);
+	for (int i = 0; i < port->rail_count && !rc; i++)
+		rc = memory_reg_on(port, i, data, bytes, &memory->on[i]);
+	if (rc && memory)
+		memory_dereg(port, memory);
+	*made = memory;
+	return rc;
 }
 
 static const struct known_ops memory_ops = {memory_reg, memory_dereg};
+
+static void *descriptor_of(void *known, int rail)
+{
+	const struct memory *memory = known ? known_made(known) : NULL;
+
+	return memory ? fi_mr_desc(memory->on[rail]) : NULL;
+}
+
+uint64_t port_key(const struct ofi_port *port, void *known, int rail)
+{
+	const struct memory *memory = known_made(known);
+
+	(void)port;
+	return fi_mr_key(memory->on[rail]);
+}
+
+bool port_has_long_numbers(const struct ofi_port *port)
+{
+	return port->device->infos[0]->domain_attr->cq_data_size >= sizeof(uint64_t);
+}
+
+uint64_t port_address(const struct ofi_port *port, void *known, const void *data)
+{
+	bool is_virtual = port->device->infos[0]->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
+
+	return (uint64_t)(uintptr_t)data - (is_virtual ? 0 : known_first(known));
+}
 
 /* ---- opening and closing ---- */
 
@@ -53,73 +105,90 @@ static void fid_close(struct fid *fid)
 /* What was sent last may still be in the provider's hands. */
 static void port_drain(struct ofi_port *port)
 {
-	for (int turn = 0; port->cq && turn < DRAIN_TURNS; turn++) {
+	for (int turn = 0; turn < DRAIN_TURNS; turn++) {
 		port_move(port);
 		usleep(DRAIN_US);
 	}
 }
 
+static void rail_close(struct ofi_rail *rail)
+{
+	fid_close(rail->ep ? &rail->ep->fid : NULL);
+	fid_close(rail->cq ? &rail->cq->fid : NULL);
+	fid_close(rail->av ? &rail->av->fid : NULL);
+	fid_close(rail->domain ? &rail->domain->fid : NULL);
+	fid_close(rail->fabric ? &rail->fabric->fid : NULL);
+}
+
 static void port_close(struct ofi_port *port)
 {
-	if (port->ep)
+	if (port->rail_count == port->device->rail_count)
 		port_drain(port);
 	known_forget(&port->cache);
-	fid_close(port->ep ? &port->ep->fid : NULL);
-	fid_close(port->cq ? &port->cq->fid : NULL);
-	fid_close(port->av ? &port->av->fid : NULL);
-	fid_close(port->domain ? &port->domain->fid : NULL);
-	fid_close(port->fabric ? &port->fabric->fid : NULL);
+	for (int i = 0; i < RAILS_MAX; i++)
+		rail_close(&port->rails[i]);
 	comms_bury(port->graves);
+	free(port->receivers);
 	pthread_mutex_destroy(&port->lock);
 	free(port);
 }
 
-static int endpoint_open(struct ofi_port *port, const char **step)
+static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char **step)
 {
-	struct fi_info *info = port->device->info;
 	int rc;
 
 	*step = "fi_endpoint";
-	rc = fi_endpoint(port->domain, info, &port->ep, NULL);
+	rc = fi_endpoint(rail->domain, info, &rail->ep, NULL);
 	if (!rc)
-		rc = fi_ep_bind(port->ep, &port->av->fid, 0);
+		rc = fi_ep_bind(rail->ep, &rail->av->fid, 0);
 	if (!rc)
-		rc = fi_ep_bind(port->ep, &port->cq->fid, FI_SEND | FI_RECV);
+		rc = fi_ep_bind(rail->ep, &rail->cq->fid, FI_SEND | FI_RECV);
 	if (rc)
 		return rc;
 	*step = "fi_enable";
-	rc = fi_enable(port->ep);
+	rc = fi_enable(rail->ep);
 	if (rc)
 		return rc;
 	*step = "fi_getname";
-	port->address_bytes = sizeof(port->address);
-	return fi_getname(&port->ep->fid, port->address, &port->address_bytes);
+	rail->address_bytes = sizeof(rail->address);
+	return fi_getname(&rail->ep->fid, rail->address, &rail->address_bytes);
 }
 
 /* 0, or libfabric's error of the step. */
-static int port_open(struct ofi_port *port, const char **step)
+static int rail_open(struct ofi_rail *rail, struct fi_info *info, const char **step)
 {
-	struct fi_info *info = port->device->info;
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq = {
 		.format = FI_CQ_FORMAT_TAGGED, .size = (size_t)setting_int(SET_CQ_SIZE)};
 	int rc;
 
 	*step = "fi_fabric";
-	rc = fi_fabric(info->fabric_attr, &port->fabric, NULL);
+	rc = fi_fabric(info->fabric_attr, &rail->fabric, NULL);
 	if (rc)
 		return rc;
 	*step = "fi_domain";
-	rc = fi_domain(port->fabric, info, &port->domain, NULL);
+	rc = fi_domain(rail->fabric, info, &rail->domain, NULL);
 	if (rc)
 		return rc;
 	*step = "fi_av_open";
-	rc = fi_av_open(port->domain, &av, &port->av, NULL);
+	rc = fi_av_open(rail->domain, &av, &rail->av, NULL);
 	if (rc)
 		return rc;
 	*step = "fi_cq_open";
-	rc = fi_cq_open(port->domain, &cq, &port->cq, NULL);
-	return rc ? rc : endpoint_open(port, step);
+	rc = fi_cq_open(rail->domain, &cq, &rail->cq, NULL);
+	return rc ? rc : endpoint_open(rail, info, step);
+}
+
+static int port_open(struct ofi_port *port, const char **step)
+{
+	int rc = 0;
+
+	for (int i = 0; i < port->device->rail_count && !rc; i++) {
+		rc = rail_open(&port->rails[i], port->device->infos[i], step);
+		if (!rc)
+			port->rail_count++;
+	}
+	return rc;
 }
 
 static int port_make(const struct ofi_device *device, struct ofi_port **port)
@@ -173,10 +242,30 @@ int port_get(struct ofi_context *context, int device, struct ofi_port **port)
 	return result;
 }
 
+static void context_free(struct ofi_context *context)
+{
+	pthread_mutex_destroy(&context->lock);
+	free(context);
+}
+
+void context_end(struct ofi_context *context)
+{
+	bool is_empty;
+
+	if (!context)
+		return;
+	pthread_mutex_lock(&context->lock);
+	context->is_over = true;
+	is_empty = !context->ports;
+	pthread_mutex_unlock(&context->lock);
+	if (is_empty)
+		context_free(context);
+}
+
 void port_put(struct ofi_context *context, struct ofi_port *port)
 {
 	struct ofi_port **link = &context->ports;
-	bool is_last;
+	bool is_last, is_over;
 
 	pthread_mutex_lock(&context->lock);
 	is_last = !--port->users;
@@ -184,9 +273,12 @@ void port_put(struct ofi_context *context, struct ofi_port *port)
 		link = &(*link)->next;
 	if (is_last)
 		*link = port->next;
+	is_over = is_last && context->is_over && !context->ports;
 	pthread_mutex_unlock(&context->lock);
 	if (is_last)
 		port_close(port);
+	if (is_over)
+		context_free(context);
 }
 
 /* ---- work ---- */
@@ -196,13 +288,48 @@ uint32_t port_id(struct ofi_port *port)
 	return port->next_id++;
 }
 
-int port_peer(struct ofi_port *port, const unsigned char *address, fi_addr_t *peer)
+int port_peer(
+	struct ofi_port *port, int rail, const unsigned char *address, fi_addr_t *peer)
 {
-	int rc = fi_av_insert(port->av, address, 1, peer, 0, NULL);
+	int rc = fi_av_insert(port->rails[rail].av, address, 1, peer, 0, NULL);
 
 	return rc == 1 ? OFI_OK
 		       : say_wrong(OFI_SYSTEM, "%s takes no address of a peer: %s",
 				 port->device->name, rc < 0 ? fi_strerror(-rc) : "none");
+}
+
+static int receivers_grow(struct ofi_port *port)
+{
+	uint32_t room = port->receiver_room ? 2 * port->receiver_room : RECEIVERS_MIN;
+	struct ofi_comm **more = realloc(port->receivers, room * sizeof(*more));
+
+	if (!more)
+		return OFI_SYSTEM;
+	memset(more + port->receiver_room, 0,
+		(room - port->receiver_room) * sizeof(*more));
+	port->receivers = more;
+	port->receiver_room = room;
+	return OFI_OK;
+}
+
+int port_enlist(struct ofi_port *port, struct ofi_comm *comm, uint32_t *number)
+{
+	uint32_t i = 0;
+
+	while (i < port->receiver_room && port->receivers[i])
+		i++;
+	if (i == RECEIVERS_MAX || (i == port->receiver_room && receivers_grow(port)))
+		return say_wrong(OFI_SYSTEM,
+			"%s has no room for more than %u connections", port->device->name,
+			i);
+	port->receivers[i] = comm;
+	*number = i;
+	return OFI_OK;
+}
+
+void port_delist(struct ofi_port *port, uint32_t number)
+{
+	port->receivers[number] = NULL;
 }
 
 const char *port_meaning(const char *provider, int number)
@@ -236,51 +363,85 @@ const char *port_meaning(const char *provider, int number)
 	return "";
 }
 
-static void error_take(struct ofi_port *port)
+/* One piece less to wait for. One that is told of twice is passed over. */
+static void piece_done(struct ofi_piece *piece)
 {
-	const char *provider = port->device->info->fabric_attr->prov_name;
-	struct fi_cq_err_entry entry = {0};
-	struct ofi_request *request;
-	const char *meaning, *text;
+	struct ofi_request *request = piece->request;
+	bool is_done = true;
 
-	if (fi_cq_readerr(port->cq, &entry, 0) != 1)
+	if (!piece->is_asked || piece->is_done)
 		return;
-	request = entry.op_context;
-	if (!request || entry.err == FI_ECANCELED) {
-		if (request)
-			request->is_done = true;
-		return;
-	}
-	request->is_done = true;
-	meaning = port_meaning(provider, entry.prov_errno);
-	text = fi_cq_strerror(port->cq, entry.prov_errno, entry.err_data, NULL, 0);
-	if (entry.err == FI_ETRUNC)
+	piece->is_done = true;
+	for (uint32_t i = 0; i < request->piece_count; i++)
+		is_done = is_done && request->pieces[i].is_done;
+	request->is_done = is_done || request->why[0];
+}
+
+static void error_write(struct ofi_port *port, struct ofi_rail *rail,
+	const struct fi_cq_err_entry *entry, struct ofi_request *request)
+{
+	const char *provider = port->device->infos[0]->fabric_attr->prov_name;
+	const char *meaning = port_meaning(provider, entry->prov_errno);
+	const char *text = fi_cq_strerror(
+		rail->cq, entry->prov_errno, entry->err_data, NULL, 0);
+
+	port->failures++;
+	if (entry->err == FI_ETRUNC)
 		snprintf(request->why, sizeof(request->why),
 			"a message of more than the %zu bytes came that were asked for",
 			request->posted);
 	else
 		snprintf(request->why, sizeof(request->why), "%s (%d, %s)%s%s",
-			fi_strerror(entry.err), entry.prov_errno, text ? text : "",
+			fi_strerror(entry->err), entry->prov_errno, text ? text : "",
 			*meaning ? ": " : "", meaning);
 }
 
-int port_move(struct ofi_port *port)
+static void error_take(struct ofi_port *port, struct ofi_rail *rail)
+{
+	struct fi_cq_err_entry entry = {0};
+	struct ofi_piece *piece;
+
+	if (fi_cq_readerr(rail->cq, &entry, 0) != 1)
+		return;
+	piece = entry.op_context;
+	if (!piece) {
+		say_wrong(OFI_REMOTE,
+			"%s reports a failure that belongs to no request: %s",
+			port->device->name, fi_strerror(entry.err));
+		return;
+	}
+	if (entry.err != FI_ECANCELED && piece->is_asked && !piece->is_done)
+		error_write(port, rail, &entry, piece->request);
+	piece_done(piece);
+}
+
+static void entry_take(struct ofi_port *port, const struct fi_cq_tagged_entry *entry)
+{
+	struct ofi_piece *piece = entry->op_context;
+
+	if (entry->flags & FI_REMOTE_CQ_DATA && !(entry->flags & FI_RECV)) {
+		comm_arrived(port, entry->data, entry->len);
+		return;
+	}
+	if (!piece)
+		return;
+	if (entry->flags & FI_RECV && !piece->is_done)
+		piece->request->bytes = entry->len;
+	piece_done(piece);
+}
+
+static int rail_move(struct ofi_port *port, struct ofi_rail *rail)
 {
 	struct fi_cq_tagged_entry entries[READ_MAX];
 	size_t most = (size_t)setting_int(SET_CQ_READ_COUNT);
 	ssize_t got;
 
 	do {
-		got = fi_cq_read(port->cq, entries, most);
-		for (ssize_t i = 0; i < got; i++) {
-			struct ofi_request *request = entries[i].op_context;
-
-			request->is_done = true;
-			if (entries[i].flags & FI_RECV)
-				request->bytes = entries[i].len;
-		}
+		got = fi_cq_read(rail->cq, entries, most);
+		for (ssize_t i = 0; i < got; i++)
+			entry_take(port, &entries[i]);
 		if (got == -FI_EAVAIL)
-			error_take(port);
+			error_take(port, rail);
 	} while (got == (ssize_t)most || got == -FI_EAVAIL);
 	if (got < 0 && got != -FI_EAGAIN && got != -FI_EINTR)
 		return say_wrong(OFI_SYSTEM, "reading completions of %s failed: %s",
@@ -288,34 +449,88 @@ int port_move(struct ofi_port *port)
 	return OFI_OK;
 }
 
-static int asked(struct ofi_port *port, struct ofi_request *request, ssize_t rc)
+int port_move(struct ofi_port *port)
+{
+	int result = OFI_OK;
+
+	for (int i = 0; i < port->rail_count && !result; i++)
+		result = rail_move(port, &port->rails[i]);
+	return result;
+}
+
+uint32_t request_cancel(
+	struct ofi_port *port, struct ofi_request *request, bool calls_off)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < request->piece_count; i++) {
+		struct ofi_piece *piece = &request->pieces[i];
+
+		if (!piece->is_asked || piece->is_done)
+			continue;
+		count++;
+		if (calls_off)
+			fi_cancel(&port->rails[piece->rail].ep->fid, &piece->context);
+	}
+	return count;
+}
+
+static int asked(struct ofi_port *port, struct ofi_piece *piece, ssize_t rc)
 {
 	if (rc == -FI_EAGAIN) {
 		int result = port_move(port);
 
+		piece->is_asked = false;
 		return result ? result : OFI_AGAIN;
 	}
-	if (rc)
+	if (rc) {
+		piece->is_asked = false;
 		return say_wrong(OFI_SYSTEM, "%s takes no message: %s",
 			port->device->name, fi_strerror((int)-rc));
-	request->is_asked = true;
+	}
+	piece->request->is_asked = true;
 	return OFI_OK;
+}
+
+/* It is known as asked for before it is: the answer may come first. */
+static struct ofi_piece *piece_begin(struct ofi_request *request, size_t bytes)
+{
+	struct ofi_piece *piece = &request->pieces[0];
+
+	request->posted = bytes;
+	request->piece_count = 1;
+	*piece = (struct ofi_piece){.request = request, .is_asked = true};
+	return piece;
 }
 
 int port_send(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request)
 {
-	request->posted = message->bytes;
-	return asked(port, request,
-		fi_tsend(port->ep, message->data, message->bytes, message->descriptor,
-			message->peer, message->tag, &request->context));
+	struct ofi_piece *piece = piece_begin(request, message->bytes);
+
+	return asked(port, piece,
+		fi_tsend(port->rails[0].ep, message->data, message->bytes,
+			descriptor_of(message->known, 0), message->peer, message->tag,
+			&piece->context));
 }
 
 int port_recv(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request)
 {
-	request->posted = message->bytes;
-	return asked(port, request,
-		fi_trecv(port->ep, message->data, message->bytes, message->descriptor,
-			FI_ADDR_UNSPEC, message->tag, 0, &request->context));
+	struct ofi_piece *piece = piece_begin(request, message->bytes);
+
+	return asked(port, piece,
+		fi_trecv(port->rails[0].ep, message->data, message->bytes,
+			descriptor_of(message->known, 0), FI_ADDR_UNSPEC, message->tag, 0,
+			&piece->context));
+}
+
+int port_write(
+	struct ofi_port *port, const struct port_write *write, struct ofi_piece *piece)
+{
+	piece->is_asked = true;
+	return asked(port, piece,
+		fi_writedata(port->rails[piece->rail].ep, write->data, write->bytes,
+			descriptor_of(write->known, piece->rail), write->number,
+			write->peer, write->address, write->key, &piece->context));
 }

@@ -1,37 +1,52 @@
 /*
- * port.h - an endpoint of libfabric, with what belongs to it, and how its work is moved
- * on.
+ * port.h - the endpoints of libfabric on a device, with what belongs to them, and how
+ * their work is moved on.
  *
- * A communicator has one for each device it uses, for all its connections; they are told
- * apart by tags. One lock guards it: whoever calls the plugin takes it, and moves on the
- * work of all connections of the port while it is at it.
+ * A communicator has a port for each device it uses, for all its connections; they are
+ * told apart by tags. A device is one interface, or several that carry a message
+ * together: its rails, each with an endpoint. One lock guards a port: whoever calls the
+ * plugin takes it, and moves on the work of all connections of the port while it is at
+ * it.
  */
 #ifndef PLUGINS_OFI_PORT_H
 #define PLUGINS_OFI_PORT_H
 
 #include <pthread.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include "device.h"
 #include "known.h"
 
-enum { ADDRESS_BYTES = 88, WHY_BYTES = 160 };
+enum { ADDRESS_BYTES = 80, WHY_BYTES = 160, RECEIVERS_MAX = 1 << 16 };
 
-/* Something that libfabric was asked for. */
-struct ofi_request {
+struct ofi_request;
+
+/* What libfabric is asked for at once: a message, or what goes of it over one rail. */
+struct ofi_piece {
 	struct fi_context2 context; /* first: libfabric gives this back */
+	struct ofi_request *request;
+	uint8_t rail;
+	bool is_asked, is_done;
+};
+
+/* It is done when all its pieces are. */
+struct ofi_request {
+	struct ofi_piece pieces[RAILS_MAX];
+	uint32_t piece_count;
 	bool is_used, is_asked, is_done;
 	size_t bytes; /* that came */
 	size_t posted;
 	char why[WHY_BYTES]; /* it failed; "": it did not */
 	void *owner;
+	/* of the RDMA protocol */
+	uint32_t sequence;
+	uint32_t arrived; /* pieces that came, by bit */
+	char *data;
+	void *known;
 };
 
-struct ofi_port {
-	const struct ofi_device *device;
-	struct ofi_port *next; /* of the context's */
-	uint32_t users;	       /* guarded by the context's lock */
-	pthread_mutex_t lock;  /* of all below */
+struct ofi_rail {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
@@ -39,8 +54,20 @@ struct ofi_port {
 	struct fid_ep *ep;
 	unsigned char address[ADDRESS_BYTES];
 	size_t address_bytes;
+};
+
+struct ofi_port {
+	const struct ofi_device *device;
+	struct ofi_port *next; /* of the context's */
+	uint32_t users;	       /* guarded by the context's lock */
+	pthread_mutex_t lock;  /* of all below */
+	struct ofi_rail rails[RAILS_MAX];
+	int rail_count;
 	uint32_t next_id; /* tags of what comes to this port */
 	struct known_cache cache;
+	struct ofi_comm **receivers; /* owned: by number, for what is written to them */
+	uint32_t receiver_room;
+	uint32_t failures;	 /* of requests, so far */
 	struct ofi_comm *graves; /* owned: closed with requests under way */
 };
 
@@ -48,7 +75,12 @@ struct ofi_port {
 struct ofi_context {
 	pthread_mutex_t lock;
 	struct ofi_port *ports;
+	bool is_over; /* nobody asks for more: it goes with its last port */
 };
+
+/* What is connected still works: a communicator may be ended before those that were
+ * split off from it and use its connections. NULL is allowed. */
+void context_end(struct ofi_context *context);
 
 /* One user more: opened for the first, closed with the last. */
 int port_get(struct ofi_context *context, int device, struct ofi_port **port);
@@ -56,23 +88,51 @@ void port_put(struct ofi_context *context, struct ofi_port *port);
 
 /* A fresh tag. With the port's lock, as all that follow. */
 uint32_t port_id(struct ofi_port *port);
-int port_peer(struct ofi_port *port, const unsigned char *address, fi_addr_t *peer);
+int port_peer(
+	struct ofi_port *port, int rail, const unsigned char *address, fi_addr_t *peer);
+
+/* A number for who is written to; OFI_SYSTEM: there is none left. */
+int port_enlist(struct ofi_port *port, struct ofi_comm *comm, uint32_t *number);
+void port_delist(struct ofi_port *port, uint32_t number);
 
 /* Take what is done. OFI_OK even where a request has failed: that is its own affair. */
 int port_move(struct ofi_port *port);
 
-/* Ask for a message. OFI_AGAIN: there is no room now. */
+/* Call off what is under way of a request; how many pieces are left. */
+uint32_t request_cancel(
+	struct ofi_port *port, struct ofi_request *request, bool calls_off);
+
+/* Ask for a message, on the first rail. OFI_AGAIN: there is no room now. */
 struct port_message {
 	void *data;
 	size_t bytes;
-	void *descriptor; /* of registered memory */
-	fi_addr_t peer;	  /* of a send */
+	void *known;	/* its registration, or NULL */
+	fi_addr_t peer; /* of a send */
 	uint32_t tag;
 };
 int port_send(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request);
 int port_recv(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request);
+
+/* Write into the memory of the other end, and tell it so by a number. */
+struct port_write {
+	const char *data;
+	size_t bytes;
+	void *known;
+	fi_addr_t peer;
+	uint64_t address, key;
+	uint64_t number; /* the provider may carry its lower half alone */
+};
+int port_write(
+	struct ofi_port *port, const struct port_write *write, struct ofi_piece *piece);
+
+/* What the other end must be told of registered memory to write there. */
+uint64_t port_key(const struct ofi_port *port, void *known, int rail);
+uint64_t port_address(const struct ofi_port *port, void *known, const void *data);
+
+/* Do numbers arrive whole, and not just 32 bits of them? */
+bool port_has_long_numbers(const struct ofi_port *port);
 
 /* What a provider's own error number means, where it is worth a word; "" where not. */
 const char *port_meaning(const char *provider, int number);

@@ -25,8 +25,14 @@ static const struct setting_info table[SET_COUNT] = {
 		"completions taken at once"},
 	[SET_CQ_SIZE] = {"OFI_NCCL_CQ_SIZE", false, 12288, 64, 1 << 20, .meaning =
 		"completions that a queue holds"},
-	[SET_PROTOCOL] = {"OFI_NCCL_PROTOCOL", true, .text_fallback = "SENDRECV", .meaning =
-		"SENDRECV; RDMA is refused"},
+	[SET_PROTOCOL] = {"OFI_NCCL_PROTOCOL", true, .meaning =
+		"SENDRECV or RDMA; unset: by the platform where the provider is efa, else SENDRECV"},
+	[SET_EAGER_MAX_SIZE] = {"OFI_NCCL_EAGER_MAX_SIZE", false, 8192, -1, 8192, .meaning =
+		"bytes of the longest message that RDMA sends before it is asked for; -1: none"},
+	[SET_MIN_STRIPE_SIZE] = {"OFI_NCCL_MIN_STRIPE_SIZE", false, 131072, 1, 1 << 30, .meaning =
+		"bytes that RDMA sends over one rail at least, before it uses another as well"},
+	[SET_FORCE_NUM_RAILS] = {"OFI_NCCL_FORCE_NUM_RAILS", false, 0, 0, 4, .meaning =
+		"rails of each device of RDMA, on as many interfaces as there are; 0: by the PCI tree"},
 	[SET_NET_LATENCY] = {"OFI_NCCL_NET_LATENCY", false, -1, 0, 1000000, .meaning =
 		"microseconds that NCCL's model is told; unset: by the platform"},
 	[SET_MR_CACHE_DISABLE] = {"OFI_NCCL_MR_CACHE_DISABLE", false, 0, 0, 1, .meaning =

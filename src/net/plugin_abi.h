@@ -39,13 +39,23 @@ enum { PLUGIN_TRAFFIC_ANY = -1 };
 
 /* ---- what a device is, version by version ---- */
 
-struct plugin_props_v6 {
+/* What they all begin with. */
+struct plugin_props_who {
 	char *name, *pci_path;
 	uint64_t guid;
-	int memory; /* enum plugin_memory, or-ed */
+};
+
+/* What they all have further on. */
+struct plugin_props_link {
 	int speed_mbps, port;
 	float latency_us;
 	int comms_max, recvs_max;
+};
+
+struct plugin_props_v6 {
+	struct plugin_props_who who;
+	int memory; /* enum plugin_memory, or-ed */
+	struct plugin_props_link link;
 };
 
 struct plugin_props_v7 {
@@ -54,23 +64,17 @@ struct plugin_props_v7 {
 };
 
 struct plugin_props_v8 {
-	char *name, *pci_path;
-	uint64_t guid;
+	struct plugin_props_who who;
 	int memory, is_reg_global;
-	int speed_mbps, port;
-	float latency_us;
-	int comms_max, recvs_max;
+	struct plugin_props_link link;
 	int device_type, device_version;
 };
 
 /* 9 and 10 end with `collective_bytes_max`. */
 struct plugin_props_v11 {
-	char *name, *pci_path;
-	uint64_t guid;
+	struct plugin_props_who who;
 	int memory, is_reg_global, must_flush;
-	int speed_mbps, port;
-	float latency_us;
-	int comms_max, recvs_max;
+	struct plugin_props_link link;
 	int device_type, device_version;
 	int part_count, parts[PLUGIN_PARTS_OLD];
 	size_t message_bytes_max, collective_bytes_max;
@@ -78,12 +82,9 @@ struct plugin_props_v11 {
 };
 
 struct plugin_props_v12 {
-	char *name, *pci_path;
-	uint64_t guid;
+	struct plugin_props_who who;
 	int memory, is_reg_global, must_flush;
-	int speed_mbps, port;
-	float latency_us;
-	int comms_max, recvs_max;
+	struct plugin_props_link link;
 	int device_type, device_version;
 	int part_count, parts[PLUGIN_PARTS_MAX];
 	size_t message_bytes_max, collective_bytes_max;

@@ -62,29 +62,22 @@ static void text_keep(char *to, size_t room, const char *text)
 static void device_keep_v6(
 	const struct plugin_props_v6 *props, struct plugin_device *device)
 {
-	text_keep(device->name, sizeof(device->name), props->name);
-	text_keep(device->pci_path, sizeof(device->pci_path), props->pci_path);
-	device->guid = props->guid;
+	text_keep(device->name, sizeof(device->name), props->who.name);
+	text_keep(device->pci_path, sizeof(device->pci_path), props->who.pci_path);
+	device->guid = props->who.guid;
 	device->memory = props->memory;
-	device->speed_mbps = props->speed_mbps;
-	device->port = props->port;
-	device->latency_us = props->latency_us;
-	device->comms_max = props->comms_max;
-	device->recvs_max = props->recvs_max;
+	device->speed_mbps = props->link.speed_mbps;
+	device->port = props->link.port;
+	device->latency_us = props->link.latency_us;
+	device->comms_max = props->link.comms_max;
+	device->recvs_max = props->link.recvs_max;
 }
 
 static void device_keep_v8(
 	const struct plugin_props_v8 *props, struct plugin_device *device)
 {
-	const struct plugin_props_v6 old = {.name = props->name,
-		.pci_path = props->pci_path,
-		.guid = props->guid,
-		.memory = props->memory,
-		.speed_mbps = props->speed_mbps,
-		.port = props->port,
-		.latency_us = props->latency_us,
-		.comms_max = props->comms_max,
-		.recvs_max = props->recvs_max};
+	const struct plugin_props_v6 old = {
+		.who = props->who, .memory = props->memory, .link = props->link};
 
 	device_keep_v6(&old, device);
 	device->is_reg_global = props->is_reg_global;
@@ -94,16 +87,10 @@ static void device_keep_v8(
 static void device_keep_v12(
 	const struct plugin_props_v12 *props, struct plugin_device *device)
 {
-	const struct plugin_props_v8 old = {.name = props->name,
-		.pci_path = props->pci_path,
-		.guid = props->guid,
+	const struct plugin_props_v8 old = {.who = props->who,
 		.memory = props->memory,
 		.is_reg_global = props->is_reg_global,
-		.speed_mbps = props->speed_mbps,
-		.port = props->port,
-		.latency_us = props->latency_us,
-		.comms_max = props->comms_max,
-		.recvs_max = props->recvs_max};
+		.link = props->link};
 
 	device_keep_v8(&old, device);
 	device->must_flush = props->must_flush;

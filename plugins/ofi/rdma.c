@@ -1,0 +1,512 @@
+#include "rdma.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+#include "setting.h"
+#include "state.h"
+
+enum {
+	INVITATIONS = 64, /* that a sender hears; more wait in the provider's hands */
+	EAGER_ROOM = 16,  /* short messages that nobody has asked for yet */
+	EAGER_BYTES_MAX = 8192,
+	SEQUENCE_BITS = 10,
+	PART_BITS = 2,
+	LENGTH_SHIFT = 32,
+	LINE_BYTES = 128 /* parts end where a line of LL128 does */
+};
+_Static_assert(1 << PART_BITS == RAILS_MAX, "a part for each rail");
+
+struct invitation {
+	uint64_t address, keys[RAILS_MAX];
+	uint64_t bytes;
+	uint32_t sequence, check;
+};
+
+struct eager {
+	uint32_t sequence, bytes;
+	unsigned char data[EAGER_BYTES_MAX];
+};
+
+/* What is sent, or heard, again and again. */
+struct ear {
+	struct ofi_request request;
+	struct invitation invitation;
+};
+
+struct lap {
+	struct ofi_request request;
+	struct eager eager;
+};
+
+struct outgoing {
+	struct eager eager;
+	struct ofi_request *user; /* of the sender's requests; or NULL */
+};
+
+struct sender {
+	uint32_t invited; /* messages that the other end has asked for so far */
+	uint32_t rail;	  /* for the next message */
+	bool is_waiting;  /* libfabric has not taken all parts */
+	struct invitation invitations[REQUESTS_MAX]; /* by sequence */
+	struct ear ears[INVITATIONS];
+	struct outgoing out[EAGER_ROOM];
+};
+
+struct receiver {
+	struct ear said[INVITATIONS]; /* what goes out */
+	struct lap laps[EAGER_ROOM];
+};
+
+struct rdma_end {
+	struct known *known; /* all of this, where that is wanted */
+	uint32_t sequence;   /* of the next message */
+	uint32_t taken;	     /* of what is heard: ears or laps, in turn */
+	uint32_t deaf;	     /* of those nobody hears by */
+	uint32_t failures;   /* of the port, as seen last */
+	union {
+		struct sender sender;
+		struct receiver receiver;
+	};
+};
+
+/* ---- numbers ---- */
+
+uint32_t rdma_number(struct rdma_part part)
+{
+	return part.receiver << (SEQUENCE_BITS + 2 * PART_BITS) |
+	       (part.sequence & ((1u << SEQUENCE_BITS) - 1)) << (2 * PART_BITS) |
+	       part.part << PART_BITS | (part.count - 1);
+}
+
+struct rdma_part rdma_part(uint32_t number)
+{
+	return (struct rdma_part){.receiver = number >> (SEQUENCE_BITS + 2 * PART_BITS),
+		.sequence = number >> (2 * PART_BITS) & ((1u << SEQUENCE_BITS) - 1),
+		.part = number >> PART_BITS & (RAILS_MAX - 1),
+		.count = (number & (RAILS_MAX - 1)) + 1};
+}
+
+uint32_t rdma_parts(size_t bytes, int rail_count, size_t least, size_t *part_bytes)
+{
+	size_t count = bytes / (least ? least : 1);
+
+	count = count < 1 ? 1 : count > (size_t)rail_count ? (size_t)rail_count : count;
+	*part_bytes = (bytes + count - 1) / count;
+	*part_bytes = (*part_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	while (count > 1 && *part_bytes * (count - 1) >= bytes)
+		count--;
+	return (uint32_t)count;
+}
+
+static uint32_t check_of(const struct invitation *invitation)
+{
+	const uint32_t *words = (const uint32_t *)invitation;
+	uint32_t sum = 2166136261u;
+
+	for (size_t i = 0; i < offsetof(struct invitation, check) / sizeof(*words); i++)
+		sum = (sum ^ words[i]) * 16777619u;
+	return sum;
+}
+
+/* ---- memory of its own ---- */
+
+static int ear_hear(struct ofi_comm *comm, struct ear *ear)
+{
+	struct port_message message = {.data = &ear->invitation,
+		.bytes = sizeof(ear->invitation),
+		.known = comm->rdma->known,
+		.tag = comm->call.answer};
+
+	memset(&ear->request, 0, sizeof(ear->request));
+	return port_recv(comm->port, &message, &ear->request);
+}
+
+static int lap_hear(struct ofi_comm *comm, struct lap *lap)
+{
+	struct port_message message = {.data = &lap->eager,
+		.bytes = sizeof(lap->eager),
+		.known = comm->rdma->known,
+		.tag = comm->tag};
+
+	memset(&lap->request, 0, sizeof(lap->request));
+	return port_recv(comm->port, &message, &lap->request);
+}
+
+/* Listen wherever nobody does. There being no room now is no failure. */
+static int hear(struct ofi_comm *comm)
+{
+	bool is_sender = comm->kind == COMM_SENDER;
+	uint32_t count = is_sender ? INVITATIONS : EAGER_ROOM;
+	struct rdma_end *end = comm->rdma;
+	int result = OFI_OK;
+
+	while (end->deaf && !result) { /* in turn, as they are taken */
+		uint32_t i = (end->taken + count - end->deaf) % count;
+
+		result = is_sender ? ear_hear(comm, &end->sender.ears[i])
+				   : lap_hear(comm, &end->receiver.laps[i]);
+		if (!result)
+			end->deaf--;
+	}
+	return result == OFI_AGAIN ? OFI_OK : result;
+}
+
+int rdma_open(struct ofi_comm *comm)
+{
+	struct rdma_end *end;
+	int rc = 0;
+
+	comm->rdma = calloc(1, sizeof(*comm->rdma));
+	end = comm->rdma;
+	if (!end)
+		return say_wrong(OFI_SYSTEM, "no memory for a connection");
+	end->deaf = comm->kind == COMM_SENDER ? INVITATIONS : EAGER_ROOM;
+	end->failures = comm->port->failures;
+	if (comm->port->device->needs_known)
+		rc = known_get(&comm->port->cache, end, sizeof(*end), &end->known);
+	if (rc)
+		return say_wrong(OFI_SYSTEM,
+			"%s does not register %zu bytes: %s; see ulimit -l",
+			comm->port->device->name, sizeof(*end), strerror(rc));
+	return hear(comm);
+}
+
+/* All requests that are no message of the caller's, one after the other; NULL: no more.
+ */
+static struct ofi_request *own_request(struct ofi_comm *comm, uint32_t i)
+{
+	struct rdma_end *end = comm->rdma;
+
+	if (comm->kind == COMM_SENDER)
+		return i < INVITATIONS ? &end->sender.ears[i].request : NULL;
+	if (i < INVITATIONS)
+		return &end->receiver.said[i].request;
+	i -= INVITATIONS;
+	return i < EAGER_ROOM ? &end->receiver.laps[i].request : NULL;
+}
+
+uint32_t rdma_cancel(struct ofi_comm *comm, bool calls_off)
+{
+	struct rdma_end *end = comm->rdma;
+	struct ofi_request *request;
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; end && (request = own_request(comm, i)); i++)
+		left += request_cancel(comm->port, request, calls_off);
+	if (!left && end && end->known) {
+		known_put(&comm->port->cache, end->known);
+		end->known = NULL;
+	}
+	return left;
+}
+
+void rdma_free(struct rdma_end *end)
+{
+	free(end);
+}
+
+/* ---- the sender ---- */
+
+static int ear_take(struct ofi_comm *comm, struct ear *ear)
+{
+	struct rdma_end *end = comm->rdma;
+	const struct invitation *got = &ear->invitation;
+
+	if (ear->request.why[0])
+		return say_wrong(OFI_REMOTE, "invitations to %s failed: %s",
+			comm->port->device->name, ear->request.why);
+	if (ear->request.bytes != sizeof(*got) || got->check != check_of(got))
+		return say_wrong(OFI_REMOTE,
+			"what came to %s is no invitation to send: use the same plugin "
+			"on "
+			"all hosts",
+			comm->port->device->name);
+	end->sender.invitations[got->sequence % REQUESTS_MAX] = *got;
+	end->sender.invited = got->sequence + 1;
+	return OFI_OK;
+}
+
+static int ears_move(struct ofi_comm *comm)
+{
+	struct rdma_end *end = comm->rdma;
+	struct ear *ear = &end->sender.ears[end->taken % INVITATIONS];
+	int result = OFI_OK;
+
+	while (ear->request.is_done && !result) {
+		result = ear_take(comm, ear);
+		ear->request.is_done = false;
+		end->deaf++;
+		ear = &end->sender.ears[++end->taken % INVITATIONS];
+	}
+	return result ? result : hear(comm);
+}
+
+/* The parts that libfabric has not taken yet. */
+static int parts_push(struct ofi_comm *comm, struct ofi_request *request)
+{
+	const struct invitation *to =
+		&comm->rdma->sender.invitations[request->sequence % REQUESTS_MAX];
+	size_t part_bytes, least = (size_t)setting_int(SET_MIN_STRIPE_SIZE);
+	int result = OFI_OK;
+
+	rdma_parts(request->posted, comm->rail_count, least, &part_bytes);
+	for (uint32_t i = 0; i < request->piece_count && !result; i++) {
+		struct ofi_piece *piece = &request->pieces[i];
+		size_t first = i * part_bytes, left = request->posted - first;
+		struct port_write write = {.data = request->data + first,
+			.bytes = left < part_bytes ? left : part_bytes,
+			.known = request->known,
+			.peer = comm->peers[piece->rail],
+			.address = to->address + first,
+			.key = to->keys[piece->rail],
+			.number = rdma_number((struct rdma_part){comm->number,
+				request->sequence, i, request->piece_count})};
+
+		/* some providers do not tell the receiver how much was written */
+		if (port_has_long_numbers(comm->port))
+			write.number |= (uint64_t)write.bytes << LENGTH_SHIFT;
+		if (!piece->is_asked)
+			result = port_write(comm->port, &write, piece);
+	}
+	return result;
+}
+
+static int invited_send(struct ofi_comm *comm, const struct port_message *message,
+	struct ofi_request *request)
+{
+	struct rdma_end *end = comm->rdma;
+	const struct invitation *to =
+		&end->sender.invitations[end->sequence % REQUESTS_MAX];
+	size_t part_bytes, least = (size_t)setting_int(SET_MIN_STRIPE_SIZE);
+	int result;
+
+	if (message->bytes > to->bytes)
+		return say_wrong(OFI_USAGE,
+			"a message of %zu bytes is sent and %ju were asked for: the "
+			"other "
+			"end must ask for as many",
+			message->bytes, (uintmax_t)to->bytes);
+	request->sequence = end->sequence;
+	request->posted = message->bytes;
+	request->data = message->data;
+	request->known = message->known;
+	request->piece_count = rdma_parts(
+		message->bytes, comm->rail_count, least, &part_bytes);
+	for (uint32_t i = 0; i < request->piece_count; i++)
+		request->pieces[i] = (struct ofi_piece){.request = request,
+			.rail = (uint8_t)((end->sender.rail + i) %
+					  (uint32_t)comm->rail_count)};
+	result = parts_push(comm, request);
+	if (request->is_asked) { /* some of it is on its way */
+		end->sequence++;
+		end->sender.rail++;
+		end->sender.is_waiting |= result == OFI_AGAIN;
+		return result == OFI_AGAIN ? OFI_OK : result;
+	}
+	return result;
+}
+
+/* Nobody has asked for it, but there is room for it. */
+static int eager_send(struct ofi_comm *comm, const struct port_message *message,
+	struct ofi_request *request)
+{
+	struct rdma_end *end = comm->rdma;
+	struct outgoing *out = &end->sender.out[end->sequence % EAGER_ROOM];
+	struct port_message eager = {.data = &out->eager,
+		.bytes = offsetof(struct eager, data) + message->bytes,
+		.known = end->known,
+		.peer = comm->peers[0],
+		.tag = comm->tag};
+	bool is_free = !out->user || out->user->is_done ||
+		       out->user->sequence != out->eager.sequence;
+	int result;
+
+	if ((int64_t)message->bytes > setting_int(SET_EAGER_MAX_SIZE) || !is_free ||
+		end->sequence - end->sender.invited >= EAGER_ROOM)
+		return OFI_AGAIN;
+	out->eager.sequence = end->sequence;
+	out->eager.bytes = (uint32_t)message->bytes;
+	memcpy(out->eager.data, message->data, message->bytes);
+	result = port_send(comm->port, &eager, request);
+	if (result)
+		return result;
+	out->user = request;
+	request->sequence = end->sequence++;
+	request->posted = message->bytes;
+	return OFI_OK;
+}
+
+int rdma_send(struct ofi_comm *comm, const struct port_message *message,
+	struct ofi_request *request)
+{
+	struct rdma_end *end = comm->rdma;
+	int result = ears_move(comm);
+
+	if (!result && end->sequence == end->sender.invited) {
+		result = port_move(comm->port);
+		if (!result)
+			result = ears_move(comm);
+	}
+	if (result)
+		return result;
+	return (int32_t)(end->sender.invited - end->sequence) > 0
+		       ? invited_send(comm, message, request)
+		       : eager_send(comm, message, request);
+}
+
+/* ---- the receiver ---- */
+
+/* Requests are taken in turn, as messages are numbered. */
+static struct ofi_request *request_of(struct ofi_comm *comm, uint32_t sequence)
+{
+	struct ofi_request *request = &comm->requests[sequence % REQUESTS_MAX];
+	uint32_t differs = request->sequence ^ sequence;
+
+	if (!request->is_used || request->is_done ||
+		differs & ((1u << SEQUENCE_BITS) - 1))
+		return NULL;
+	return request;
+}
+
+static void lap_give(const struct lap *lap, struct ofi_request *request)
+{
+	request->bytes = lap->eager.bytes;
+	request->is_done = true;
+	if (lap->eager.bytes <= request->posted)
+		memcpy(request->data, lap->eager.data, lap->eager.bytes);
+	else
+		snprintf(request->why, sizeof(request->why),
+			"a message of %u bytes came, and %zu were asked for",
+			lap->eager.bytes, request->posted);
+}
+
+static int lap_check(const struct ofi_comm *comm, const struct lap *lap)
+{
+	size_t head = offsetof(struct eager, data);
+	const struct ofi_request *request = &lap->request;
+
+	if (!request->why[0] && request->bytes >= head &&
+		request->bytes == head + lap->eager.bytes)
+		return OFI_OK;
+	return say_wrong(OFI_REMOTE, "a short message to %s failed: %s",
+		comm->port->device->name,
+		request->why[0] ? request->why : "it is cut off");
+}
+
+/* Short messages that came, to those who have asked for them. */
+static int laps_move(struct ofi_comm *comm)
+{
+	struct rdma_end *end = comm->rdma;
+	struct lap *lap = &end->receiver.laps[end->taken % EAGER_ROOM];
+
+	while (lap->request.is_done) {
+		int result = lap_check(comm, lap);
+		struct ofi_request *request = request_of(comm, lap->eager.sequence);
+
+		if (result)
+			return result;
+		if (!request)
+			break;
+		lap_give(lap, request);
+		lap->request.is_done = false;
+		end->deaf++;
+		lap = &end->receiver.laps[++end->taken % EAGER_ROOM];
+	}
+	return hear(comm);
+}
+
+int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
+	struct ofi_request *request)
+{
+	struct rdma_end *end = comm->rdma;
+	struct ear *said = &end->receiver.said[end->sequence % INVITATIONS];
+	struct invitation *invitation = &said->invitation;
+	struct port_message letter = {.data = invitation,
+		.bytes = sizeof(*invitation),
+		.known = end->known,
+		.peer = comm->peers[0],
+		.tag = comm->answer_tag};
+	int result;
+
+	if (said->request.is_asked && !said->request.is_done) {
+		result = port_move(comm->port);
+		return result ? result : OFI_AGAIN;
+	}
+	*invitation = (struct invitation){
+		.address = port_address(comm->port, message->known, message->data),
+		.bytes = message->bytes,
+		.sequence = end->sequence};
+	for (int i = 0; i < comm->rail_count; i++)
+		invitation->keys[i] = port_key(comm->port, message->known, i);
+	invitation->check = check_of(invitation);
+	memset(&said->request, 0, sizeof(said->request));
+	result = port_send(comm->port, &letter, &said->request);
+	if (result)
+		return result;
+	request->sequence = end->sequence++;
+	request->posted = message->bytes;
+	request->data = message->data;
+	request->is_asked = true;
+	return OFI_OK;
+}
+
+void comm_arrived(struct ofi_port *port, uint64_t number, size_t bytes)
+{
+	struct rdma_part part = rdma_part((uint32_t)number);
+	struct ofi_comm *comm = part.receiver < port->receiver_room
+					? port->receivers[part.receiver]
+					: NULL;
+	struct ofi_request *request = comm ? request_of(comm, part.sequence) : NULL;
+
+	if (!request || request->arrived & 1u << part.part)
+		return; /* it came twice, or to one that is closed */
+	request->arrived |= 1u << part.part;
+	request->bytes += port_has_long_numbers(port) ? number >> LENGTH_SHIFT : bytes;
+	request->is_done = request->arrived == (1u << part.count) - 1;
+}
+
+/* ---- both ---- */
+
+/* A failure of what the caller knows nothing of. */
+static int own_check(struct ofi_comm *comm)
+{
+	struct rdma_end *end = comm->rdma;
+	struct ofi_request *request;
+
+	if (end->failures == comm->port->failures)
+		return OFI_OK;
+	end->failures = comm->port->failures;
+	for (uint32_t i = 0; (request = own_request(comm, i)); i++)
+		if (request->why[0])
+			return say_wrong(OFI_REMOTE, "a message by %s failed: %s",
+				comm->port->device->name, request->why);
+	return OFI_OK;
+}
+
+static int parts_move(struct ofi_comm *comm)
+{
+	int result = OFI_OK;
+
+	comm->rdma->sender.is_waiting = false;
+	for (int i = 0; i < REQUESTS_MAX && !result; i++)
+		if (comm->requests[i].is_used && !comm->requests[i].is_done)
+			result = parts_push(comm, &comm->requests[i]);
+	comm->rdma->sender.is_waiting = result == OFI_AGAIN;
+	return result == OFI_AGAIN ? OFI_OK : result;
+}
+
+int rdma_move(struct ofi_comm *comm)
+{
+	int result = port_move(comm->port);
+
+	if (!result)
+		result = own_check(comm);
+	if (!result)
+		result = comm->kind == COMM_SENDER ? ears_move(comm) : laps_move(comm);
+	if (!result && comm->kind == COMM_SENDER && comm->rdma->sender.is_waiting)
+		result = parts_move(comm);
+	return result;
+}

@@ -1,0 +1,636 @@
+/*
+ * Drives a network plugin as the proxy of NCCL does, for the version that NET_VERSION
+ * says.
+ *
+ *   drive_netN PLUGIN.so [PART ..]
+ *
+ * Both ends are in this process. Connecting, accepting, sending and receiving are asked
+ * for again until there is a connection or a request; nothing may wait inside the plugin,
+ * since one thread has both ends. What comes back is compared byte for byte, with its
+ * size.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "net_test.h"
+#include "test.h"
+
+enum {
+	STEPS = 8, /* under way on a connection, as in NCCL */
+	STEP_BYTES = 512 << 10,
+	LINES = 4,
+	MESSAGES = 60,
+	HANDLE_BYTES = 128,
+	REQUESTS = 32,
+	WAIT_S = 60, /* no result is judged by it: it ends what hangs */
+	THREADS = 3,
+};
+
+static const ncclNet_t *net;
+static bool is_quiet;
+
+static void say(int level, unsigned long flags, const char *file, int line,
+	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void say(int level, unsigned long flags, const char *file, int line,
+	const char *format, ...)
+{
+	va_list args;
+
+	(void)flags;
+	(void)file;
+	(void)line;
+	if (level > 2 || is_quiet)
+		return;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- versions ---- */
+
+struct world {
+	void *context; /* from version 11 on */
+};
+
+static struct world world_open(void)
+{
+	struct world world = {NULL};
+
+#if NET_VERSION >= 11
+	ncclNetCommConfig_t config = {-1};
+
+	EQ(net->init(&world.context, 7, &config, say, NULL), ncclSuccess);
+#elif NET_VERSION == 10
+	EQ(net->init(say, NULL), ncclSuccess);
+#else
+	EQ(net->init(say), ncclSuccess);
+#endif
+	return world;
+}
+
+static void world_close(struct world *world)
+{
+#if NET_VERSION >= 11
+	EQ(net->finalize(world->context), ncclSuccess);
+#endif
+	world->context = NULL;
+}
+
+static int net_listen(struct world *world, void *handle, void **comm)
+{
+#if NET_VERSION >= 11
+	return net->listen(world->context, 0, handle, comm);
+#else
+	(void)world;
+	return net->listen(0, handle, comm);
+#endif
+}
+
+static int net_connect(struct world *world, void *handle, void **comm)
+{
+	void *in_gpu = NULL;
+
+	(void)in_gpu;
+#if NET_VERSION >= 11
+	return net->connect(world->context, 0, handle, comm, &in_gpu);
+#elif NET_VERSION == 10
+	ncclNetCommConfig_t config = {-1};
+
+	(void)world;
+	return net->connect(0, &config, handle, comm, &in_gpu);
+#elif NET_VERSION >= 7
+	(void)world;
+	return net->connect(0, handle, comm, &in_gpu);
+#else
+	(void)world;
+	return net->connect(0, handle, comm);
+#endif
+}
+
+static int net_accept(void *listener, void **comm)
+{
+#if NET_VERSION >= 7
+	void *in_gpu = NULL;
+
+	return net->accept(listener, comm, &in_gpu);
+#else
+	return net->accept(listener, comm);
+#endif
+}
+
+static int net_send(void *comm, void *data, size_t bytes, void *known, void **request)
+{
+#if NET_VERSION >= 10
+	return net->isend(comm, data, bytes, 0, known, NULL, request);
+#else
+	return net->isend(comm, data, (net_size)bytes, 0, known, request);
+#endif
+}
+
+static int net_recv(void *comm, void *data, size_t bytes, void *known, void **request)
+{
+	net_size size = (net_size)bytes;
+	int tag = 0;
+
+#if NET_VERSION >= 10
+	void *event = NULL;
+
+	return net->irecv(comm, 1, &data, &size, &tag, &known, &event, request);
+#else
+	return net->irecv(comm, 1, &data, &size, &tag, &known, request);
+#endif
+}
+
+/* ---- lines: two ends and their memory ---- */
+
+struct end {
+	void *comm, *known;
+	char *data; /* STEPS steps */
+	void *requests[STEPS];
+	uint64_t posted, done;
+};
+
+struct line {
+	struct world *world;
+	char handle[HANDLE_BYTES];
+	void *listener;
+	struct end send, recv;
+	unsigned seed;
+};
+
+static time_t deadline(void)
+{
+	return time(NULL) + WAIT_S;
+}
+
+static void line_listen(struct line *line, struct world *from, struct world *to)
+{
+	*line = (struct line){.world = from};
+	EQ(net_listen(to, line->handle, &line->listener), ncclSuccess);
+	TRUE(line->listener);
+}
+
+/* One round of asking; is it there? */
+static bool line_ask(struct line *line)
+{
+	if (!line->send.comm)
+		EQ(net_connect(line->world, line->handle, &line->send.comm), ncclSuccess);
+	if (!line->recv.comm)
+		EQ(net_accept(line->listener, &line->recv.comm), ncclSuccess);
+	return line->send.comm && line->recv.comm;
+}
+
+static void end_memory(struct end *end)
+{
+	end->data = aligned_alloc(4096, (size_t)STEPS * STEP_BYTES);
+	TRUE(end->data);
+	memset(end->data, 0, (size_t)STEPS * STEP_BYTES);
+	EQ(net->regMr(
+		   end->comm, end->data, STEPS * STEP_BYTES, NCCL_PTR_HOST, &end->known),
+		ncclSuccess);
+	TRUE(end->known);
+}
+
+static void lines_open(
+	struct line *lines, int count, struct world *from, struct world *to)
+{
+	time_t until = deadline();
+	bool is_done = false;
+
+	for (int i = 0; i < count; i++)
+		line_listen(&lines[i], from, to);
+	for (int turn = 0; turn < 3; turn++) /* nobody accepts yet */
+		for (int i = 0; i < count; i++)
+			if (!lines[i].send.comm)
+				EQ(net_connect(
+					   from, lines[i].handle, &lines[i].send.comm),
+					ncclSuccess);
+	while (!is_done) {
+		is_done = true;
+		for (int i = 0; i < count; i++)
+			is_done = line_ask(&lines[i]) && is_done;
+		TRUE(time(NULL) < until);
+	}
+	for (int i = 0; i < count; i++) {
+		end_memory(&lines[i].send);
+		end_memory(&lines[i].recv);
+	}
+}
+
+static void end_forget(struct end *end)
+{
+	if (end->known)
+		EQ(net->deregMr(end->comm, end->known), ncclSuccess);
+	end->known = NULL;
+}
+
+/* `order` turns the order of the three round. */
+static void line_close(struct line *line, int order)
+{
+	end_forget(&line->send);
+	end_forget(&line->recv);
+	for (int i = 0; i < 3; i++)
+		switch ((i + order) % 3) {
+		case 0:
+			EQ(net->closeSend(line->send.comm), ncclSuccess);
+			break;
+		case 1:
+			EQ(net->closeRecv(line->recv.comm), ncclSuccess);
+			break;
+		default:
+			EQ(net->closeListen(line->listener), ncclSuccess);
+		}
+	free(line->send.data);
+	free(line->recv.data);
+}
+
+/* ---- messages ---- */
+
+static size_t size_of(unsigned seed, uint64_t message)
+{
+	static const size_t sizes[] = {
+		8, 0, 4096, STEP_BYTES, 1, 65536, 7, 131072 + 3, 16384};
+
+	return sizes[(seed + message) % (sizeof(sizes) / sizeof(*sizes))];
+}
+
+static unsigned char byte_of(unsigned seed, uint64_t message, size_t i)
+{
+	return (unsigned char)(seed * 101 + message * 31 + i * 7 + (i >> 9));
+}
+
+static char *step_of(const struct end *end, uint64_t message)
+{
+	return end->data + message % STEPS * STEP_BYTES;
+}
+
+static void send_post(struct line *line)
+{
+	struct end *end = &line->send;
+	uint64_t message = end->posted;
+	size_t bytes = size_of(line->seed, message);
+	char *data = step_of(end, message);
+	void *request = NULL;
+
+	if (message == MESSAGES || message - end->done == STEPS)
+		return;
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = (char)byte_of(line->seed, message, i);
+	EQ(net_send(end->comm, data, bytes, end->known, &request), ncclSuccess);
+	if (!request)
+		return;
+	end->requests[message % STEPS] = request;
+	end->posted++;
+}
+
+static void recv_post(struct line *line)
+{
+	struct end *end = &line->recv;
+	void *request = NULL;
+
+	if (end->posted == MESSAGES || end->posted - end->done == STEPS)
+		return;
+	EQ(net_recv(end->comm, step_of(end, end->posted), STEP_BYTES, end->known,
+		   &request),
+		ncclSuccess);
+	if (!request)
+		return;
+	end->requests[end->posted % STEPS] = request;
+	end->posted++;
+}
+
+/* Those of an end that are done, in any order; -1: it is not. */
+static int request_test(struct end *end, uint64_t message)
+{
+	void **request = &end->requests[message % STEPS];
+	int done = 0, bytes = -1;
+
+	EQ(net->test(*request, &done, &bytes), ncclSuccess);
+	if (!done)
+		return -1;
+	*request = NULL;
+	return bytes;
+}
+
+static void message_check(struct line *line, uint64_t message, int bytes)
+{
+	const char *data = step_of(&line->recv, message);
+
+	EQ(bytes, size_of(line->seed, message));
+	for (int i = 0; i < bytes; i++)
+		EQ((unsigned char)data[i], byte_of(line->seed, message, (size_t)i));
+}
+
+static void flush(struct line *line, uint64_t message)
+{
+	struct end *end = &line->recv;
+	void *data = step_of(end, message), *request = NULL;
+	int size = 8, done = 0;
+
+	EQ(net->iflush(end->comm, 1, &data, &size, &end->known, &request), ncclSuccess);
+	for (time_t until = deadline(); request && !done;) {
+		EQ(net->test(request, &done, NULL), ncclSuccess);
+		TRUE(time(NULL) < until);
+	}
+}
+
+static void line_move(struct line *line)
+{
+	recv_post(line);
+	send_post(line);
+	while (line->send.done < line->send.posted &&
+		request_test(&line->send, line->send.done) >= 0)
+		line->send.done++;
+	while (line->recv.done < line->recv.posted) {
+		int bytes = request_test(&line->recv, line->recv.done);
+
+		if (bytes < 0)
+			break;
+		message_check(line, line->recv.done, bytes);
+		flush(line, line->recv.done);
+		line->recv.done++;
+	}
+}
+
+static void lines_run(struct line *lines, int count)
+{
+	time_t until = deadline();
+	bool is_done = false;
+
+	while (!is_done) {
+		is_done = true;
+		for (int i = 0; i < count; i++) {
+			line_move(&lines[i]);
+			is_done = is_done && lines[i].recv.done == MESSAGES &&
+				  lines[i].send.done == MESSAGES;
+		}
+		TRUE(time(NULL) < until);
+	}
+}
+
+/* ---- parts ---- */
+
+static void part_properties(void)
+{
+	struct world world = world_open();
+	int count = 0;
+
+	EQ(net->devices(&count), ncclSuccess);
+	TRUE(count > 0);
+	for (int i = 0; i < count; i++) {
+		ncclNetProperties_t props;
+
+		memset(&props, 0xa5, sizeof(props));
+		EQ(net->getProperties(i, &props), ncclSuccess);
+		TRUE(props.name && props.name[0]);
+		TRUE(props.ptrSupport & NCCL_PTR_HOST);
+		TRUE(props.speed > 0 && props.speed < 10000000);
+		TRUE(props.latency >= 0 && props.latency < 1e6f);
+		TRUE(props.maxComms >= 0);
+		TRUE(props.maxRecvs >= 1 && props.maxRecvs <= 8);
+		TRUE(props.port >= 0 && props.port < 256);
+#if NET_VERSION >= 7
+		EQ(props.netDeviceType, 0);
+#endif
+#if NET_VERSION >= 8
+		TRUE(props.regIsGlobal == 0 || props.regIsGlobal == 1);
+#endif
+#if NET_VERSION >= 9
+		TRUE(props.forceFlush == 0 || props.forceFlush == 1);
+		EQ(props.vProps.ndevs, 1);
+		EQ(props.vProps.devs[0], i);
+		TRUE(props.maxP2pBytes >= STEP_BYTES && props.maxCollBytes >= STEP_BYTES);
+#endif
+#if NET_VERSION >= 12
+		EQ(props.railId, -1);
+		EQ(props.planeId, -1);
+#endif
+	}
+	is_quiet = true;
+	TRUE(net->getProperties(count, &(ncclNetProperties_t){0}) != ncclSuccess);
+	is_quiet = false;
+	world_close(&world);
+}
+
+static void part_messages(void)
+{
+	struct world from = world_open(), to = world_open();
+	struct line lines[LINES];
+
+	lines_open(lines, LINES, &from, &to);
+	for (int i = 0; i < LINES; i++)
+		lines[i].seed = (unsigned)i;
+	lines_run(lines, LINES);
+	for (int i = 0; i < LINES; i++)
+		line_close(&lines[i], i);
+	world_close(&to);
+	world_close(&from);
+}
+
+/* Both ways between two worlds, as the ranks of a ring of two have it; and to oneself. */
+static void part_both_ways(void)
+{
+	struct world one = world_open(), two = world_open();
+	struct line lines[3];
+
+	lines_open(&lines[0], 1, &one, &two);
+	lines_open(&lines[1], 1, &two, &one);
+	lines_open(&lines[2], 1, &one, &one);
+	lines_run(lines, 3);
+	for (int i = 2; i >= 0; i--)
+		line_close(&lines[i], i + 1);
+	world_close(&one);
+	world_close(&two);
+}
+
+/* Sends that nobody has asked for yet, up to where no more are taken. */
+static void part_early(void)
+{
+	struct world world = world_open();
+	struct line line;
+	int done = 0;
+
+	lines_open(&line, 1, &world, &world);
+	line.seed = 3; /* the first has all of a step */
+	for (int turn = 0; turn < 2000; turn++) {
+		send_post(&line);
+		if (line.send.posted)
+			EQ(net->test(line.send.requests[0], &done, NULL), ncclSuccess);
+		if (done)
+			break;
+	}
+	if (done) {
+		line.send.done++;
+		line.send.requests[0] = NULL;
+	}
+	lines_run(&line, 1);
+	line_close(&line, 0);
+	world_close(&world);
+}
+
+/* As many as NCCL may have under way, tested from the newest to the oldest. */
+static void part_many(void)
+{
+	struct world world = world_open();
+	void *requests[2][REQUESTS] = {{NULL}};
+	struct line line;
+	int left = 2 * REQUESTS;
+
+	lines_open(&line, 1, &world, &world);
+	for (int i = 0; i < REQUESTS; i++) {
+		for (time_t until = deadline(); !requests[0][i]; TRUE(time(NULL) < until))
+			EQ(net_recv(line.recv.comm, line.recv.data + i * 64, 64,
+				   line.recv.known, &requests[0][i]),
+				ncclSuccess);
+		memset(line.send.data + i * 64, i, 64);
+		for (time_t until = deadline(); !requests[1][i]; TRUE(time(NULL) < until))
+			EQ(net_send(line.send.comm, line.send.data + i * 64, 64,
+				   line.send.known, &requests[1][i]),
+				ncclSuccess);
+	}
+	for (time_t until = deadline(); left; TRUE(time(NULL) < until))
+		for (int i = 2 * REQUESTS - 1; i >= 0; i--) {
+			void **request = &requests[i % 2][i / 2];
+			int done = 0, bytes = 0;
+
+			if (!*request)
+				continue;
+			EQ(net->test(*request, &done, &bytes), ncclSuccess);
+			if (!done)
+				continue;
+			EQ(bytes, 64);
+			*request = NULL;
+			left--;
+		}
+	for (int i = 0; i < REQUESTS; i++)
+		for (int b = 0; b < 64; b++)
+			EQ(line.recv.data[i * 64 + b], i);
+	line_close(&line, 2);
+	world_close(&world);
+}
+
+/* A communicator that ends before its connections, which one split off still uses. */
+static void part_outlived(void)
+{
+	struct world from = world_open(), to = world_open();
+	struct line line;
+
+	lines_open(&line, 1, &from, &to);
+	world_close(&from);
+	world_close(&to);
+	lines_run(&line, 1);
+	line_close(&line, 1);
+}
+
+/* What is under way when a communicator is aborted. */
+static void part_abort(void)
+{
+	struct world world = world_open();
+	struct line lines[3];
+
+	lines_open(lines, 3, &world, &world);
+	for (int i = 0; i < 3; i++)
+		for (int turn = 0; turn < 4; turn++) {
+			lines[i].seed = 3;
+			if (i != 1)
+				recv_post(&lines[i]);
+			if (i != 2)
+				send_post(&lines[i]);
+		}
+	for (int i = 0; i < 3; i++)
+		line_close(&lines[i], i);
+	/* listening, and half connected */
+	line_listen(&lines[0], &world, &world);
+	EQ(net->closeListen(lines[0].listener), ncclSuccess);
+	world_close(&world);
+}
+
+static void part_memory(void)
+{
+	enum { BUFFERS = 1000, BYTES = 8192 };
+	struct world world = world_open();
+	char *data = aligned_alloc(4096, (size_t)BUFFERS * BYTES);
+	void *known[2][BUFFERS];
+	struct line line;
+
+	TRUE(data);
+	lines_open(&line, 1, &world, &world);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < BUFFERS; i++)
+			EQ(net->regMr(line.send.comm, data + (size_t)i * BYTES, BYTES,
+				   NCCL_PTR_HOST, &known[round][i]),
+				ncclSuccess);
+	for (int i = 0; i < BUFFERS; i++)
+		for (int round = 0; round < 2; round++)
+			EQ(net->deregMr(line.send.comm, known[round][(i * 7) % BUFFERS]),
+				ncclSuccess);
+	is_quiet = true;
+	TRUE(net->regMr(line.send.comm, data, BYTES, 64, &known[0][0]) != ncclSuccess);
+	is_quiet = false;
+	lines_run(&line, 1);
+	line_close(&line, 1);
+	free(data);
+	world_close(&world);
+}
+
+static void *thread_main(void *unused)
+{
+	(void)unused;
+	part_messages();
+	return NULL;
+}
+
+/* Communicators of one process, each with a thread of its own. */
+static void part_threads(void)
+{
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		EQ(pthread_create(&threads[i], NULL, thread_main, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		EQ(pthread_join(threads[i], NULL), 0);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} parts[] = {{"properties", part_properties}, {"messages", part_messages},
+	{"both ways", part_both_ways}, {"early", part_early}, {"many", part_many},
+	{"outlived", part_outlived}, {"abort", part_abort}, {"memory", part_memory},
+	{"threads", part_threads}};
+
+static bool is_wanted(const char *name, int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc <= 2;
+}
+
+int main(int argc, char **argv)
+{
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+	char symbol[32];
+
+	if (!library) {
+		fprintf(stderr, "usage: drive_net PLUGIN.so [PART ..]: %s\n", dlerror());
+		return 2;
+	}
+	snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", NET_VERSION);
+	net = dlsym(library, symbol);
+	TRUE(net);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		if (!is_wanted(parts[i].name, argc, argv))
+			continue;
+		printf("%s: %s ..", symbol, parts[i].name);
+		fflush(stdout);
+		parts[i].run();
+		printf(" as it should be\n");
+	}
+	return 0;
+}
