@@ -10,8 +10,20 @@
 enum {
 	PAGE = 4096,
 	CHUNK_BYTES = 1 << 20, /* at least; of a few ranks it is one or two pairs */
-	CHUNKS_MAX = 4096      /* chunks grow beyond that instead */
+	CHUNKS_MAX = 4096,     /* chunks grow beyond that instead */
+	/* A load of a box would look like one of what was just stored in a slot at the
+	 * same offset of another page, until the whole address is compared. So boxes and
+	 * slots of neighbours move on by an odd number of pairs of lines: what is sent
+	 * each way by two ranks stays apart. */
+	SKEW = 9 * 128,
+	SKEW_OF_SMALL = 128, /* where slots are few pages, and pairs may be many */
+	SMALL_BYTES = 16 << 10
 };
+
+static size_t skew_of(const struct board *board)
+{
+	return board->pair_bytes < SMALL_BYTES ? SKEW_OF_SMALL : SKEW;
+}
 
 /* Both ends may have taken a number for the same pair. */
 static uint64_t numbers_of(const struct board *board)
@@ -22,7 +34,8 @@ static uint64_t numbers_of(const struct board *board)
 void pair_layout(struct board *board)
 {
 	size_t bytes = sizeof(struct pair) + board->signal_count * sizeof(struct signal) +
-		       BOX_LETTERS * board->pair_bytes;
+		       BOX_LETTERS * (skew_of(board) + board->pair_bytes) +
+		       skew_of(board);
 	uint32_t shift = 0;
 
 	while (bytes << (shift + 1) <= CHUNK_BYTES ||
@@ -175,6 +188,6 @@ enum err pair_get(
 
 char *pair_slot(const struct board *board, struct pair *pair, uint64_t letter)
 {
-	return (char *)(pair->signals + board->signal_count) +
-	       letter % BOX_LETTERS * board->pair_bytes;
+	return (char *)(pair->signals + board->signal_count) + skew_of(board) +
+	       letter % BOX_LETTERS * (board->pair_bytes + skew_of(board));
 }

@@ -65,7 +65,36 @@ static void test_apart(uint32_t n, uint32_t signal_count)
 	board_release(board);
 }
 
-/* What the issue of many ranks is: a neighbour each, and no n x n. */
+/* What two ranks store for each other and load from each other begins at different
+ * offsets of pages. */
+static void test_skew(uint32_t n)
+{
+	enum { PAGE = 4096, LINE = 64 };
+	struct board *board = board_of(n, 1);
+	bool is_taken[PAGE / LINE] = {false};
+
+	for (uint32_t way = 0; way < 2; way++) {
+		struct pair *pair;
+		const char *places[1 + BOX_LETTERS];
+
+		EQ(pair_get(board, way, 1 - way, &pair), OK);
+		places[0] = (const char *)pair;
+		for (uint32_t i = 0; i < BOX_LETTERS; i++)
+			places[1 + i] = pair_slot(board, pair, i);
+		for (uint32_t i = 0; i < 1 + BOX_LETTERS; i++) {
+			size_t line = (uintptr_t)places[i] % PAGE / LINE;
+			size_t lines = i ? 1 : sizeof(struct box) / LINE;
+
+			for (; lines; lines--, line = (line + 1) % (PAGE / LINE)) {
+				TRUE(!is_taken[line]);
+				is_taken[line] = true;
+			}
+		}
+	}
+	board_release(board);
+}
+
+/* Many ranks that each have two neighbours: no n x n. */
 static void test_growth(void)
 {
 	enum { N = 1024 };
@@ -172,6 +201,9 @@ int main(void)
 	test_apart(2, 3);
 	test_apart(7, 1);
 	test_apart(64, 1);
+	test_skew(2);
+	test_skew(16);
+	test_skew(64);
 	test_growth();
 	test_race();
 	test_limit();
