@@ -45,6 +45,12 @@ static enum err root_run_here(struct visit *visit)
 	return e;
 }
 
+/* It comes to nothing: the root is not to take this rank for one that has died. */
+static void porch_renounce(struct visit *up)
+{
+	(void)visit_say(up, &(struct visit_word){.what = WIRE_NO_PORCH});
+}
+
 /* Take the door of this host's porch: OK when it is ours now. */
 static enum err porch_run_here(struct visit *visit, const struct addr *addr, int door)
 {
@@ -59,6 +65,7 @@ static enum err porch_run_here(struct visit *visit, const struct addr *addr, int
 	args.door = door;
 	args.up = calloc(1, sizeof(*args.up));
 	if (!args.up) {
+		porch_renounce(&up);
 		visit_close(&up);
 		close(door);
 		return visit_fail(visit, ERR_SYSTEM, "no memory for a porch");

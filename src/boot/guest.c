@@ -132,7 +132,7 @@ static void say_take(struct guest *guest)
 
 	if (guest->has_said ||
 		(round != guest->round && !(code && round + 1 == guest->round)) ||
-		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX || what > WIRE_IS_LOST ||
+		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX || what > WIRE_NO_PORCH ||
 		brings > (code ? 0 : BOOT_GATHER_MAX) ||
 		!auth_check(guest->key, "say", say, offsetof(struct wire_say, tag),
 			say->tag)) {

@@ -245,7 +245,7 @@ static void rank_lost(struct root *root, uint32_t rank)
 	else
 		decide_failure(root, ERR_REMOTE,
 			"rank %u left before all %u ranks had come", rank,
-			root->rank_count);
+			root->expected);
 }
 
 /* What is said for a rank that there is not has no meaning. */
@@ -383,7 +383,10 @@ static void porch_speak(struct root *root, struct guest *guest)
 {
 	const struct guest_word *said = &guest->said;
 
-	if (said->what == WIRE_SAYS) {
+	if (said->what == WIRE_NO_PORCH) {
+		guest->is_member = false; /* its rank comes by itself */
+		guest->phase = GUEST_GONE;
+	} else if (said->what == WIRE_SAYS) {
 		guest_speak(root, guest);
 	} else if (root->is_decided) {
 		return;
@@ -430,7 +433,8 @@ static void guest_leave(struct root *root, const struct guest *guest)
 		return;
 	if (root->args.up) {
 		word_forward(root, guest, WIRE_IS_LOST);
-	} else if (guest->kind != WIRE_PORCH || guest->rank_total) {
+	} else {
+		/* a porch is the process of a rank, which came or was about to */
 		root->told++;
 		rank_lost(root, guest->rank);
 	}
@@ -724,9 +728,8 @@ void *root_run(void *argument)
 		root->guests = guest->next;
 		guest_drop(root, guest);
 	}
-	root_doors_close(root);
 	log_info(LOG_BOOTSTRAP, "boot: root ends after %u rounds of %u ranks",
 		root->round, root->rank_count);
-	atomic_store_explicit(&root->is_done, true, memory_order_release);
+	root_end(root);
 	return NULL;
 }

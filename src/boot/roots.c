@@ -19,24 +19,45 @@ static pthread_mutex_t roots_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct root *roots;
 static _Atomic pid_t roots_process; /* who made the newest */
 
-static void root_destroy(struct root *root)
+static void fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* All but its place in the list. */
+static void root_empty(struct root *root)
 {
 	root_doors_close(root);
-	if (root->wake_fd >= 0)
-		close(root->wake_fd);
-	if (root->spare_fd >= 0)
-		close(root->spare_fd);
-	if (root->epoll_fd >= 0)
-		close(root->epoll_fd);
+	fd_close(&root->wake_fd);
+	fd_close(&root->spare_fd);
+	fd_close(&root->epoll_fd);
 	free(root->came);
 	free(root->records);
 	free(root->gathers[0].records);
 	free(root->gathers[1].records);
+	root->came = root->records = NULL;
+	root->gathers[0].records = root->gathers[1].records = NULL;
 	if (root->args.up)
 		porch_fini(root->args.up);
 	free(root->args.up);
+	root->args.up = NULL;
+}
+
+static void root_destroy(struct root *root)
+{
+	root_empty(root);
 	auth_wipe(&root->args, sizeof(root->args));
 	free(root);
+}
+
+void root_end(struct root *root)
+{
+	pthread_mutex_lock(&roots_lock);
+	root_empty(root);
+	atomic_store_explicit(&root->is_done, true, memory_order_release);
+	pthread_mutex_unlock(&roots_lock);
 }
 
 /* Join the roots that have ended; with `is_exit` end and join all, with `addr` this one.
@@ -61,13 +82,14 @@ static void roots_reap(bool is_exit, const struct addr *addr)
 		root->is_ending = true;
 		root->next = ended;
 		ended = root;
+		if (root->wake_fd >= 0)
+			eventfd_write(root->wake_fd, 1);
 	}
 	pthread_mutex_unlock(&roots_lock);
 	while (ended) {
 		struct root *root = ended;
 
 		ended = root->next;
-		eventfd_write(root->wake_fd, 1);
 		pthread_join(root->thread, NULL);
 		root_destroy(root);
 	}
@@ -115,7 +137,8 @@ bool root_refuse(
 			snprintf(refusal->sentence, sizeof(refusal->sentence), "%.*s",
 				WIRE_SENTENCE_MAX - 1, err_last());
 		}
-		eventfd_write(root->wake_fd, 1);
+		if (root->wake_fd >= 0)
+			eventfd_write(root->wake_fd, 1);
 	}
 	pthread_mutex_unlock(&roots_lock);
 	return found;
@@ -159,9 +182,7 @@ static enum err doors_open(struct root *root, struct root_args *args)
 {
 	enum err e = OK;
 
-	if (args->up)
-		root->doors[DOOR_HERE] = args->door;
-	else
+	if (!args->up)
 		e = addr_listen(&args->addr, &root->doors[DOOR_HERE], NULL);
 	if (!e && args->up)
 		e = fd_watch(root, &args->up->fd);
@@ -173,20 +194,37 @@ static enum err doors_open(struct root *root, struct root_args *args)
 	return e ? e : fd_watch(root, &root->wake_fd);
 }
 
+/* It comes to nothing: the root of all is not to take this rank for one that has died. */
+static const struct porch_word no_porch = {.what = WIRE_NO_PORCH};
+
+static void up_drop(struct root_args *args)
+{
+	if (!args->up)
+		return;
+	porch_say(args->up, &no_porch);
+	porch_fini(args->up);
+	free(args->up);
+	close(args->door);
+}
+
 enum err root_start(struct root_args *args)
 {
 	struct root *root = calloc(1, sizeof(*root));
 	enum err e;
 
 	roots_tidy();
-	if (!root)
+	if (!root) {
+		up_drop(args);
 		return err_set(ERR_SYSTEM, "no memory for a root");
+	}
 	root->args = *args;
 	auth_random(root->news.meeting, sizeof(root->news.meeting));
 	root->process = getpid();
 	atomic_store(&roots_process, root->process);
 	for (int i = 0; i < DOORS; i++)
 		root->doors[i] = -1;
+	if (args->up)
+		root->doors[DOOR_HERE] = args->door;
 	root->end_ns = clock_ns() + ROOT_IDLE_NS;
 	root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	root->spare_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -211,6 +249,8 @@ enum err root_start(struct root_args *args)
 	return OK;
 
 err_destroy:
+	if (root->args.up)
+		porch_say(root->args.up, &no_porch);
 	root_destroy(root);
 	return e;
 }

@@ -26,7 +26,9 @@ struct root {
 	pthread_t thread;    /* joined by whoever takes it off the list */
 	pid_t process;	     /* a forked child must not join it */
 	atomic_bool is_done; /* pairs with roots_reap() */
-	int wake_fd;	     /* owned; readable means stop, or look at `refusal` */
+	/* owned; readable means stop, or look at `refusal`; guarded by the list's lock
+	 * when it is written or closed; -1 once the thread has ended */
+	int wake_fd;
 	/* A rank of this process cannot come and cannot say so by a socket; guarded by
 	 * the list's lock. */
 	struct refusal {
@@ -73,6 +75,9 @@ void *root_run(void *root);
 
 /* Nobody can come any more. */
 void root_doors_close(struct root *root);
+
+/* The thread's last act: what it held is given back now, and not when it is joined. */
+void root_end(struct root *root);
 
 /* What ranks of this process have said. False: the thread is to stop. */
 bool root_refusal_take(struct root *root, struct refusal *refusal);

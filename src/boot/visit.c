@@ -371,7 +371,8 @@ enum err visit_say(struct visit *visit, const struct visit_word *word)
 	struct wire_say say = {.round = htole32(visit->round),
 		.code = htole32((uint32_t)word->code),
 		.is_last = htole32(word->is_last),
-		.record_bytes = htole32(record_bytes)};
+		.record_bytes = htole32(record_bytes),
+		.what = htole32(word->what)};
 	unsigned char message[sizeof(say) + BOOT_GATHER_MAX + AUTH_TAG_BYTES];
 	size_t bytes = 0;
 

@@ -43,6 +43,7 @@ struct visit_word {
 	bool is_last;
 	const void *record; /* `record_bytes` of it */
 	uint32_t record_bytes;
+	uint32_t what; /* enum wire_what; of a rank for itself: 0 */
 };
 
 enum {

@@ -76,8 +76,8 @@ struct wire_verdict {
 };
 
 /* A rank speaks for itself. Of who speaks for others, one of them comes, with its record,
- * says something, or is lost. */
-enum wire_what { WIRE_SAYS = 0, WIRE_COMES = 1, WIRE_IS_LOST = 2 };
+ * says something, or is lost; or it speaks for nobody after all. */
+enum wire_what { WIRE_SAYS = 0, WIRE_COMES = 1, WIRE_IS_LOST = 2, WIRE_NO_PORCH = 3 };
 
 /* One rank's word in a round: OK, or why it cannot go on. */
 struct wire_say {

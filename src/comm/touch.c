@@ -122,7 +122,7 @@ static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t
 		comm_trouble(comm, e, from);
 		return;
 	}
-	signal = peer_signal(comm->peers, from, comm->rank, put.signal);
+	signal = peer_shadow_signal(comm->peers, from, put.signal);
 	if (put.given)
 		word_publish(&signal->given, &signal->sleepers, put.given);
 	atomic_store(&landed->given, total);

@@ -230,9 +230,13 @@ static void sleepers_wake(const struct health *health)
 	}
 	for (uint32_t i = 0; i < health->peers->local_count; i++) {
 		uint32_t rank = health->peers->locals[i];
+		struct pair *to = peer_pair_find(health->peers, health->rank, rank);
+		struct pair *from = peer_pair_find(health->peers, rank, health->rank);
 
-		futex_wake(&peer_box(health->peers, health->rank, rank)->posted);
-		futex_wake(&peer_box(health->peers, rank, health->rank)->taken);
+		if (to)
+			futex_wake(&to->box.posted);
+		if (from)
+			futex_wake(&from->box.taken);
 	}
 }
 

@@ -39,7 +39,7 @@ enum launch_travel {
 	TRAVEL_NONE,	/* there is only one rank */
 	TRAVEL_COMM_ID, /* NCCL_COMM_ID: every rank makes the same id by itself */
 	TRAVEL_FILE,	/* a file that all of them see */
-	TRAVEL_PMI,	/* the wire protocol PMI-1 or PMI-2 on PMI_FD */
+	TRAVEL_PMI,	/* the wire protocol PMI-1 or PMI-2 on PMI_FD, or at PMI_PORT */
 	TRAVEL_PMIX,	/* the library libpmix.so.2 */
 	TRAVEL_TCP	/* rank 0 listens at an address that all know */
 };
@@ -56,9 +56,11 @@ struct launch {
 	enum launch_kind kind;
 	enum launch_travel travel;
 	int rank;
-	int rank_count;		     /* 0: only PMIx knows; launch_complete() asks it */
-	int local_rank, local_count; /* among those of this host; -1: nobody says */
-	int pmi_fd;
+	int rank_count; /* 0: only PMIx knows, or who listens at PMI_PORT, and then not
+			   even `rank` is sure; launch_complete() asks */
+	int local_rank, local_count;	  /* among those of this host; -1: nobody says */
+	int pmi_fd;			  /* -1: none */
+	char pmi_port[LAUNCH_TEXT_BYTES]; /* else the launcher's host:port; "": none */
 	bool is_pmi2_first;
 	char pmi_job[LAUNCH_TEXT_BYTES]; /* what PMI-2 wants to be told again */
 	bool is_host_file; /* the file is one that we name, and all ranks are on this host

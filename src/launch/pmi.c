@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/addr.h"
 
 enum { GOODBYE_MS = 500, SHOWN_BYTES = 100 };
 
@@ -19,9 +21,9 @@ static char separator(const struct pmi *pmi)
 static enum err gone(const struct pmi *pmi)
 {
 	return err_set(ERR_REMOTE,
-		"the launcher has closed PMI_FD %d, by which ranks find each other: it "
+		"the launcher has closed %s, by which ranks find each other: it "
 		"is ending, or this program closed it",
-		pmi->fd);
+		pmi->name);
 }
 
 static enum err wait_for(const struct pmi *pmi, short events)
@@ -33,16 +35,16 @@ static enum err wait_for(const struct pmi *pmi, short events)
 		n = poll(&wait, 1, clock_left_ms(pmi->deadline_ns, 1000));
 		if (!n && clock_ns() >= pmi->deadline_ns)
 			return err_set(ERR_TIMEOUT,
-				"the launcher did not answer on PMI_FD %d in time: a "
+				"the launcher did not answer on %s in time: a "
 				"rank "
 				"has not come, or is not a Weft program",
-				pmi->fd);
+				pmi->name);
 	} while (n == 0 || (n < 0 && errno == EINTR));
 	if (n < 0 || (wait.revents & POLLNVAL))
 		return err_set(ERR_SYSTEM,
-			"PMI_FD is %d, which is no open descriptor: it was closed since "
-			"the launcher started this process",
-			pmi->fd);
+			"%s is no open descriptor: it was closed since the launcher "
+			"started this process",
+			pmi->name);
 	return OK;
 }
 
@@ -90,8 +92,8 @@ static enum err strange(const struct pmi *pmi, const char *text)
 		shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
 	shown[i] = '\0';
 	return err_set(ERR_REMOTE,
-		"the launcher answered '%s' on PMI_FD %d, which is no answer of PMI-%d",
-		shown, pmi->fd, pmi->version);
+		"the launcher answered '%s' on %s, which is no answer of PMI-%d", shown,
+		pmi->name, pmi->version);
 }
 
 /* How many bytes the first message has, with what is around it; 0: not all there yet. */
@@ -215,24 +217,110 @@ static enum err introduce(struct pmi *pmi, const struct pmi_args *args)
 	return e;
 }
 
+/* ---- to PMI_PORT ---- */
+
+static enum err dial(struct pmi *pmi, const char *port)
+{
+	struct addr addr;
+	int status;
+	enum err e = addr_parse(port, &addr);
+
+	if (e)
+		return err_set(ERR_USAGE,
+			"PMI_PORT is '%.80s' and should be the host:port at which the "
+			"launcher listens: %s",
+			port, err_last());
+	pmi->is_owned = true;
+	status = addr_connect(&addr, &pmi->fd);
+	if (status == EINPROGRESS) {
+		e = wait_for(pmi, POLLOUT);
+		if (e)
+			return e;
+		status = addr_connected(pmi->fd);
+	}
+	if (status)
+		return err_set(ERR_REMOTE,
+			"nobody answers at PMI_PORT %.80s, by which ranks find each "
+			"other: %s; is the launcher there, and can this host reach it?",
+			port, strerror(status));
+	return OK;
+}
+
+/* One of the numbers that follow the first answer, each in a line of its own. */
+static enum err told_number(struct pmi *pmi, const char *name, int *number)
+{
+	char text[PMI_TEXT_BYTES], digits[8];
+	enum err e = text_recv(pmi, false, text);
+
+	if (e)
+		return e;
+	if (!pmi_is_good(text, ' ', "set") ||
+		!pmi_value(text, ' ', name, digits, sizeof(digits)) || !digits[0] ||
+		digits[strspn(digits, "0123456789")])
+		return strange(pmi, text);
+	*number = atoi(digits);
+	return OK;
+}
+
+/* Who comes by itself says which process it is, and is told its rank and how many there
+ * are. */
+static enum err port_open(struct pmi *pmi, const struct pmi_args *args)
+{
+	char answer[PMI_TEXT_BYTES];
+	int debug;
+	enum err e = dial(pmi, args->port);
+
+	if (!e)
+		e = ask(pmi, answer, "cmd=initack pmiid=%d\n", args->rank);
+	if (!e)
+		e = ask_well(pmi, e, answer, "initack");
+	if (!e)
+		e = told_number(pmi, "size", &pmi->rank_count);
+	if (!e)
+		e = told_number(pmi, "rank", &pmi->rank);
+	if (!e)
+		e = told_number(pmi, "debug", &debug);
+	if (!e && (pmi->rank_count < 1 || pmi->rank >= pmi->rank_count))
+		e = err_set(ERR_REMOTE, "the launcher at %s says rank %d of %d",
+			pmi->name, pmi->rank, pmi->rank_count);
+	return e;
+}
+
+/* ---- both ---- */
+
+static void fd_drop(struct pmi *pmi)
+{
+	if (pmi->is_owned && pmi->fd >= 0)
+		close(pmi->fd);
+	pmi->fd = -1;
+}
+
 enum err pmi_open(struct pmi *pmi, const struct pmi_args *args)
 {
 	int first = args->is_2_first ? 2 : 1;
-	enum err e;
+	enum err e = OK;
 
-	*pmi = (struct pmi){
-		.fd = args->fd, .rank = args->rank, .deadline_ns = args->deadline_ns};
-	e = greet(pmi, first);
+	*pmi = (struct pmi){.fd = args->port ? -1 : args->fd,
+		.rank = args->rank,
+		.version = 1,
+		.deadline_ns = args->deadline_ns};
+	if (args->port)
+		snprintf(pmi->name, sizeof(pmi->name), "PMI_PORT %s", args->port);
+	else
+		snprintf(pmi->name, sizeof(pmi->name), "PMI_FD %d", args->fd);
+	if (args->port)
+		e = port_open(pmi, args);
+	if (!e)
+		e = greet(pmi, first);
 	if (e == ERR_AGAIN)
 		e = greet(pmi, 3 - first);
 	if (e == ERR_AGAIN)
 		e = err_set(ERR_REMOTE,
-			"the launcher at PMI_FD %d takes neither PMI-1 nor PMI-2",
-			pmi->fd);
+			"the launcher at %s takes neither PMI-1 nor PMI-2", pmi->name);
 	if (!e)
 		e = introduce(pmi, args);
 	if (e)
-		pmi->fd = -1;
+		fd_drop(pmi);
 	return e;
 }
 
@@ -292,5 +380,5 @@ void pmi_close(struct pmi *pmi)
 	if (write(pmi->fd, text, strlen(text)) > 0 && poll(&wait, 1, GOODBYE_MS) > 0 &&
 		read(pmi->fd, answer, sizeof(answer)) < 0)
 		errno = 0;
-	pmi->fd = -1;
+	fd_drop(pmi);
 }

@@ -1,6 +1,7 @@
 /*
  * pmi.h - a client of the process management interface: a few words with the launcher
- * over the descriptor PMI_FD, by which ranks put values and get each other's.
+ * over the descriptor PMI_FD, or a connection to PMI_PORT, by which ranks put values and
+ * get each other's.
  *
  * It speaks PMI-1 and PMI-2, whichever the launcher takes. The messages are texts
  * (pmi_text.h); a launcher that says something else ends it with a sentence.
@@ -14,10 +15,14 @@
 #include "base/err.h"
 #include "launch/pmi_text.h"
 
+enum { PMI_NAME_BYTES = 288 };
+
 struct pmi {
-	int fd; /* borrowed: the launcher gave it; -1: not open */
+	int fd;			   /* the launcher gave it, or owned; -1: not open */
+	bool is_owned;		   /* a connection to PMI_PORT */
+	char name[PMI_NAME_BYTES]; /* of the way, for sentences */
 	int version;
-	int rank;
+	int rank, rank_count; /* rank_count: as told at PMI_PORT, else 0 */
 	uint64_t deadline_ns;
 	char kvs[256];	 /* PMI-1: the name of the job's key-value space */
 	size_t in_bytes; /* read and not used yet */
@@ -25,7 +30,9 @@ struct pmi {
 };
 
 struct pmi_args {
-	int fd, rank;
+	int fd;		  /* PMI_FD */
+	const char *port; /* or PMI_PORT, and `rank` is PMI_ID; NULL: by the descriptor */
+	int rank;
 	bool is_2_first; /* ask for PMI-2 before PMI-1 */
 	const char *job; /* PMI_JOBID, for PMI-2 */
 	uint64_t deadline_ns;

@@ -90,10 +90,19 @@ static bool is_pod_of_ours(const struct launch_env *env, enum launch_kind kind)
 	       get(env, "JOB_COMPLETION_INDEX");
 }
 
+/* mpiexec -pmi-port: where the launcher listens, and which of its processes this is. How
+ * many there are it says there. Who has a descriptor is not sent to a port. */
+static bool is_by_port(const struct launch_env *env)
+{
+	return get(env, "PMI_PORT") && get(env, "PMI_ID") && !get(env, "PMI_FD");
+}
+
 static bool speaks(const struct launch_env *env, enum launch_kind kind)
 {
 	const struct speaker *speaker = &speakers[kind];
 
+	if (kind == LAUNCH_PMI && is_by_port(env))
+		return true;
 	return (get(env, speaker->signs[0]) || get(env, speaker->signs[1])) &&
 	       !is_pod_of_ours(env, kind);
 }
@@ -187,17 +196,21 @@ static void local_read(const struct launch_env *env, struct launch *launch)
 	if (!count && is_slurm && node && tasks && number_read(node, &index) &&
 		!nodes_tasks(tasks, index, &launch->local_count))
 		launch->local_count = -1;
-	if (launch->local_count < 1 || launch->local_count > launch->rank_count)
+	if (launch->local_count < 1 ||
+		(launch->rank_count > 0 && launch->local_count > launch->rank_count))
 		launch->local_count = -1;
 	if (launch->local_count > 0 && launch->local_rank >= launch->local_count)
 		launch->local_rank = -1;
 }
 
-/* PMIx has no variable for the number of ranks; its library knows. */
+/* PMIx has no variable for the number of ranks; its library knows. Behind PMI_PORT the
+ * launcher does. */
 static bool is_count_asked(const struct launch_env *env, const struct launch *launch)
 {
 	const char *rank = get(env, "PMIX_RANK"), *slurm = get(env, "SLURM_PROCID");
 
+	if (launch->kind == LAUNCH_PMI && is_by_port(env))
+		return true;
 	return launch->kind == LAUNCH_PMIX &&
 	       (!slurm || strcmp(rank ? rank : "", slurm) ||
 		       !get(env, "SLURM_STEP_NUM_TASKS"));
@@ -206,8 +219,9 @@ static bool is_count_asked(const struct launch_env *env, const struct launch *la
 static enum err numbers_read(const struct launch_env *env, struct launch *launch)
 {
 	const struct speaker *speaker = &speakers[launch->kind];
-	enum err e = number_need(
-		env, launch->kind, speaker->rank, speaker->count, &launch->rank);
+	bool is_port = launch->kind == LAUNCH_PMI && is_by_port(env);
+	enum err e = number_need(env, launch->kind, is_port ? "PMI_ID" : speaker->rank,
+		speaker->count, &launch->rank);
 
 	if (!e && !is_count_asked(env, launch))
 		e = number_need(env, launch->kind, speaker->count, speaker->rank,
@@ -337,6 +351,8 @@ static bool has_pmi(const struct launch_env *env, const struct launch *launch)
 
 	if (launch->kind != LAUNCH_PMI && launch->kind != LAUNCH_WEFT)
 		return false;
+	if (launch->pmi_port[0])
+		return true;
 	return fd && number_read(fd, &number) && rank && number_read(rank, &number) &&
 	       number == launch->rank && count && number_read(count, &number) &&
 	       number == launch->rank_count;
@@ -354,6 +370,21 @@ static enum err file_read(const char *path, struct launch *launch)
 		return err_set(ERR_USAGE, "WEFT_ID_FILE is longer than a path may be");
 	snprintf(launch->path, sizeof(launch->path), "%s", path);
 	launch->travel = TRAVEL_FILE;
+	return OK;
+}
+
+static enum err port_read(const struct launch_env *env, struct launch *launch)
+{
+	const char *text = get(env, "PMI_PORT");
+
+	if (launch->kind != LAUNCH_PMI || !is_by_port(env))
+		return OK;
+	if (strlen(text) >= sizeof(launch->pmi_port))
+		return err_set(ERR_USAGE,
+			"PMI_PORT is longer than %zu bytes and should be the launcher's "
+			"host:port",
+			sizeof(launch->pmi_port) - 1);
+	snprintf(launch->pmi_port, sizeof(launch->pmi_port), "%s", text);
 	return OK;
 }
 
@@ -375,7 +406,8 @@ static enum err travel_find(const struct launch_env *env, struct launch *launch)
 		return file_read(path, launch);
 	if (has_pmi(env, launch)) {
 		launch->travel = TRAVEL_PMI;
-		launch->pmi_fd = atoi(get(env, "PMI_FD"));
+		if (!launch->pmi_port[0])
+			launch->pmi_fd = atoi(get(env, "PMI_FD"));
 		launch->is_pmi2_first = get(env, "SLURM_STEP_ID");
 		snprintf(launch->pmi_job, sizeof(launch->pmi_job), "%s",
 			get(env, "PMI_JOBID") ? get(env, "PMI_JOBID") : "");
@@ -401,7 +433,9 @@ static enum err travel_find(const struct launch_env *env, struct launch *launch)
 		: launch->kind == LAUNCH_SLURM ? "SLURM_STEP_NODELIST"
 					       : "WEFT_MASTER");
 	if (launch->kind == LAUNCH_PMI)
-		snprintf(tried, sizeof(tried), "PMI_FD is not set, nor is MASTER_ADDR");
+		snprintf(tried, sizeof(tried),
+			"PMI_FD is not set, nor are PMI_PORT and PMI_ID, nor "
+			"MASTER_ADDR");
 	if (launch->kind == LAUNCH_OPENMPI || launch->kind == LAUNCH_PMIX)
 		snprintf(tried, sizeof(tried),
 			"PMIX_RANK and PMIX_NAMESPACE are not both set");
@@ -437,7 +471,9 @@ enum err launch_read(const struct launch_env *env, struct launch *launch)
 			return e;
 		pmi_rename(env, &found);
 		job_name(env, &found);
-		e = travel_find(env, &found);
+		e = port_read(env, &found);
+		if (!e)
+			e = travel_find(env, &found);
 	}
 	if (!e)
 		*launch = found;

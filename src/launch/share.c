@@ -91,6 +91,7 @@ static enum err by_tcp(const struct launch *launch, void *bytes, size_t count)
 static enum err pmi_begin(const struct launch *launch)
 {
 	struct pmi_args args = {.fd = launch->pmi_fd,
+		.port = launch->pmi_port[0] ? launch->pmi_port : NULL,
 		.rank = launch->rank,
 		.is_2_first = launch->is_pmi2_first,
 		.job = launch->pmi_job,
@@ -162,6 +163,27 @@ static enum err without_pmix(struct launch *launch, const char *why)
 	return OK;
 }
 
+/* Who listens at PMI_PORT knows which rank this is, and of how many. */
+static enum err complete_by_port(struct launch *launch)
+{
+	enum err e = pmi_begin(launch);
+
+	if (e)
+		return e;
+	if (session.pmi.rank_count > LAUNCH_RANKS_MAX)
+		return err_set(ERR_REMOTE,
+			"the launcher says rank %d of %d, and Weft "
+			"has at most %d",
+			session.pmi.rank, session.pmi.rank_count, LAUNCH_RANKS_MAX);
+	launch->rank = session.pmi.rank;
+	launch->rank_count = session.pmi.rank_count;
+	if (launch->local_count > launch->rank_count)
+		launch->local_count = launch->local_rank = -1;
+	if (launch->rank_count == 1)
+		launch->travel = TRAVEL_NONE;
+	return OK;
+}
+
 enum err launch_complete(struct launch *launch)
 {
 	char why[WHY_BYTES];
@@ -170,6 +192,8 @@ enum err launch_complete(struct launch *launch)
 
 	if (launch->travel != TRAVEL_PMIX && launch->rank_count)
 		return OK;
+	if (launch->pmi_port[0])
+		return complete_by_port(launch);
 	if (!pmix_load(why, sizeof(why)))
 		return without_pmix(launch, why);
 	session_open();

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fsize.h"
 #include "base/futex.h"
+#include "link/pair.h"
 #include "link/region.h"
 
 enum {
@@ -26,7 +27,7 @@ enum {
 };
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom4";
+static const char board_magic[9] = "weftcom5";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -54,11 +55,9 @@ static void board_layout(struct board *board, const struct board_size *size)
 	size_t n = size->rank_count, fixed;
 
 	fixed = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) +
-		BOARD_REGIONS * sizeof(struct region_entry) + n * sizeof(struct box);
+		BOARD_REGIONS * sizeof(struct region_entry) + n * sizeof(uint32_t);
 	board->rank_count = size->rank_count;
 	board->signal_count = size->signal_count;
-	board->signal_offset = fixed;
-	fixed += n * size->signal_count * sizeof(struct signal);
 	board->eager_bytes = n <= 16 ? 32 << 10 : 16 << 10;
 	board->bulk_bytes = clamp((32u << 20) / n, 256 << 10, 4 << 20) / PAGE * PAGE;
 	board->pair_bytes = clamp(
@@ -66,11 +65,10 @@ static void board_layout(struct board *board, const struct board_size *size)
 	board->pair_bytes = board->pair_bytes / 64 * 64;
 	board->eager_offset = align_up(fixed, PAGE);
 	board->bulk_offset = board->eager_offset + BOARD_CARDS * board->eager_bytes;
-	board->pair_offset = board->bulk_offset + board->bulk_bytes;
-	board->rank_bytes = align_up(
-		board->pair_offset + n * BOX_LETTERS * board->pair_bytes, PAGE);
+	board->rank_bytes = align_up(board->bulk_offset + board->bulk_bytes, PAGE);
 	board->rank_bytes += RANK_SKEW;
 	board->bytes = HEADER_BYTES + n * board->rank_bytes;
+	pair_layout(board);
 }
 
 void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes)
@@ -120,45 +118,73 @@ enum err board_view(void *base, size_t bytes, struct board *view)
 			header->rank_count, header->signal_count, header->job_ranks};
 		board_layout(view, &size);
 	}
-	if (!view->bytes || view->bytes != bytes)
+	if (!view->bytes || view->bytes > bytes)
 		return err_set(ERR_ARGUMENT,
 			"this is no communicator of this version of the library");
 	view->token = header->token;
+	view->view_bytes = bytes;
+	return OK;
+}
+
+static void board_free(struct board *board)
+{
+	pairs_close(board);
+	if (board->base)
+		munmap(board->base, board->bytes);
+	if (board->fd >= 0)
+		close(board->fd);
+	free(board);
+}
+
+/* Laid out, with nothing behind it yet. */
+static enum err board_alloc(const struct board_size *size, struct board **board)
+{
+	struct shared_board *shared = calloc(1, sizeof(*shared));
+
+	if (shared) {
+		shared->board.fd = -1;
+		board_layout(&shared->board, size);
+		if (pairs_open(&shared->board)) {
+			*board = &shared->board;
+			return OK;
+		}
+	}
+	free(shared);
+	return err_set(
+		ERR_SYSTEM, "no memory for a communicator of %u", size->rank_count);
+}
+
+static enum err segment_make(struct board *board)
+{
+	void *base;
+
+	board->fd = memfd_create("weft-comm", MFD_CLOEXEC);
+	if (board->fd < 0 || fsize_truncate(board->fd, board->bytes))
+		return err_set(ERR_SYSTEM, "shared memory of %zu bytes: %m%s",
+			board->bytes, fsize_hint(errno));
+	base = mmap(NULL, board->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, board->fd, 0);
+	if (base == MAP_FAILED)
+		return err_set(ERR_SYSTEM, "map %zu bytes: %m", board->bytes);
+	board->base = base;
 	return OK;
 }
 
 enum err board_create(
 	const struct board_size *size, const char *name, struct board **board)
 {
-	struct shared_board *shared = calloc(1, sizeof(*shared));
 	struct board *b;
+	enum err e = board_alloc(size, &b);
 
-	if (!shared)
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
-			size->rank_count);
-	b = &shared->board;
-	board_layout(b, size);
-	randombytes_buf(&b->token, sizeof(b->token));
-	b->fd = memfd_create("weft-comm", MFD_CLOEXEC);
-	if (b->fd < 0 || fsize_truncate(b->fd, b->bytes)) {
-		enum err e = err_set(ERR_SYSTEM, "shared memory of %zu bytes: %m%s",
-			b->bytes, fsize_hint(errno));
-
-		if (b->fd >= 0)
-			close(b->fd);
-		free(shared);
+	if (e)
 		return e;
-	}
-	b->base = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
-	if (b->base == MAP_FAILED) {
-		enum err e = err_set(ERR_SYSTEM, "map %zu bytes: %m", b->bytes);
-
-		close(b->fd);
-		free(shared);
+	randombytes_buf(&b->token, sizeof(b->token));
+	e = segment_make(b);
+	if (e) {
+		board_free(b);
 		return e;
 	}
 	header_write(b, size, name);
-	board_keep(shared);
+	board_keep((struct shared_board *)b);
 	*board = b;
 	return OK;
 }
@@ -176,43 +202,48 @@ static struct board *board_find(uint64_t token)
 	return shared ? &shared->board : NULL;
 }
 
+static enum err segment_find(struct board *board, const struct board_address *address)
+{
+	void *base;
+	enum err e;
+
+	if (address->bytes != board->bytes)
+		return err_set(ERR_USAGE,
+			"rank 0 laid out %lu bytes, this rank %zu: another version?",
+			(unsigned long)address->bytes, board->bytes);
+	e = region_open_peer(address->pid, address->fd, board->bytes, &board->fd);
+	if (!e)
+		e = region_map_open(address->pid, board->fd, board->bytes, &base);
+	if (e)
+		return e;
+	board->base = base;
+	if (((struct board_header *)base)->token != address->token)
+		return err_set(ERR_REMOTE,
+			"process %d offered a segment that is not this communicator",
+			address->pid);
+	return OK;
+}
+
 enum err board_attach(const struct board_address *address, const struct board_size *size,
 	struct board **board)
 {
-	struct shared_board *shared;
-	void *base;
+	struct board *b;
 	enum err e;
 
 	*board = board_find(address->token);
 	if (*board)
 		return OK;
-	shared = calloc(1, sizeof(*shared));
-	if (!shared)
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %u",
-			size->rank_count);
-	board_layout(&shared->board, size);
-	shared->board.token = address->token;
-	shared->board.fd = -1;
-	e = address->bytes == shared->board.bytes
-		    ? region_map_peer(
-			      address->pid, address->fd, shared->board.bytes, &base)
-		    : err_set(ERR_USAGE,
-			      "rank 0 laid out %lu bytes, this rank %zu: another "
-			      "version?",
-			      (unsigned long)address->bytes, shared->board.bytes);
-	if (!e && ((struct board_header *)base)->token != address->token) {
-		region_unmap(base, shared->board.bytes);
-		e = err_set(ERR_REMOTE,
-			"process %d offered a segment that is not this communicator",
-			address->pid);
-	}
+	e = board_alloc(size, &b);
+	if (e)
+		return e;
+	b->token = address->token;
+	e = segment_find(b, address);
 	if (e) {
-		free(shared);
+		board_free(b);
 		return e;
 	}
-	shared->board.base = base;
-	board_keep(shared);
-	*board = &shared->board;
+	board_keep((struct shared_board *)b);
+	*board = b;
 	return OK;
 }
 
@@ -239,10 +270,7 @@ void board_release(struct board *board)
 		link = &(*link)->next;
 	*link = shared->next;
 	pthread_mutex_unlock(&lock);
-	munmap(board->base, board->bytes);
-	if (board->fd >= 0)
-		close(board->fd);
-	free(shared);
+	board_free(board);
 }
 
 static char *rank_base(const struct board *board, uint32_t rank)
@@ -266,18 +294,6 @@ struct region_entry *board_region(const struct board *board, uint32_t rank, uint
 	return (struct region_entry *)(board_status(board, rank) + 1) + slot;
 }
 
-struct box *board_box(const struct board *board, uint32_t from, uint32_t to)
-{
-	return (struct box *)(board_region(board, from, BOARD_REGIONS)) + to;
-}
-
-struct signal *board_signal(
-	const struct board *board, uint32_t from, uint32_t to, uint32_t index)
-{
-	return (struct signal *)(rank_base(board, from) + board->signal_offset) +
-	       (size_t)to * board->signal_count + index;
-}
-
 char *board_eager(const struct board *board, uint32_t rank, uint64_t call)
 {
 	return rank_base(board, rank) + board->eager_offset +
@@ -287,13 +303,6 @@ char *board_eager(const struct board *board, uint32_t rank, uint64_t call)
 char *board_bulk(const struct board *board, uint32_t rank)
 {
 	return rank_base(board, rank) + board->bulk_offset;
-}
-
-char *board_pair_slot(
-	const struct board *board, uint32_t from, uint32_t to, uint64_t letter)
-{
-	return rank_base(board, from) + board->pair_offset +
-	       (to * BOX_LETTERS + letter % BOX_LETTERS) * board->pair_bytes;
 }
 
 /*

@@ -6,12 +6,15 @@
  * processes. A page of its own says what it is (`weft ps` reads it from outside); then
  * each rank has a part that everyone reads:
  *
- *   rank r:  | cards x4 | status | region directory | boxes to each peer |
- *            | eager stage x4 | bulk stage | pair slots to each peer |
+ *   rank r:  | cards x4 | status | region directory | number of its pair with each |
+ *            | eager stage x4 | bulk stage |
  *
- * A rank writes its own part, with two exceptions: who sleeps on a word counts itself
- * among the word's sleepers, and who receives says in the sender's box what it took, or
- * that it refuses it and what it had expected.
+ * Behind the parts come the boxes, slots and signals of pairs of ranks, as they are first
+ * used: see pair.h.
+ *
+ * A rank writes its own part, with exceptions: who sleeps on a word counts itself
+ * among the word's sleepers, who receives says in the sender's box what it took, or
+ * that it refuses it and what it had expected, and either end makes their pair.
  *
  * A card is what a rank shows during one collective call; call number s uses card
  * s modulo 4. Its positions are the whole synchronisation of a collective: a word that
@@ -53,6 +56,7 @@ struct board_header {
 	uint32_t job_ranks; /* of the communicator, those on other hosts included */
 	uint64_t bytes, created_ns;  /* of the monotonic clock */
 	char name[BOARD_NAME_BYTES]; /* what the user called it, or nothing */
+	_Atomic uint32_t pair_count; /* numbers of pairs that were taken: see pair.h */
 };
 
 /* What a rank is doing, so that others can compare it with what they are doing. */
@@ -161,7 +165,8 @@ struct region_entry {
 	int32_t fd;
 };
 
-/* One direction between two ranks, for sends and receives: two letters in flight. */
+/* One direction between two ranks, for sends and receives: two letters in flight. See
+ * pair.h for where it is. */
 enum { BOX_LETTERS = 2 };
 
 struct letter {
@@ -191,12 +196,17 @@ struct board {
 	char *base;
 	size_t bytes;
 	uint32_t rank_count, signal_count;
-	/* layout, all derived from these two */
-	size_t rank_bytes, signal_offset, eager_offset, bulk_offset, pair_offset;
+	/* layout, all derived from these two; `bytes` are without the pairs */
+	size_t rank_bytes, eager_offset, bulk_offset;
 	size_t eager_bytes;	       /* of one card */
 	size_t bulk_bytes, pair_bytes; /* pair_bytes: of one slot, BOX_LETTERS of them */
-	uint64_t token;		       /* tells segments apart */
-	int fd;			       /* of the creator; -1 elsewhere */
+	size_t pair_stride, chunk_bytes;
+	uint32_t chunk_shift, chunk_count; /* pairs in a chunk: two to this power */
+	uint64_t token;			   /* tells segments apart */
+	int fd;				   /* this process's own; -1: a view */
+	size_t view_bytes;		   /* of a view: the whole file, pairs and all */
+	/* of pairs, where they are mapped here; owned, NULL in a view */
+	_Atomic(char *) *chunks;
 };
 
 /* How another rank finds the segment: travels in the boot record. */
@@ -232,13 +242,8 @@ struct card *board_card(const struct board *board, uint32_t rank, uint64_t call)
 struct rank_status *board_status(const struct board *board, uint32_t rank);
 struct region_entry *board_region(
 	const struct board *board, uint32_t rank, uint32_t slot);
-struct box *board_box(const struct board *board, uint32_t from, uint32_t to);
-struct signal *board_signal(
-	const struct board *board, uint32_t from, uint32_t to, uint32_t index);
 char *board_eager(const struct board *board, uint32_t rank, uint64_t call);
 char *board_bulk(const struct board *board, uint32_t rank);
-char *board_pair_slot(
-	const struct board *board, uint32_t from, uint32_t to, uint64_t letter);
 
 /* Positions wrap like serial numbers. */
 static inline bool position_reached(uint64_t have, uint64_t want)

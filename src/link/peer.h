@@ -15,6 +15,7 @@
 #define LINK_PEER_H
 
 #include "link/board.h"
+#include "link/pair.h"
 
 enum peer_kind { PEER_HERE, PEER_HOST, PEER_NET };
 
@@ -74,13 +75,10 @@ static inline struct signal *peer_shadow_word(
 }
 
 /* From a rank on another host: to this one only. */
-static inline struct signal *peer_signal(
-	const struct peers *peers, uint32_t from, uint32_t to, uint32_t index)
+static inline struct signal *peer_shadow_signal(
+	const struct peers *peers, uint32_t from, uint32_t index)
 {
-	if (!peer_is_local(peers, from))
-		return peer_shadow_word(peers, from, SHADOW_WORDS) + index;
-	return board_signal(
-		peers->board, peers->peer[from].local, peers->peer[to].local, index);
+	return peer_shadow_word(peers, from, SHADOW_WORDS) + index;
 }
 
 /* The others are of local ranks only: they are shared memory. */
@@ -90,16 +88,18 @@ static inline struct region_entry *peer_region(
 	return board_region(peers->board, peers->peer[rank].local, slot);
 }
 
-static inline struct box *peer_box(const struct peers *peers, uint32_t from, uint32_t to)
+/* What one has for the other: made now, or NULL when neither has wanted it yet. */
+static inline enum err peer_pair(
+	const struct peers *peers, uint32_t from, uint32_t to, struct pair **pair)
 {
-	return board_box(peers->board, peers->peer[from].local, peers->peer[to].local);
+	return pair_get(
+		peers->board, peers->peer[from].local, peers->peer[to].local, pair);
 }
 
-static inline char *peer_pair_slot(
-	const struct peers *peers, uint32_t from, uint32_t to, uint64_t letter)
+static inline struct pair *peer_pair_find(
+	const struct peers *peers, uint32_t from, uint32_t to)
 {
-	return board_pair_slot(
-		peers->board, peers->peer[from].local, peers->peer[to].local, letter);
+	return pair_find(peers->board, peers->peer[from].local, peers->peer[to].local);
 }
 
 static inline char *peer_eager(const struct peers *peers, uint32_t rank, uint64_t call)

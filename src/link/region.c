@@ -274,11 +274,10 @@ uint64_t region_generation(void)
 	return atomic_load_explicit(&generation, memory_order_acquire);
 }
 
-enum err region_map_peer(int pid, int fd, size_t bytes, void **base)
+enum err region_open_peer(int pid, int fd, size_t bytes, int *opened)
 {
 	struct stat status;
 	char path[64];
-	void *map;
 	int mine;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
@@ -303,12 +302,30 @@ enum err region_map_peer(int pid, int fd, size_t bytes, void **base)
 			"process %d offered %zu bytes of memory it does not have", pid,
 			bytes);
 	}
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mine, 0);
-	close(mine);
+	*opened = mine;
+	return OK;
+}
+
+enum err region_map_open(int pid, int opened, size_t bytes, void **base)
+{
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+
 	if (map == MAP_FAILED)
 		return err_set(ERR_SYSTEM, "map %zu bytes of process %d: %m", bytes, pid);
 	*base = map;
 	return OK;
+}
+
+enum err region_map_peer(int pid, int fd, size_t bytes, void **base)
+{
+	int opened;
+	enum err e = region_open_peer(pid, fd, bytes, &opened);
+
+	if (e)
+		return e;
+	e = region_map_open(pid, opened, bytes, base);
+	close(opened);
+	return e;
 }
 
 void region_unmap(void *base, size_t bytes)

@@ -46,7 +46,11 @@ bool region_is_live(uint64_t id);
 /* Grows whenever a region is freed: cached answers older than that are void. */
 uint64_t region_generation(void);
 
-/* Map `bytes` of descriptor `fd` of process `pid`. */
+/* Open descriptor `fd` of process `pid`, which holds `bytes` or more; and map them. */
+enum err region_open_peer(int pid, int fd, size_t bytes, int *opened);
+enum err region_map_open(int pid, int opened, size_t bytes, void **base);
+
+/* Both in one, and nothing stays open. */
 enum err region_map_peer(int pid, int fd, size_t bytes, void **base);
 void region_unmap(void *base, size_t bytes);
 

@@ -3,6 +3,7 @@
  * hang. */
 #include "launch/pmi.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/addr.h"
 #include "test.h"
 
 /* Both may wait for each other when the texts are random. */
@@ -56,7 +58,8 @@ static void test_length(void)
 
 /* What a launcher says, whatever it is asked: one piece after the other. */
 struct script {
-	int fd;
+	int fd;			   /* or, where it is 0, of the first who comes to .. */
+	int listener;		   /* .. this one */
 	const char *const *pieces; /* NULL at the end: then it hangs up */
 };
 
@@ -65,6 +68,9 @@ static void *script_play(void *arg)
 	struct script *script = arg;
 	char asked[PMI_TEXT_BYTES];
 
+	while (!script->fd && addr_accept(script->listener, &script->fd))
+		usleep(1000);
+	fcntl(script->fd, F_SETFL, 0); /* to block */
 	for (const char *const *piece = script->pieces; *piece; piece++) {
 		if (read(script->fd, asked, sizeof(asked)) <= 0 ||
 			write(script->fd, *piece, strlen(*piece)) < 0)
@@ -174,7 +180,80 @@ static void test_closed(void)
 	struct pmi pmi;
 
 	EQ(pmi_open(&pmi, &args), ERR_SYSTEM);
-	TRUE(strstr(err_last(), "PMI_FD is 987654, which is no open descriptor"));
+	TRUE(strstr(err_last(), "PMI_FD 987654 is no open descriptor"));
+}
+
+/* ---- by a port ---- */
+
+/* A launcher with `pieces` listens at a port of the loopback. */
+static enum err port_conversation(const char *const *pieces, struct pmi *pmi)
+{
+	struct addr any, at;
+	char port[ADDR_TEXT_BYTES];
+	struct pmi_args args = {.fd = -1,
+		.port = port,
+		.rank = 2,
+		.deadline_ns = clock_ns() + timeout_ms * CLOCK_MS};
+	struct script script = {.pieces = pieces};
+	pthread_t thread;
+	int listener;
+	enum err e;
+
+	EQ(addr_parse("127.0.0.1:1", &any), OK);
+	any.port = 0;
+	EQ(addr_listen(&any, &listener, &at), OK);
+	addr_print(&at, port);
+	script.listener = listener;
+	EQ(pthread_create(&thread, NULL, script_play, &script), 0);
+	e = pmi_open(pmi, &args);
+	if (!e)
+		pmi_close(pmi);
+	pthread_join(thread, NULL);
+	close(listener);
+	return e;
+}
+
+static void port_bad(const char *const *pieces, const char *part)
+{
+	struct pmi pmi;
+	enum err e = port_conversation(pieces, &pmi);
+
+	EQ(pmi.fd, -1);
+	if (!e || !strstr(err_last(), part))
+		EQ_STR(err_last(), part);
+}
+
+static void test_port(void)
+{
+	static const char *const good[] = {
+		"cmd=initack\ncmd=set size=5\ncmd=set rank=3\ncmd=set debug=0\n",
+		"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
+		"cmd=my_kvsname kvsname=kvs_1_0\n", "cmd=finalize_ack\n", NULL};
+	static const char *const silent[] = {NULL};
+	static const char *const refused[] = {"cmd=initack rc=-1\n", NULL};
+	static const char *const no_size[] = {
+		"cmd=initack\ncmd=set rank=3\ncmd=set size=5\n", NULL};
+	static const char *const odd_size[] = {
+		"cmd=initack\ncmd=set size=-5\ncmd=set rank=3\n", NULL};
+	static const char *const beyond[] = {
+		"cmd=initack\ncmd=set size=3\ncmd=set rank=3\ncmd=set debug=0\n", NULL};
+	struct pmi_args nobody = {
+		.port = "127.0.0.1:1", .deadline_ns = clock_ns() + timeout_ms * CLOCK_MS};
+	struct pmi_args odd = {.port = "there", .deadline_ns = nobody.deadline_ns};
+	struct pmi pmi;
+
+	EQ(port_conversation(good, &pmi), OK);
+	EQ(pmi.rank, 3);
+	EQ(pmi.rank_count, 5);
+	port_bad(silent, "has closed PMI_PORT 127.0.0.1:");
+	port_bad(refused, "no answer of PMI-1");
+	port_bad(no_size, "no answer of PMI-1");
+	port_bad(odd_size, "no answer of PMI-1");
+	port_bad(beyond, "says rank 3 of 3");
+	EQ(pmi_open(&pmi, &nobody), ERR_REMOTE);
+	TRUE(strstr(err_last(), "nobody answers at PMI_PORT 127.0.0.1:1"));
+	EQ(pmi_open(&pmi, &odd), ERR_USAGE);
+	TRUE(strstr(err_last(), "PMI_PORT is 'there' and should be"));
 }
 
 static void test_late(void)
@@ -233,6 +312,7 @@ int main(void)
 	test_good();
 	test_bad();
 	test_closed();
+	test_port();
 	test_late();
 	test_random();
 	return 0;

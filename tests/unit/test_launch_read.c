@@ -90,6 +90,12 @@ static void test_pmi(void)
 	static const char *const no_fd[] = {"PMI_RANK=1", "PMI_SIZE=2", NULL};
 	static const char *const odd_fd[] = {
 		"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=-1", NULL};
+	static const char *const port[] = {"PMI_PORT=vm:43111", "PMI_ID=3",
+		"MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2", NULL};
+	static const char *const both[] = {"PMI_RANK=3", "PMI_SIZE=4", "PMI_FD=9",
+		"PMI_PORT=vm:43111", "PMI_ID=3", NULL};
+	static const char *const port_alone[] = {"PMI_PORT=vm:43111", "PMI_RANK=1", NULL};
+	static const char *const odd_id[] = {"PMI_PORT=vm:43111", "PMI_ID=x", NULL};
 	struct launch launch = good(hydra, LAUNCH_PMI, 3, 4, TRAVEL_PMI);
 
 	EQ(launch.pmi_fd, 9);
@@ -103,6 +109,16 @@ static void test_pmi(void)
 	EQ(launch.local_count, 2);
 	bad(no_fd, "PMI_FD is not set");
 	bad(odd_fd, "PMI_FD is not set");
+	bad(port_alone, "PMI_RANK is set and PMI_SIZE is not set");
+	bad(odd_id, "PMI_ID is 'x' and should be a whole number");
+	launch = good(port, LAUNCH_PMI, 3, 0, TRAVEL_PMI);
+	EQ(launch.pmi_fd, -1);
+	EQ_STR(launch.pmi_port, "vm:43111");
+	EQ(launch.local_rank, 1);
+	EQ(launch.local_count, 2);
+	launch = good(both, LAUNCH_PMI, 3, 4, TRAVEL_PMI); /* as MPICH itself chooses */
+	EQ(launch.pmi_fd, 9);
+	EQ_STR(launch.pmi_port, "");
 }
 
 static void test_pmix(void)
@@ -298,11 +314,11 @@ static void test_random(void)
 	static const char *const names[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK",
 		"LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
 		"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
-		"PMI_FD", "PMIX_RANK", "PMIX_NAMESPACE", "SLURM_PROCID",
-		"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_NODEID",
-		"SLURM_STEP_TASKS_PER_NODE", "WEFT_RANK", "WEFT_RANKS", "WEFT_MASTER",
-		"WEFT_ID_FILE", "WEFT_LAUNCHER", "JOB_COMPLETION_INDEX", "PET_NODE_RANK",
-		"PET_NNODES"};
+		"PMI_FD", "PMI_PORT", "PMI_ID", "PMIX_RANK", "PMIX_NAMESPACE",
+		"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST",
+		"SLURM_NODEID", "SLURM_STEP_TASKS_PER_NODE", "WEFT_RANK", "WEFT_RANKS",
+		"WEFT_MASTER", "WEFT_ID_FILE", "WEFT_LAUNCHER", "JOB_COMPLETION_INDEX",
+		"PET_NODE_RANK", "PET_NNODES"};
 	static const char bytes[] = "0123456789[](),:x-a./ \xff";
 	enum { NAMES = sizeof(names) / sizeof(names[0]), ROUNDS = 20000, LONG = 3000 };
 	static char texts[NAMES][LONG + 64];

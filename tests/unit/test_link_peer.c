@@ -21,6 +21,7 @@ static void test_one_host(void)
 {
 	struct board *board = board_of(3, 3);
 	struct peers *peers;
+	struct pair *pair;
 
 	board_status(board, 1)->pid = (uint32_t)getpid();
 	EQ(peers_create(&(struct peers_args){board, 1, 3, NULL}, &peers), OK);
@@ -34,7 +35,10 @@ static void test_one_host(void)
 		TRUE(peer_status(peers, rank) == board_status(board, rank));
 		TRUE(peer_eager(peers, rank, 6) == board_eager(board, rank, 6));
 		TRUE(peer_bulk(peers, rank) == board_bulk(board, rank));
-		TRUE(peer_box(peers, rank, 2) == board_box(board, rank, 2));
+		TRUE(!peer_pair_find(peers, rank, 2));
+		EQ(peer_pair(peers, rank, 2, &pair), OK);
+		TRUE(peer_pair_find(peers, rank, 2) == pair);
+		TRUE(pair_find(board, rank, 2) == pair);
 	}
 	peers_destroy(peers);
 	board_release(board);
@@ -46,6 +50,7 @@ static void test_hosts(void)
 	static const uint16_t hosts[] = {0, 2, 0, 1, 2};
 	struct board *board = board_of(2, 5);
 	struct peers *peers;
+	struct pair *pair;
 
 	EQ(peers_create(&(struct peers_args){board, 4, 5, hosts}, &peers), OK);
 	EQ(peers->host_count, 3);
@@ -54,7 +59,8 @@ static void test_hosts(void)
 	EQ(peers->locals[0], 1);
 	EQ(peers->locals[1], 4);
 	TRUE(peer_card(peers, 4, 1) == board_card(board, 1, 1));
-	TRUE(peer_box(peers, 1, 4) == board_box(board, 0, 1));
+	EQ(peer_pair(peers, 1, 4, &pair), OK);
+	TRUE(pair_find(board, 0, 1) == pair);
 	for (uint32_t rank = 0; rank < 5; rank++) {
 		EQ(peer_is_local(peers, rank), hosts[rank] == 2);
 		EQ(atomic_load(&peer_status(peers, rank)->state), RANK_ABSENT);

@@ -1,9 +1,9 @@
 /*
  * weft ps - the communicators of this machine's running jobs: ranks, calls, who waits.
  *
- * A communicator's board is a memory file that its first process keeps open. It is found
- * and read through /proc, with the rights of the job's own user and without touching the
- * job: nothing is written, nobody is stopped or woken.
+ * A communicator's board is a memory file that each of its processes keeps open. It is
+ * found and read through /proc, with the rights of the job's own user and without
+ * touching the job: nothing is written, nobody is stopped or woken.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,6 +29,7 @@ struct ps {
 	int only;      /* a process; 0: all */
 	json_t *array; /* of --json */
 	uint32_t found, refused;
+	uint64_t *tokens; /* owned: of those that were found */
 };
 
 /* One rank, in words. */
@@ -183,6 +184,22 @@ static json_t *board_json(const struct peers *peers, const struct board_header *
 		(double)(clock_ns() - header->created_ns) * 1e-9, "ranks", ranks);
 }
 
+/* Every process of a communicator leads to it; false: it was shown before. */
+static bool is_new(struct ps *ps, uint64_t token)
+{
+	uint64_t *grown;
+
+	for (uint32_t i = 0; i < ps->found; i++)
+		if (ps->tokens[i] == token)
+			return false;
+	grown = realloc(ps->tokens, (ps->found + 1) * sizeof(*grown));
+	if (!grown)
+		return false;
+	ps->tokens = grown;
+	ps->tokens[ps->found++] = token;
+	return true;
+}
+
 /* A board may vanish or be another version's at any time: that is no failure. */
 static void board_show(struct ps *ps, const char *path)
 {
@@ -204,12 +221,13 @@ static void board_show(struct ps *ps, const char *path)
 		return;
 	if (!board_view(base, (size_t)info.st_size, &board) &&
 		!peers_view(&board, &peers)) {
-		if (ps->json)
+		bool is_shown = is_new(ps, board.token);
+
+		if (is_shown && ps->json)
 			json_array_append_new(ps->array, board_json(peers, base));
-		else
+		else if (is_shown)
 			board_text(peers, base);
 		peers_destroy(peers);
-		ps->found++;
 	}
 	munmap(base, (size_t)info.st_size);
 }
@@ -285,5 +303,6 @@ int command_ps(int argc, char **argv)
 			process_look(&ps, entry->d_name);
 	if (processes)
 		closedir(processes);
+	free(ps.tokens);
 	return ps_end(&ps);
 }

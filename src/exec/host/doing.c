@@ -150,10 +150,10 @@ static bool is_p2p(const struct doing *doing)
 	return doing->kind != DOING_COLL;
 }
 
+/* Who waits has made the pair before: where it cannot be looked at, nothing is said. */
 bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *doing)
 {
-	const struct signal *signal;
-	const struct box *box;
+	const struct pair *pair;
 
 	/* of what passes between two hosts there is nothing to be seen from outside */
 	if (!peer_is_local(peers, rank) || !peer_is_local(peers, doing->rank))
@@ -165,15 +165,17 @@ bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *d
 							      ->position[doing->lane]),
 			doing->want);
 	case DOING_SEND:
-		box = peer_box(peers, rank, doing->rank);
-		return atomic_load(&box->taken) == doing->number &&
-		       !atomic_load(&box->refused);
+		pair = peer_pair_find(peers, rank, doing->rank);
+		return pair && atomic_load(&pair->box.taken) == doing->number &&
+		       !atomic_load(&pair->box.refused);
 	case DOING_RECV:
-		box = peer_box(peers, doing->rank, rank);
-		return atomic_load(&box->posted) == doing->number;
+		pair = peer_pair_find(peers, doing->rank, rank);
+		return pair && atomic_load(&pair->box.posted) == doing->number;
 	default:
-		signal = peer_signal(peers, doing->rank, rank, doing->lane);
-		return !position_reached(atomic_load(&signal->given), doing->want);
+		pair = peer_pair_find(peers, doing->rank, rank);
+		return pair &&
+		       !position_reached(atomic_load(&pair->signals[doing->lane].given),
+			       doing->want);
 	}
 }
 

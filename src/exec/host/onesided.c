@@ -3,13 +3,26 @@
 #include "exec/host/peers.h"
 #include "exec/host/state.h"
 
-static struct signal *signal_of(const struct onesided *onesided)
+/* Find the signal's word, of a wait or of a put on this host. */
+static enum err signal_meet(struct onesided *onesided)
 {
 	const struct host_engine *engine = onesided->engine;
 	uint32_t from = onesided->awaited ? onesided->peer : engine->rank;
 	uint32_t to = onesided->awaited ? engine->rank : onesided->peer;
+	struct pair *pair;
+	enum err e;
 
-	return peer_signal(engine->peers, from, to, onesided->signal);
+	if (onesided->word)
+		return OK;
+	if (!peer_is_local(engine->peers, from)) {
+		onesided->word = peer_shadow_signal(
+			engine->peers, from, onesided->signal);
+		return OK;
+	}
+	e = peer_pair(engine->peers, from, to, &pair);
+	if (!e)
+		onesided->word = &pair->signals[onesided->signal];
+	return e;
 }
 
 /* Where this rank counts it, in one of its two arrays. */
@@ -137,26 +150,24 @@ static bool has_come(const struct onesided *onesided, uint64_t want)
 {
 	/* pairs with the release in word_publish(): the data are there too */
 	return position_reached(
-		atomic_load_explicit(&signal_of(onesided)->given, memory_order_acquire),
-		want);
+		atomic_load_explicit(&onesided->word->given, memory_order_acquire), want);
 }
 
 static enum err put_step(struct onesided *onesided, uint64_t *count)
 {
 	struct host_engine *engine = onesided->engine;
-	struct signal *signal;
-	enum err e = OK;
+	enum err e;
 
 	if (is_far_put(onesided))
 		return far_put_step(onesided, count);
-	if (onesided->bytes) {
+	e = signal_meet(onesided);
+	if (!e && onesided->bytes) {
 		host_touch(engine, TOUCH_WINDOW);
 		e = put_store(onesided);
 		host_touch(engine, TOUCH_NONE);
 	}
-	signal = signal_of(onesided);
 	if (!e)
-		word_publish(&signal->given, &signal->sleepers, ++*count);
+		word_publish(&onesided->word->given, &onesided->word->sleepers, ++*count);
 	return e;
 }
 
@@ -164,9 +175,13 @@ enum err onesided_step(struct onesided *onesided)
 {
 	struct host_engine *engine = onesided->engine;
 	uint64_t *awaited = &engine->awaited[count_of(onesided)];
+	enum err e;
 
 	if (!onesided->awaited)
 		return put_step(onesided, &engine->signals[count_of(onesided)]);
+	e = signal_meet(onesided);
+	if (e)
+		return e;
 	if (!has_come(onesided, *awaited + onesided->awaited))
 		return ERR_AGAIN;
 	*awaited += onesided->awaited;
@@ -235,7 +250,7 @@ _Atomic uint64_t *onesided_word(
 	struct signal *signal = is_far_put(onesided)
 					? peer_shadow_word(onesided->engine->peers,
 						  onesided->peer, SHADOW_RECEIPT)
-					: signal_of(onesided);
+					: onesided->word;
 
 	*sleepers = &signal->sleepers;
 	return &signal->given;

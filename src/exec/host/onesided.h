@@ -29,6 +29,7 @@ struct onesided {
 	/* to a rank on another host: the number of the window, and bytes that are gone */
 	uint32_t window;
 	size_t done;
+	struct signal *word; /* the signal's, from the first step on; not of a far put */
 };
 
 /* What a piece of a put counts for, beside its bytes. */

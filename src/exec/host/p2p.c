@@ -24,13 +24,16 @@ static bool is_near(const struct p2p *p2p)
 	return peer_is_local(p2p->engine->peers, p2p->peer);
 }
 
-/* Of one that is near. */
-static struct box *p2p_box(const struct p2p *p2p)
+/* With one that is near. */
+static enum err pair_meet(struct p2p *p2p)
 {
 	const struct host_engine *engine = p2p->engine;
 
-	return p2p->is_send ? peer_box(engine->peers, engine->rank, p2p->peer)
-			    : peer_box(engine->peers, p2p->peer, engine->rank);
+	if (p2p->pair)
+		return OK;
+	return p2p->is_send
+		       ? peer_pair(engine->peers, engine->rank, p2p->peer, &p2p->pair)
+		       : peer_pair(engine->peers, p2p->peer, engine->rank, &p2p->pair);
 }
 
 static enum err refused(const struct p2p *p2p, const struct box *box)
@@ -57,8 +60,8 @@ static enum err send_piece(struct p2p *p2p, struct box *box)
 	struct host_engine *engine = p2p->engine;
 	size_t room = engine->peers->board->pair_bytes, left = p2p->bytes - p2p->done;
 	struct letter letter = {.total = p2p->bytes, .bytes = left < room ? left : room};
-	char *slot = peer_pair_slot(
-		engine->peers, engine->rank, p2p->peer, engine->posted[p2p->peer]);
+	char *slot = pair_slot(
+		engine->peers->board, p2p->pair, engine->posted[p2p->peer]);
 
 	if (letter.bytes)
 		memcpy(slot, p2p->data + p2p->done, letter.bytes);
@@ -103,7 +106,7 @@ static enum err letter_fetch(
 {
 	struct host_engine *engine = p2p->engine;
 	char *to = p2p->data + p2p->done;
-	void *from = peer_pair_slot(engine->peers, p2p->peer, engine->rank, number);
+	void *from = pair_slot(engine->peers->board, p2p->pair, number);
 	enum err e = OK;
 
 	if (letter->ref != REF_NONE)
@@ -224,7 +227,10 @@ enum err p2p_step(struct p2p *p2p)
 
 	if (!is_near(p2p))
 		return far_step(p2p);
-	box = p2p_box(p2p);
+	e = pair_meet(p2p);
+	if (e)
+		return e;
+	box = &p2p->pair->box;
 
 	do { /* pieces go on as long as there are letters */
 		before = p2p->done;
@@ -239,7 +245,7 @@ enum err p2p_check(struct p2p *p2p)
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	/* what was posted before the sender left can still be taken */
 	if (is_near(p2p) && !p2p->is_send &&
-		atomic_load(&p2p_box(p2p)->posted) != p2p->engine->taken[p2p->peer])
+		atomic_load(&p2p->pair->box.posted) != p2p->engine->taken[p2p->peer])
 		return OK;
 	if (!is_near(p2p) && !p2p->is_send &&
 		health_has_left(p2p->engine->health, p2p->peer) &&
@@ -253,7 +259,7 @@ struct doing p2p_doing(const struct p2p *p2p)
 	uint64_t before = p2p->engine->taken[p2p->peer];
 
 	if (p2p->is_send)
-		before = is_near(p2p) ? atomic_load(&p2p_box(p2p)->taken)
+		before = is_near(p2p) ? atomic_load(&p2p->pair->box.taken)
 				      : p2p->engine->posted[p2p->peer] - p2p->is_asked;
 	return (struct doing){.kind = p2p->is_send ? DOING_SEND : DOING_RECV,
 		.rank = p2p->peer,
@@ -264,7 +270,7 @@ struct doing p2p_doing(const struct p2p *p2p)
 
 _Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers)
 {
-	struct box *box = p2p_box(p2p);
+	struct box *box = &p2p->pair->box;
 
 	*sleepers = p2p->is_send ? &box->taken_sleepers : &box->posted_sleepers;
 	return p2p->is_send ? &box->taken : &box->posted;

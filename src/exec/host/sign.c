@@ -187,17 +187,18 @@ enum err host_signs_check(struct host_engine *engine)
 
 	for (uint32_t i = 0; i < engine->peers->local_count && !e; i++) {
 		uint32_t rank = engine->peers->locals[i];
-		const struct box *box = peer_box(engine->peers, rank, engine->rank);
-		uint64_t posted = atomic_load(&box->posted);
+		const struct pair *pair = peer_pair_find(
+			engine->peers, rank, engine->rank);
+		uint64_t posted = pair ? atomic_load(&pair->box.posted) : 0;
 
 		e = last_check(engine, rank);
-		if (!e && posted != engine->taken[rank])
+		if (!e && pair && posted != engine->taken[rank])
 			e = err_set(ERR_USAGE,
 				"rank %u has sent %lu bytes to rank %u that were never "
 				"received",
 				rank,
-				(unsigned long)box
-					->letters[engine->taken[rank] % BOX_LETTERS]
+				(unsigned long)pair->box
+					.letters[engine->taken[rank] % BOX_LETTERS]
 					.total,
 				engine->rank);
 	}

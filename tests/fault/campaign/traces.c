@@ -23,24 +23,6 @@ static int names_in(const char *path)
 	return count - 2; /* . and .. */
 }
 
-static int event_descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	struct dirent *entry;
-	int count = 0;
-
-	if (!folder)
-		return -1;
-	while ((entry = readdir(folder))) {
-		char name[64] = "";
-
-		if (readlinkat(dirfd(folder), entry->d_name, name, sizeof(name) - 1) > 0)
-			count += strstr(name, "eventfd") != NULL;
-	}
-	closedir(folder);
-	return count;
-}
-
 /* Memory that others can map has a name here. */
 static int shared_maps(void)
 {
@@ -59,27 +41,15 @@ static int shared_maps(void)
 struct traces traces_take(void)
 {
 	return (struct traces){.descriptors = names_in("/proc/self/fd") - 1,
-		.events = event_descriptors(),
 		.threads = names_in("/proc/self/task"),
 		.shared_maps = shared_maps()};
 }
 
-/* A meeting that is over keeps an event descriptor until the next one begins: begin one,
- * and all but its own are gone. */
-static void flush(void)
-{
-	ncclComm_t comm;
-
-	if (ncclCommInitAll(&comm, 1, NULL) == ncclSuccess)
-		ncclCommDestroy(comm);
-}
-
 static bool is_more(const struct traces *now, const struct traces *before)
 {
-	int events = now->events - before->events;
 	int own = is_sanitized(); /* a thread that a sanitizer starts late */
 
-	return now->descriptors - events > before->descriptors || events > 1 ||
+	return now->descriptors > before->descriptors ||
 	       now->threads > before->threads + own ||
 	       now->shared_maps > before->shared_maps;
 }
@@ -88,22 +58,19 @@ bool traces_settle(const struct traces *before, int limit_ms, char *text, size_t
 {
 	struct traces now;
 
-	flush();
 	now = traces_take();
 	for (int ms = 0; ms < limit_ms; ms += POLL_MS) {
 		now = traces_take();
 		if (!is_more(&now, before))
 			return true;
-		if (now.events > before->events + 1)
-			flush();
 		usleep(POLL_MS * 1000);
 	}
 	snprintf(text, room,
-		"left behind: descriptors %d (%d events) were %d, threads %d were %d, "
+		"left behind: descriptors %d were %d, threads %d were %d, "
 		"shared maps %d "
 		"were %d",
-		now.descriptors, now.events, before->descriptors, now.threads,
-		before->threads, now.shared_maps, before->shared_maps);
+		now.descriptors, before->descriptors, now.threads, before->threads,
+		now.shared_maps, before->shared_maps);
 	return false;
 }
 

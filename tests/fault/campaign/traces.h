@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct traces {
-	int descriptors, events, threads, shared_maps; /* events: descriptors too */
+	int descriptors, threads, shared_maps;
 };
 
 struct traces traces_take(void);
