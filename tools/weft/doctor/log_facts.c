@@ -18,8 +18,10 @@ enum err log_facts_create(struct log_facts **result)
 	facts->host_lines = calloc(FACTS_HOSTS_MAX, sizeof(*facts->host_lines));
 	facts->procs = calloc(FACTS_PROCS_MAX, sizeof(*facts->procs));
 	facts->edges = calloc(FACTS_EDGES_MAX, sizeof(*facts->edges));
+	facts->pids = calloc(FACTS_PROCS_MAX, sizeof(*facts->pids));
+	facts->members = calloc(FACTS_MEMBERS_MAX, sizeof(*facts->members));
 	if (!facts->files || !facts->hosts || !facts->host_lines || !facts->procs ||
-		!facts->edges) {
+		!facts->edges || !facts->pids || !facts->members) {
 		log_facts_destroy(facts);
 		return err_set(ERR_SYSTEM, "no memory to read logs");
 	}
@@ -43,6 +45,8 @@ void log_facts_destroy(struct log_facts *facts)
 	free(facts->host_lines);
 	free(facts->procs);
 	free(facts->edges);
+	free(facts->pids);
+	free(facts->members);
 	free(facts);
 }
 
@@ -196,6 +200,7 @@ int32_t log_facts_proc(struct log_facts *facts, const struct record *record)
 		if (facts->proc_count > FACTS_PROCS_MAX * 3 / 4)
 			return -1;
 		facts->proc_count++;
+		log_facts_add_pid(facts, host, record->pid);
 		*proc = (struct fact_proc){.pid = record->pid,
 			.host = host,
 			.device = record->device,
