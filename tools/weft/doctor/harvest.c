@@ -293,14 +293,34 @@ static void take_held(struct harvest *harvest)
 	}
 }
 
-void harvest_line(struct harvest *harvest, const struct line *line)
+/* Docker keeps each line as {"log":"text\\n","stream":"stdout",..}: the text of it. */
+static struct line unwrapped(const struct line *line)
 {
+	static const char before[] = "{\"log\":\"", after[] = "\",\"stream\":";
+	struct line inner = *line;
+	const char *end;
+
+	if (!text_begins(line->text, line->bytes, before))
+		return inner;
+	inner.text += sizeof(before) - 1;
+	inner.bytes -= sizeof(before) - 1;
+	end = memmem(inner.text, inner.bytes, after, sizeof(after) - 1);
+	if (end)
+		inner.bytes = (size_t)(end - inner.text);
+	if (inner.bytes >= 2 && !memcmp(inner.text + inner.bytes - 2, "\\n", 2))
+		inner.bytes -= 2;
+	return inner;
+}
+
+void harvest_line(struct harvest *harvest, const struct line *wrapped)
+{
+	struct line inner = unwrapped(wrapped), *line = &inner;
 	struct record record;
 	size_t from = 0;
 
 	if (!record_next(line->text, line->bytes, &from, &record))
 		return;
-	switch (jobs_look(&harvest->jobs, line, &record)) {
+	switch (jobs_look(&harvest->jobs, line, &record, from)) {
 	case JOBS_HELD:
 		return;
 	case JOBS_FULL:

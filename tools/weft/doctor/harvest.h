@@ -24,7 +24,7 @@ void harvest_fini(struct harvest *harvest);
 enum err harvest_log(struct harvest *harvest, const char *path);
 
 /* One line of it, for those who have the lines already; harvest_end() after the last. */
-void harvest_line(struct harvest *harvest, const struct line *line);
+void harvest_line(struct harvest *harvest, const struct line *wrapped);
 void harvest_end(struct harvest *harvest);
 
 /* What INFO lines, and lines of programs, say beside signs. */

@@ -184,12 +184,25 @@ static void take_watchdog(struct log_facts *facts, const struct fact_place *at)
 	}
 }
 
+/* "  exitcode  : -9 (pid: 4711)": the number after the word and its colon */
+static bool number_behind(const struct record *record, const char *word, int32_t *number)
+{
+	const char *end = record->text + record->bytes;
+	const char *found = text_find(record->text, record->bytes, word);
+	const char *colon = found ? memchr(found, ':', (size_t)(end - found)) : NULL;
+	double value = colon ? text_real(colon + 1, end) : 0;
+
+	if (!colon || value > INT32_MAX || value < INT32_MIN)
+		return false;
+	*number = (int32_t)value;
+	return true;
+}
+
 /* torchrun names the first failure in a paragraph of its own. */
 static void take_root(struct log_facts *facts, const struct fact_place *at)
 {
 	const struct record *record = at->record;
-	const char *colon;
-	int64_t number;
+	int32_t number;
 
 	if (text_find(
 		    record->text, record->bytes, "Root Cause (first observed failure)")) {
@@ -200,14 +213,10 @@ static void take_root(struct log_facts *facts, const struct fact_place *at)
 	if (facts->root_lines <= 0)
 		return;
 	facts->root_lines--;
-	colon = memchr(record->text, ':', record->bytes);
-	if (!colon)
-		return;
-	number = (int64_t)text_real(colon + 1, record->text + record->bytes);
-	if (text_find(record->text, record->bytes, "rank  ") && facts->root_rank < 0)
-		facts->root_rank = (int32_t)number;
-	if (text_find(record->text, record->bytes, "exitcode"))
-		facts->root_exit = (int32_t)number;
+	if (facts->root_rank < 0 && number_behind(record, "rank  ", &number))
+		facts->root_rank = number;
+	if (number_behind(record, "exitcode", &number))
+		facts->root_exit = number;
 }
 
 /* "busbw: 36.4 Gbps", as some scripts have it */

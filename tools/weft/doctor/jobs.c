@@ -150,20 +150,26 @@ static enum jobs_verdict judge(struct jobs *jobs, const struct record *record)
 	return JOBS_DECIDED;
 }
 
-enum jobs_verdict jobs_look(
-	struct jobs *jobs, const struct line *line, const struct record *record)
+enum jobs_verdict jobs_look(struct jobs *jobs, const struct line *line,
+	const struct record *first, size_t from)
 {
+	struct record record = *first;
+	enum jobs_verdict verdict;
+
 	if (!jobs->is_holding) {
-		if (is_next_test(jobs, record))
+		if (is_next_test(jobs, first))
 			add_job(jobs);
-		if (!is_newcomer(jobs, record))
+		if (!is_newcomer(jobs, first))
 			return JOBS_TAKE;
 		jobs->is_holding = true;
 	}
-	/* no room: they are taken for the same job's, and this line after them */
 	if (!hold(jobs, line))
 		return JOBS_FULL;
-	return judge(jobs, record);
+	do
+		verdict = judge(jobs, &record);
+	while (verdict == JOBS_HELD &&
+		record_next(line->text, line->bytes, &from, &record));
+	return verdict;
 }
 
 struct log_facts *jobs_of(struct jobs *jobs, const struct record *record)

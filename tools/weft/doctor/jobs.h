@@ -34,9 +34,9 @@ enum jobs_verdict {
 enum err jobs_init(struct jobs *jobs);
 void jobs_fini(struct jobs *jobs);
 
-/* A line whose first record is this one, before anybody reads it. */
-enum jobs_verdict jobs_look(
-	struct jobs *jobs, const struct line *line, const struct record *record);
+/* A line before anybody reads it: its first record, and where the next one begins. */
+enum jobs_verdict jobs_look(struct jobs *jobs, const struct line *line,
+	const struct record *first, size_t from);
 
 /* Whose a record is: the newest job's, unless an earlier one has the process. */
 struct log_facts *jobs_of(struct jobs *jobs, const struct record *record);

@@ -57,6 +57,7 @@ struct fact_words {
 
 /* One process on one GPU, as far as lines can tell. */
 struct fact_proc {
+	bool is_used;
 	int64_t pid;
 	int32_t host, device;
 	int32_t rank, rank_count; /* of the largest communicator; -1 */
@@ -68,7 +69,8 @@ struct fact_proc {
 enum via { VIA_P2P, VIA_SHM, VIA_NET, VIA_COLLNET, VIA_NVLS, VIA_COUNT };
 
 struct fact_edge {
-	int32_t from, to, comm_ranks; /* from -1: free */
+	bool is_used;
+	int32_t from, to, comm_ranks;
 	uint32_t counts[VIA_COUNT];
 	uint16_t net; /* index of the network, + 1 */
 	bool gdr;
