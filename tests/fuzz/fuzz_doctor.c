@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	const char *text = (const char *)data, *end = text + bytes;
 	uint64_t number = 0;
 
-	if (harvest_init(&harvest) || log_facts_file(harvest.facts, "fuzz"))
+	if (harvest_init(&harvest) || jobs_file(&harvest.jobs, "fuzz"))
 		return 0;
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -27,14 +27,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		harvest_line(&harvest, &line);
 		text += length + 1;
 	}
-	diagnose(harvest.facts, &diagnosis);
-	assert(diagnosis.count <= FINDINGS_MAX);
-	for (uint32_t i = 0; i < diagnosis.count; i++) {
-		assert(diagnosis.findings[i].id < FIND_COUNT);
-		assert(diagnosis.findings[i].evidence.line <= number);
+	harvest_end(&harvest);
+	assert(harvest.jobs.count >= 1 && harvest.jobs.count <= JOBS_MAX);
+	for (uint32_t job = 0; job < harvest.jobs.count; job++) {
+		diagnose(harvest.jobs.facts[job], &diagnosis);
+		assert(diagnosis.count <= FINDINGS_MAX);
+		for (uint32_t i = 0; i < diagnosis.count; i++) {
+			assert(diagnosis.findings[i].id < FIND_COUNT);
+			assert(diagnosis.findings[i].evidence.line <= number);
+		}
+		log_view_make(harvest.jobs.facts[job], &view);
+		assert(view.cells <= LOG_VIEW_CELLS);
 	}
-	log_view_make(harvest.facts, &view);
-	assert(view.cells <= LOG_VIEW_CELLS);
 	harvest_fini(&harvest);
 	return 0;
 }

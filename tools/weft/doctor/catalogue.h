@@ -53,6 +53,7 @@ enum finding_id {
 	FIND_EFA_PEER_GONE,
 	FIND_ACS_HANG,
 	FIND_WATCHDOG,
+	FIND_CUDA_ERROR,
 	FIND_UNKNOWN_WARNING,
 	FIND_UNKNOWN_ERROR,
 	/* what the others say of it */

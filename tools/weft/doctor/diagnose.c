@@ -146,6 +146,7 @@ void diagnose(const struct log_facts *facts, struct diagnosis *diagnosis)
 	diagnose_network(facts, diagnosis);
 	diagnose_node(facts, diagnosis);
 	diagnose_settings(facts, diagnosis);
+	diagnose_rest(facts, diagnosis);
 	link_causes(diagnosis);
 	diagnosis_sort(diagnosis);
 	fold_cascades(diagnosis);

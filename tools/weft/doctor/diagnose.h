@@ -49,6 +49,8 @@ const char *facts_platform(const struct log_facts *facts); /* "p4d.24xlarge", NU
 void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosis);
 void diagnose_network(const struct log_facts *facts, struct diagnosis *diagnosis);
 void diagnose_node(const struct log_facts *facts, struct diagnosis *diagnosis);
+void diagnose_rest(/* what the others leave unexplained */
+	const struct log_facts *facts, struct diagnosis *diagnosis);
 void diagnose_settings(const struct log_facts *facts, struct diagnosis *diagnosis);
 
 #endif

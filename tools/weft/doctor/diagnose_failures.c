@@ -72,6 +72,30 @@ static void explain_retry(const struct log_facts *facts, struct diagnosis *diagn
 		"cables");
 }
 
+/* On one host without NVLink, PCIe peer-to-peer is what hangs. */
+static bool may_hang_in_pcie(const struct log_facts *facts)
+{
+	return !facts_has_several_nodes(facts) && facts->via_lines[VIA_P2P] &&
+	       facts->has_system && !facts->has_nvlink;
+}
+
+/* A test that made its connections, printed the head of its table and nothing more. */
+static void add_silence(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	struct finding *finding;
+
+	if (!facts->table_seen.count || facts->row_count || facts->average_count ||
+		facts->init_completes < (uint64_t)facts->rank_count ||
+		facts->rank_count < 2 || has_failed(facts) || !may_hang_in_pcie(facts))
+		return;
+	finding = diagnosis_add(diagnosis, FIND_ACS_HANG, &facts->via_seen[VIA_P2P]);
+	snprintf(finding->detail, sizeof(finding->detail),
+		"All %d ranks are connected, and the log ends before the first result. "
+		"If "
+		"the job still runs, look again later.",
+		facts->rank_count);
+}
+
 static void add_watchdog(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
 	const struct evidence *evidence = &facts->signs[FIND_WATCHDOG];
@@ -81,14 +105,16 @@ static void add_watchdog(const struct log_facts *facts, struct diagnosis *diagno
 	if (!evidence->count)
 		return;
 	finding = diagnosis_add(diagnosis, FIND_WATCHDOG, evidence);
-	if (facts->seq_low >= 0 && facts->seq_low != facts->seq_high)
+	/* of one rank's calls in several groups nothing follows */
+	if (facts->seq_low >= 0 && facts->seq_low != facts->seq_high &&
+		facts->seq_low_rank != facts->seq_high_rank)
 		used = (size_t)snprintf(finding->detail, sizeof(finding->detail),
 			"Rank %d waits in call %lld and rank %d in call %lld: the one "
 			"behind "
 			"is the one to look at.",
 			facts->seq_low_rank, (long long)facts->seq_low,
 			facts->seq_high_rank, (long long)facts->seq_high);
-	else if (facts->seq_low >= 0)
+	else if (facts->seq_low >= 0 && facts->seq_low == facts->seq_high)
 		used = (size_t)snprintf(finding->detail, sizeof(finding->detail),
 			"All that say so wait in call %lld%s%s: look for the rank that "
 			"says "
@@ -110,9 +136,7 @@ static void add_watchdog(const struct log_facts *facts, struct diagnosis *diagno
 				"FI_CXI_DISABLE_HOST_REGISTER=1");
 			return;
 		}
-	/* on one host without NVLink, PCIe peer-to-peer is what hangs */
-	if (!facts_has_several_nodes(facts) && facts->via_lines[VIA_P2P] &&
-		facts->has_system && !facts->has_nvlink)
+	if (may_hang_in_pcie(facts))
 		diagnosis_add(diagnosis, FIND_ACS_HANG, &facts->via_seen[VIA_P2P]);
 }
 
@@ -194,10 +218,21 @@ static void add_test_failures(const struct log_facts *facts, struct diagnosis *d
 			(unsigned long long)facts->rank0_devices);
 }
 
+/* What the driver said, where nothing better is known of it. */
+static void add_cuda(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *evidence = &facts->signs[FIND_CUDA_ERROR];
+
+	if (evidence->count && diagnosis_severity(diagnosis) != SEVERITY_FATAL &&
+		(has_failed(facts) || !facts->init_completes))
+		diagnosis_add(diagnosis, FIND_CUDA_ERROR, evidence);
+}
+
 /* Errors that nothing in the catalogue explains. */
 static void add_unknown(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
 	const struct evidence *warning = &facts->signs[FIND_UNKNOWN_WARNING];
+	const struct evidence *told = &facts->signs[FIND_UNKNOWN_ERROR];
 	bool is_explained = diagnosis_severity(diagnosis) == SEVERITY_FATAL;
 	struct finding *finding;
 
@@ -206,7 +241,7 @@ static void add_unknown(const struct log_facts *facts, struct diagnosis *diagnos
 		if (facts->chain.count && !is_explained)
 			finding->severity = SEVERITY_FATAL;
 	}
-	if (facts->chain.count && !is_explained && !warning->count &&
+	if (!is_explained && !warning->count && (facts->chain.count || told->count) &&
 		!facts->signs[FIND_EXIT_CASCADE].count &&
 		!facts->signs[FIND_OFI_INIT_FAILED].count &&
 		!facts->signs[FIND_OFI_NO_PROVIDER].count) {
@@ -214,7 +249,8 @@ static void add_unknown(const struct log_facts *facts, struct diagnosis *diagnos
 			"a system error", "an internal error", "an invalid argument",
 			"an invalid use", "a remote error"};
 
-		finding = diagnosis_add(diagnosis, FIND_UNKNOWN_ERROR, &facts->chain);
+		finding = diagnosis_add(diagnosis, FIND_UNKNOWN_ERROR,
+			facts->chain.count ? &facts->chain : told);
 		if (facts->chain_code > 0 && facts->chain_code < 7)
 			snprintf(finding->detail, sizeof(finding->detail), "It was %s.",
 				codes[facts->chain_code]);
@@ -239,9 +275,15 @@ void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosi
 	if (master->count && !facts->init_completes)
 		diagnosis_add(diagnosis, FIND_MASTER_UNREACHABLE, master);
 	add_watchdog(facts, diagnosis);
+	add_silence(facts, diagnosis);
 	add_versions(facts, diagnosis);
 	add_test_failures(facts, diagnosis);
 	add_crash(facts, diagnosis);
+}
+
+void diagnose_rest(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	add_cuda(facts, diagnosis);
 	add_unknown(facts, diagnosis);
 	add_cascade(facts, diagnosis);
 }

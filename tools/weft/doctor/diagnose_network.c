@@ -92,8 +92,9 @@ static void add_socket(const struct log_facts *facts, struct diagnosis *diagnosi
 static void add_mixed_interfaces(
 	const struct log_facts *facts, struct diagnosis *diagnosis)
 {
-	static const char *const slow[] = {
-		"docker", "veth", "br-", "virbr", "bond", "eno", "mgmt", "idrac", "usb"};
+	static const char *const slow[] = {"docker", "veth", "br-", "virbr", "bond",
+		"eno", "mgmt", "idrac", "usb", "pod-id-link", "cni", "flannel", "tunl",
+		"ip6tnl"};
 	const struct fact_words *ifaces = &facts->socket_ifaces;
 	struct finding *finding;
 	uint32_t slow_count = 0;
@@ -117,12 +118,15 @@ static void add_mixed_interfaces(
 	snprintf(finding->detail + used, sizeof(finding->detail) - used, ".");
 }
 
+/* Instances whose EFA cannot reach GPU memory, whatever is installed. */
 static bool is_g_type(const struct log_facts *facts)
 {
 	const char *platform = facts_platform(facts);
 
 	if (platform)
-		return platform[0] == 'g';
+		return platform[0] == 'g' || !strncmp(platform, "p3dn", 4);
+	if (strstr(facts->signs[FIND_GDR_DISABLED_OFI].text, "requires RDMA"))
+		return true;
 	for (uint32_t i = 0; i < facts->gpus.count; i++)
 		if (strstr(facts->gpus.words[i].text, "T4") ||
 			strstr(facts->gpus.words[i].text, "A10G") ||
@@ -244,7 +248,8 @@ static void add_nics(const struct log_facts *facts, struct diagnosis *diagnosis)
 /* The names of interfaces that never reach another host. */
 static void add_boot_interface(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
-	static const char *const bad[] = {"docker", "veth", "br-", "virbr", "ip6tnl"};
+	static const char *const bad[] = {"docker", "veth", "br-", "virbr", "ip6tnl",
+		"pod-id-link", "cni0", "flannel", "tunl", "usb"};
 
 	if (!facts_has_several_nodes(facts) || facts->init_completes ||
 		diagnosis_find(diagnosis, FIND_BOOTSTRAP_WRONG_IFACE))

@@ -4,6 +4,9 @@
 
 #include "weft/doctor/diagnose.h"
 
+/* Two NVLinks or more; one alone makes no more than two channels. */
+enum { WIDE_GBPS = 40 };
+
 static bool has_geforce(const struct log_facts *facts)
 {
 	for (uint32_t i = 0; i < facts->gpus.count; i++)
@@ -120,7 +123,8 @@ static void add_links(const struct log_facts *facts, struct diagnosis *diagnosis
 	/* NVLink everywhere, and yet few channels */
 	if (!facts->has_nvlink || !is_single || facts->rank_count < 2 ||
 		facts->coll_channels_max > 2 || !facts->coll_channels_max ||
-		(!is_joined && facts->rank_count > 2))
+		(!is_joined && (facts->rank_count > 2 || !facts->link_count ||
+				       facts->links[0].bw < WIDE_GBPS)))
 		return;
 	finding = diagnosis_add(
 		diagnosis, FIND_TOPO_FILE_DEGRADED, &facts->channels_seen);

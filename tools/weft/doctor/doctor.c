@@ -1,5 +1,6 @@
 /* weft doctor - what is wrong with a job, from its logs or from the host it runs on. */
 #include <stdio.h>
+#include <string.h>
 
 #include "weft/command.h"
 #include "weft/doctor/doctor_args.h"
@@ -49,29 +50,83 @@ static int status_of(const struct diagnosis *diagnosis)
 	return EXIT_GOOD;
 }
 
-static int print_log(const struct harvest *harvest, const struct doctor_args *args)
+/* What one job of the log has. False: the machine it is to be compared with is unknown.
+ */
+static bool examine(const struct log_facts *facts, const struct doctor_args *args,
+	struct diagnosis *diagnosis)
+{
+	diagnose(facts, diagnosis);
+	if (!args->expect || !expect_add(facts, args->expect, args->nodes, diagnosis))
+		return true;
+	fprintf(stderr, "weft doctor: %s\n", err_last());
+	return false;
+}
+
+static int print_jobs(const struct jobs *jobs, const struct doctor_args *args)
 {
 	static struct diagnosis diagnosis;
-	json_t *object;
-	int status;
+	int status = EXIT_GOOD;
 
-	diagnose(harvest->facts, &diagnosis);
-	if (args->expect &&
-		expect_add(harvest->facts, args->expect, args->nodes, &diagnosis)) {
-		fprintf(stderr, "weft doctor: %s\n", err_last());
-		return EXIT_USAGE;
+	for (uint32_t i = 0; i < jobs->count; i++) {
+		if (!examine(jobs->facts[i], args, &diagnosis))
+			return EXIT_USAGE;
+		if (jobs->count > 1)
+			report_job(stdout, jobs->facts[i], i + 1, jobs->count);
+		report_facts(stdout, jobs->facts[i]);
+		report_findings(stdout, jobs->facts[i], &diagnosis);
+		if (status_of(&diagnosis) > status)
+			status = status_of(&diagnosis);
 	}
-	status = status_of(&diagnosis);
-	if (!args->json) {
-		report_facts(stdout, harvest->facts);
-		report_findings(stdout, harvest->facts, &diagnosis);
-		return status;
+	return status;
+}
+
+/* The findings of all jobs, the gravest first. */
+static json_t *all_findings(const json_t *list)
+{
+	json_t *all = json_array(), *job, *finding;
+	size_t i, k;
+
+	for (int severity = SEVERITY_FATAL; severity >= SEVERITY_NOTE; severity--)
+		json_array_foreach(list, i, job) json_array_foreach(
+			json_object_get(job, "findings"), k,
+			finding) if (!strcmp(json_string_value(json_object_get(finding,
+						     "severity")),
+					     severity_name((enum severity)severity)))
+			json_array_append(all, finding);
+	return all;
+}
+
+/* One job is the object itself; of several each is one of a list, and the object has the
+ * findings of all. */
+static int print_jobs_json(const struct jobs *jobs, const struct doctor_args *args)
+{
+	static struct diagnosis diagnosis;
+	json_t *object, *list = json_array();
+	int status = EXIT_GOOD;
+
+	for (uint32_t i = 0; i < jobs->count; i++) {
+		json_t *job;
+
+		if (!examine(jobs->facts[i], args, &diagnosis)) {
+			status = EXIT_USAGE;
+			break;
+		}
+		job = report_facts_json(jobs->facts[i]);
+		json_object_set_new(job, "findings",
+			report_findings_json(jobs->facts[i], &diagnosis));
+		json_array_append_new(list, job);
+		if (status_of(&diagnosis) > status)
+			status = status_of(&diagnosis);
 	}
-	object = report_facts_json(harvest->facts);
-	if (object)
-		json_object_set_new(object, "findings",
-			report_findings_json(harvest->facts, &diagnosis));
-	return json_print("doctor", object) ? EXIT_WRONG : status;
+	if (status != EXIT_USAGE) {
+		object = jobs->count > 1 ? json_pack("{s:O, s:o}", "jobs", list,
+						   "findings", all_findings(list))
+					 : json_incref(json_array_get(list, 0));
+		if (json_print("doctor", object))
+			status = EXIT_WRONG;
+	}
+	json_decref(list);
+	return status;
 }
 
 static int doctor_logs(const struct doctor_args *args)
@@ -89,7 +144,8 @@ static int doctor_logs(const struct doctor_args *args)
 			bad++;
 		}
 	if (bad < args->log_count)
-		status = print_log(&harvest, args);
+		status = args->json ? print_jobs_json(&harvest.jobs, args)
+				    : print_jobs(&harvest.jobs, args);
 	harvest_fini(&harvest);
 	return bad ? EXIT_WRONG : status;
 }

@@ -19,16 +19,18 @@ enum err harvest_init(struct harvest *harvest)
 		list[i] = signs[i].word;
 	e = words_create(&harvest->words, list, count);
 	if (!e)
-		e = log_facts_create(&harvest->facts);
+		e = jobs_init(&harvest->jobs);
 	if (e)
 		harvest_fini(harvest);
+	else
+		harvest->facts = harvest->jobs.facts[0];
 	return e;
 }
 
 void harvest_fini(struct harvest *harvest)
 {
 	words_destroy(harvest->words);
-	log_facts_destroy(harvest->facts);
+	jobs_fini(&harvest->jobs);
 	*harvest = (struct harvest){0};
 }
 
@@ -125,6 +127,17 @@ static bool take_signs(struct harvest *harvest, const struct fact_place *at)
 	return taken;
 }
 
+/* "transport.cc:33", "ib_plugin.c:196" or "include/shm.h:41" */
+static bool is_place(const char *text, size_t bytes)
+{
+	const char *colon = memrchr(text, ':', bytes);
+	const char *dot = colon ? memrchr(text, '.', (size_t)(colon - text)) : NULL;
+
+	return dot && colon - dot <= 4 && dot > text &&
+	       (dot[1] == 'c' || dot[1] == 'h') && colon + 1 < text + bytes &&
+	       isdigit((unsigned char)colon[1]);
+}
+
 /* "transport.cc:33 -> 2": an error on its way up. */
 static bool is_chain(const struct record *record, int64_t *code)
 {
@@ -132,8 +145,7 @@ static bool is_chain(const struct record *record, int64_t *code)
 	size_t name = arrow ? (size_t)(arrow - record->text) : 0, left;
 
 	if (!arrow || !text_begins(arrow, record->bytes - name, " -> ") ||
-		(!memmem(record->text, name, ".cc:", 4) &&
-			!memmem(record->text, name, ".cpp:", 5)))
+		!is_place(record->text, name))
 		return false;
 	/* closing sockets at the end of a job looks like this, too */
 	if (text_begins(record->text, name, "misc/socket.cc") ||
@@ -197,39 +209,143 @@ static void take_nccl(struct harvest *harvest, const struct fact_place *at)
 		evidence_add(facts, &facts->signs[FIND_UNKNOWN_WARNING], at);
 }
 
-void harvest_line(struct harvest *harvest, const struct line *line)
+/* An exception repeats NCCL's last warning in a line of its own, which is all there is
+ * when NCCL was told to be silent. */
+static void take_last_error(struct harvest *harvest, const struct fact_place *at)
+{
+	struct record record = *at->record;
+	struct fact_place place = *at;
+
+	if (record.level != RECORD_OTHER)
+		return;
+	record.level = RECORD_WARN;
+	place.record = &record;
+	take_signs(harvest, &place);
+}
+
+static bool ends_with(const struct record *record, const char *words)
+{
+	size_t bytes = record->bytes, length = strlen(words);
+
+	while (bytes && isspace((unsigned char)record->text[bytes - 1]))
+		bytes--;
+	return bytes >= length && !memcmp(record->text + bytes - length, words, length);
+}
+
+static void take_record(struct harvest *harvest, struct fact_place *at)
 {
 	struct log_facts *facts = harvest->facts;
-	struct record record;
-	size_t from = 0;
+	const struct record *record = at->record;
 
-	facts->line_count++;
-	while (record_next(line->text, line->bytes, &from, &record)) {
+	if (facts->is_last_error) {
+		facts->is_last_error = false;
+		take_last_error(harvest, at);
+	}
+	if (record->level == RECORD_OTHER) {
+		facts->is_last_error = ends_with(record, "Last error:");
+		harvest->is_hooked = facts->root_lines > 0;
+		take_signs(harvest, at);
+		harvest_program(facts, at, harvest->is_hooked);
+		return;
+	}
+	facts->nccl_line_count++;
+	at->proc = log_facts_proc(facts, record);
+	if (record->level != RECORD_TRACE)
+		take_nccl(harvest, at);
+}
+
+/* The records of a line from the first one, which is there, to the last. */
+static void take_line(struct harvest *harvest, const struct line *line, size_t from,
+	struct record *record)
+{
+	bool is_counted = false;
+
+	do {
 		struct fact_place at = {.line = line->number,
 			.whole = line->text,
 			.whole_bytes = line->bytes,
-			.record = &record,
+			.record = record,
 			.proc = -1};
 
-		if (record.level == RECORD_OTHER) {
-			harvest->is_hooked = facts->root_lines > 0;
-			take_signs(harvest, &at);
-			harvest_program(facts, &at, harvest->is_hooked);
-			continue;
+		harvest->facts = jobs_of(&harvest->jobs, record);
+		if (!is_counted) {
+			harvest->facts->line_count++;
+			if (!harvest->facts->line_first)
+				harvest->facts->line_first = line->number;
+			harvest->facts->line_last = line->number;
 		}
-		facts->nccl_line_count++;
-		at.proc = log_facts_proc(facts, &record);
-		if (record.level != RECORD_TRACE)
-			take_nccl(harvest, &at);
+		is_counted = true;
+		take_record(harvest, &at);
+	} while (record_next(line->text, line->bytes, &from, record));
+}
+
+static void take_held(struct harvest *harvest)
+{
+	struct line line;
+	size_t at = 0;
+
+	while (jobs_release(&harvest->jobs, &at, &line)) {
+		struct record record;
+		size_t from = 0;
+
+		if (record_next(line.text, line.bytes, &from, &record))
+			take_line(harvest, &line, from, &record);
 	}
+}
+
+/* Docker keeps each line as {"log":"text\\n","stream":"stdout",..}: the text of it. */
+static struct line unwrapped(const struct line *line)
+{
+	static const char before[] = "{\"log\":\"", after[] = "\",\"stream\":";
+	struct line inner = *line;
+	const char *end;
+
+	if (!text_begins(line->text, line->bytes, before))
+		return inner;
+	inner.text += sizeof(before) - 1;
+	inner.bytes -= sizeof(before) - 1;
+	end = memmem(inner.text, inner.bytes, after, sizeof(after) - 1);
+	if (end)
+		inner.bytes = (size_t)(end - inner.text);
+	if (inner.bytes >= 2 && !memcmp(inner.text + inner.bytes - 2, "\\n", 2))
+		inner.bytes -= 2;
+	return inner;
+}
+
+void harvest_line(struct harvest *harvest, const struct line *wrapped)
+{
+	struct line inner = unwrapped(wrapped), *line = &inner;
+	struct record record;
+	size_t from = 0;
+
+	if (!record_next(line->text, line->bytes, &from, &record))
+		return;
+	switch (jobs_look(&harvest->jobs, line, &record, from)) {
+	case JOBS_HELD:
+		return;
+	case JOBS_FULL:
+		take_held(harvest);
+		break;
+	case JOBS_DECIDED:
+		take_held(harvest);
+		return;
+	case JOBS_TAKE:
+		break;
+	}
+	take_line(harvest, line, from, &record);
+}
+
+void harvest_end(struct harvest *harvest)
+{
+	take_held(harvest);
 }
 
 enum err harvest_log(struct harvest *harvest, const char *path)
 {
 	struct lines *lines;
 	struct line line;
-	enum err e = log_facts_file(
-		harvest->facts, strcmp(path, "-") ? path : "standard input");
+	enum err e = jobs_file(
+		&harvest->jobs, strcmp(path, "-") ? path : "standard input");
 
 	if (!e)
 		e = lines_open(&lines, path);
@@ -237,6 +353,7 @@ enum err harvest_log(struct harvest *harvest, const char *path)
 		return e;
 	while (!(e = lines_next(lines, &line)))
 		harvest_line(harvest, &line);
+	harvest_end(harvest);
 	harvest->facts->byte_count += lines_bytes(lines);
 	lines_close(lines);
 	return e == ERR_AGAIN ? OK : e;

@@ -5,13 +5,15 @@
 #define TOOLS_WEFT_DOCTOR_HARVEST_H
 
 #include "base/err.h"
+#include "weft/doctor/jobs.h"
 #include "weft/doctor/lines.h"
 #include "weft/doctor/log_facts.h"
 #include "weft/doctor/words.h"
 
 struct harvest {
-	struct words *words;	 /* owned; the signs' */
-	struct log_facts *facts; /* owned */
+	struct words *words; /* owned; the signs' */
+	struct jobs jobs;
+	struct log_facts *facts; /* borrowed; of the job whose record is read */
 	bool is_hooked;		 /* a word says that this line is worth a closer look */
 };
 
@@ -21,8 +23,9 @@ void harvest_fini(struct harvest *harvest);
 /* Read a whole log; "-" is standard input. What it said before a failure is kept. */
 enum err harvest_log(struct harvest *harvest, const char *path);
 
-/* One line of it, for those who have the lines already. */
-void harvest_line(struct harvest *harvest, const struct line *line);
+/* One line of it, for those who have the lines already; harvest_end() after the last. */
+void harvest_line(struct harvest *harvest, const struct line *wrapped);
+void harvest_end(struct harvest *harvest);
 
 /* What INFO lines, and lines of programs, say beside signs. */
 void harvest_info(struct log_facts *facts, const struct fact_place *at);

@@ -35,11 +35,15 @@ static bool number(struct reader *reader, int32_t *value)
 	return reader->at > first;
 }
 
-/* "3[1a000]" */
+/* "3[1a000]"; NCCL before 2.5 has no bracket between hosts */
 static bool endpoint(struct reader *reader, int32_t *rank)
 {
-	if (!number(reader, rank) || !skip(reader, "["))
+	if (!number(reader, rank))
 		return false;
+	if (!skip(reader, "["))
+		return reader->at + 1 < reader->end && reader->at[0] == ' ' &&
+		       (reader->at[1] == '-' || reader->at[1] == '[' ||
+			       reader->at[1] == 'v');
 	while (reader->at < reader->end && isxdigit((unsigned char)*reader->at))
 		reader->at++;
 	return skip(reader, "]");

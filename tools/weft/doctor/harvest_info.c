@@ -81,7 +81,8 @@ static void take_init(struct log_facts *facts, const struct fact_place *at)
 {
 	const struct record *record = at->record;
 	struct fact_proc *proc = at->proc >= 0 ? &facts->procs[at->proc] : NULL;
-	int32_t rank = -1, rank_count = 0;
+	struct fact_member member;
+	int32_t rank, rank_count;
 
 	if (has(record->text, record->bytes, "Init START"))
 		facts->init_starts++;
@@ -91,10 +92,11 @@ static void take_init(struct log_facts *facts, const struct fact_place *at)
 		facts->destroys++;
 	if (has(record->text, record->bytes, "Abort COMPLETE"))
 		facts->aborts++;
-	if (!number_after(record, " rank ", &rank) ||
-		(!number_after(record, " nranks ", &rank_count) &&
-			!number_after(record, " nRanks ", &rank_count)))
+	if (!log_facts_member(record, &member))
 		return;
+	log_facts_add_member(facts, &member);
+	rank = member.rank;
+	rank_count = member.rank_count;
 	keep_bus_id(facts, record);
 	if (rank_count > facts->rank_count) {
 		facts->rank_count = rank_count;
@@ -253,12 +255,17 @@ static void take_ofi(struct log_facts *facts, const struct fact_place *at)
 	int32_t nics;
 
 	list_word(facts, &facts->plugins, "Initializing aws-ofi-nccl ", " ", at);
+	list_word(facts, &facts->plugins, "NET/OFI Using aws-ofi-nccl ", " ", at);
 	list_word(facts, &facts->libfabrics, "Using Libfabric version ", " ", at);
-	if (!has(at->record->text, at->record->bytes, "P4d platform") &&
-		!has(at->record->text, at->record->bytes, "P3dn platform"))
+	if (has(at->record->text, at->record->bytes, "P4d platform"))
+		fact_words_add(facts, &facts->platforms, "p4d.24xlarge", 12, at);
+	else if (has(at->record->text, at->record->bytes, "P3dn platform"))
+		fact_words_add(facts, &facts->platforms, "p3dn.24xlarge", 13, at);
+	else
 		list_word(facts, &facts->platforms, "Running on ", " ", at);
 	list_word(facts, &facts->platforms, "for platform : ", " ,", at);
 	list_word(facts, &facts->providers, "elected provider is ", " ,", at);
+	list_word(facts, &facts->providers, "elected Provider is ", " ,", at);
 	list_word(facts, &facts->protocols, "Using transport protocol ", " ", at);
 	if (number_after(at->record, "(found ", &nics)) {
 		evidence_add(facts, &facts->nics_seen, at);
@@ -342,7 +349,10 @@ static bool take_named(struct log_facts *facts, const struct fact_place *at)
 		struct part part = after(record, ": Using ");
 
 		if (part.text) {
-			list_word(facts, &facts->boot_ifaces, ": Using ", ":", at);
+			/* early versions list all: "[0]eth0:10.0.0.1<0> [1].." */
+			if (!take_devices(facts, &facts->boot_ifaces, part, at))
+				list_word(
+					facts, &facts->boot_ifaces, ": Using ", ":", at);
 			take_boot_address(facts, part);
 		}
 		return true;

@@ -6,7 +6,7 @@
 
 #include "weft/doctor/harvest.h"
 
-enum { FIELDS_MAX = 14, ROOT_PARAGRAPH = 10 };
+enum { FIELDS_MAX = 24, ROOT_PARAGRAPH = 10 };
 
 static void note_row(struct log_facts *facts, uint64_t bytes, double algbw, double busbw)
 {
@@ -49,20 +49,32 @@ static bool is_type(const char *word)
 	return false;
 }
 
+/* The size, the count and the type; launchers may have put words before them. */
+static bool is_row(char *const *fields)
+{
+	return isdigit((unsigned char)fields[0][0]) &&
+	       strspn(fields[0], "0123456789") == strlen(fields[0]) &&
+	       strspn(fields[1], "0123456789") == strlen(fields[1]) && is_type(fields[2]);
+}
+
 /* size count type redop [root] time algbw busbw wrong time algbw busbw wrong; early
  * versions have no root, and an error instead of a count of wrong elements. */
 static void take_row(struct log_facts *facts, const char *text, size_t bytes)
 {
-	char line[256], *fields[FIELDS_MAX];
-	int count, first;
+	char line[512], *all[FIELDS_MAX], **fields;
+	int count, first, skipped = 0;
 	double algbw, busbw;
 
 	if (bytes >= sizeof(line))
 		return;
 	memcpy(line, text, bytes);
 	line[bytes] = 0;
-	count = split(line, fields);
-	if (count < 7 || !isdigit((unsigned char)fields[1][0]) || !is_type(fields[2]))
+	count = split(line, all);
+	while (skipped + 2 < count && !is_row(all + skipped))
+		skipped++;
+	fields = all + skipped;
+	count -= skipped;
+	if (count < 7 || !is_row(fields))
 		return;
 	/* algbw, busbw and wrong come three times four from the end, or after the root */
 	first = count >= 13 ? 5 : 4;
@@ -112,6 +124,8 @@ static void take_comment(struct log_facts *facts, const struct fact_place *at)
 	}
 	if (text_find(text, bytes, "#wrong"))
 		facts->header_has_wrong = true;
+	if (text_find(text, bytes, "algbw"))
+		evidence_add(facts, &facts->table_seen, at);
 	at_word = text_find(text, bytes, "Collective test starting: ");
 	if (at_word) {
 		const char *name = at_word + strlen("Collective test starting: ");
@@ -170,12 +184,25 @@ static void take_watchdog(struct log_facts *facts, const struct fact_place *at)
 	}
 }
 
+/* "  exitcode  : -9 (pid: 4711)": the number after the word and its colon */
+static bool number_behind(const struct record *record, const char *word, int32_t *number)
+{
+	const char *end = record->text + record->bytes;
+	const char *found = text_find(record->text, record->bytes, word);
+	const char *colon = found ? memchr(found, ':', (size_t)(end - found)) : NULL;
+	double value = colon ? text_real(colon + 1, end) : 0;
+
+	if (!colon || value > INT32_MAX || value < INT32_MIN)
+		return false;
+	*number = (int32_t)value;
+	return true;
+}
+
 /* torchrun names the first failure in a paragraph of its own. */
 static void take_root(struct log_facts *facts, const struct fact_place *at)
 {
 	const struct record *record = at->record;
-	const char *colon;
-	int64_t number;
+	int32_t number;
 
 	if (text_find(
 		    record->text, record->bytes, "Root Cause (first observed failure)")) {
@@ -186,14 +213,10 @@ static void take_root(struct log_facts *facts, const struct fact_place *at)
 	if (facts->root_lines <= 0)
 		return;
 	facts->root_lines--;
-	colon = memchr(record->text, ':', record->bytes);
-	if (!colon)
-		return;
-	number = (int64_t)text_real(colon + 1, record->text + record->bytes);
-	if (text_find(record->text, record->bytes, "rank  ") && facts->root_rank < 0)
-		facts->root_rank = (int32_t)number;
-	if (text_find(record->text, record->bytes, "exitcode"))
-		facts->root_exit = (int32_t)number;
+	if (facts->root_rank < 0 && number_behind(record, "rank  ", &number))
+		facts->root_rank = number;
+	if (number_behind(record, "exitcode", &number))
+		facts->root_exit = number;
 }
 
 /* "busbw: 36.4 Gbps", as some scripts have it */
@@ -264,6 +287,22 @@ static size_t mark_bytes(const char *text, size_t bytes)
 									      : 0;
 }
 
+/* "NCCL version 2.21.5+cuda12.4", bare or at the end of an exception */
+static void take_version(struct log_facts *facts, const struct fact_place *at)
+{
+	static const char words[] = "NCCL version ";
+	const char *end = at->record->text + at->record->bytes;
+	const char *found = memmem(
+		at->record->text, at->record->bytes, words, sizeof(words) - 1);
+	const char *from = found ? found + sizeof(words) - 1 : end;
+	size_t length = 0;
+
+	while (from + length < end && !isspace((unsigned char)from[length]))
+		length++;
+	if (length && isdigit((unsigned char)*from))
+		fact_words_add(facts, &facts->versions, from, length, at);
+}
+
 void harvest_program(struct log_facts *facts, const struct fact_place *at, bool is_hooked)
 {
 	const struct record *record = at->record;
@@ -275,7 +314,7 @@ void harvest_program(struct log_facts *facts, const struct fact_place *at, bool 
 		blank++;
 	if (blank == bytes)
 		return;
-	if (isdigit((unsigned char)text[blank])) {
+	if (isdigit((unsigned char)text[blank]) && !is_hooked) {
 		take_row(facts, text, bytes);
 		return;
 	}
@@ -283,16 +322,13 @@ void harvest_program(struct log_facts *facts, const struct fact_place *at, bool 
 		take_comment(facts, at);
 		return;
 	}
-	if (text_begins(text, bytes, "NCCL version ")) {
-		size_t length = 0;
-
-		while (length + 13 < bytes && !isspace((unsigned char)text[13 + length]))
-			length++;
-		fact_words_add(facts, &facts->versions, text + 13, length, at);
-		return;
-	}
 	if (!is_hooked)
 		return;
+	/* behind the marks of launchers and collectors we do not know each of */
+	if (memmem(text, bytes, "# ", 2))
+		take_comment(facts, at);
+	take_version(facts, at);
+	take_row(facts, text, bytes);
 	if (memmem(text, bytes, "NCCL_", 5))
 		take_exports(facts, at);
 	if (memmem(text, bytes, "WorkNCCL(", 9))

@@ -77,6 +77,17 @@ static int draw(const struct log_facts *facts, const struct doctor_args *args)
 	return EXIT_GOOD;
 }
 
+/* Of several jobs the one with the most connections. */
+static const struct log_facts *largest(const struct jobs *jobs)
+{
+	const struct log_facts *best = jobs->facts[0];
+
+	for (uint32_t i = 1; i < jobs->count; i++)
+		if (jobs->facts[i]->edge_count > best->edge_count)
+			best = jobs->facts[i];
+	return best;
+}
+
 int command_log(int argc, char **argv)
 {
 	struct doctor_args args;
@@ -99,7 +110,7 @@ int command_log(int argc, char **argv)
 			bad++;
 		}
 	if (bad < args.log_count)
-		status = draw(harvest.facts, &args);
+		status = draw(largest(&harvest.jobs), &args);
 	harvest_fini(&harvest);
 	return bad ? EXIT_WRONG : status;
 }

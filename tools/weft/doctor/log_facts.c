@@ -18,15 +18,13 @@ enum err log_facts_create(struct log_facts **result)
 	facts->host_lines = calloc(FACTS_HOSTS_MAX, sizeof(*facts->host_lines));
 	facts->procs = calloc(FACTS_PROCS_MAX, sizeof(*facts->procs));
 	facts->edges = calloc(FACTS_EDGES_MAX, sizeof(*facts->edges));
+	facts->pids = calloc(FACTS_PROCS_MAX, sizeof(*facts->pids));
+	facts->members = calloc(FACTS_MEMBERS_MAX, sizeof(*facts->members));
 	if (!facts->files || !facts->hosts || !facts->host_lines || !facts->procs ||
-		!facts->edges) {
+		!facts->edges || !facts->pids || !facts->members) {
 		log_facts_destroy(facts);
 		return err_set(ERR_SYSTEM, "no memory to read logs");
 	}
-	for (uint32_t i = 0; i < FACTS_PROCS_MAX; i++)
-		facts->procs[i].pid = -1;
-	for (uint32_t i = 0; i < FACTS_EDGES_MAX; i++)
-		facts->edges[i].from = -1;
 	facts->seq_low = facts->seq_high = -1;
 	facts->root_rank = -1;
 	facts->ib_nic_count_min = -1;
@@ -43,6 +41,8 @@ void log_facts_destroy(struct log_facts *facts)
 	free(facts->host_lines);
 	free(facts->procs);
 	free(facts->edges);
+	free(facts->pids);
+	free(facts->members);
 	free(facts);
 }
 
@@ -130,7 +130,8 @@ static uint32_t mix(uint64_t value)
 static bool pid_is_known(const struct log_facts *facts, int32_t host, int64_t pid)
 {
 	for (uint32_t i = 0; i < FACTS_PROCS_MAX; i++)
-		if (facts->procs[i].pid == pid && facts->procs[i].host == host)
+		if (facts->procs[i].is_used && facts->procs[i].pid == pid &&
+			facts->procs[i].host == host)
 			return true;
 	return false;
 }
@@ -188,15 +189,17 @@ int32_t log_facts_proc(struct log_facts *facts, const struct record *record)
 		uint32_t i = (slot + k) % FACTS_PROCS_MAX;
 		struct fact_proc *proc = &facts->procs[i];
 
-		if (proc->pid == record->pid && proc->host == host &&
+		if (proc->is_used && proc->pid == record->pid && proc->host == host &&
 			proc->device == record->device)
 			return (int32_t)i;
-		if (proc->pid >= 0)
+		if (proc->is_used)
 			continue;
 		if (facts->proc_count > FACTS_PROCS_MAX * 3 / 4)
 			return -1;
 		facts->proc_count++;
-		*proc = (struct fact_proc){.pid = record->pid,
+		log_facts_add_pid(facts, host, record->pid);
+		*proc = (struct fact_proc){.is_used = true,
+			.pid = record->pid,
 			.host = host,
 			.device = record->device,
 			.rank = -1,
@@ -215,16 +218,18 @@ struct fact_edge *log_facts_edge(
 	for (uint32_t k = 0; k < 64; k++) {
 		struct fact_edge *edge = &facts->edges[(slot + k) % FACTS_EDGES_MAX];
 
-		if (edge->from == from && edge->to == to &&
+		if (edge->is_used && edge->from == from && edge->to == to &&
 			edge->comm_ranks == comm_ranks)
 			return edge;
-		if (edge->from >= 0)
+		if (edge->is_used)
 			continue;
 		if (facts->edge_count > FACTS_EDGES_MAX * 3 / 4)
 			return NULL;
 		facts->edge_count++;
-		*edge = (struct fact_edge){
-			.from = from, .to = to, .comm_ranks = comm_ranks};
+		*edge = (struct fact_edge){.is_used = true,
+			.from = from,
+			.to = to,
+			.comm_ranks = comm_ranks};
 		return edge;
 	}
 	return NULL;
@@ -251,7 +256,8 @@ int32_t evidence_rank(const struct log_facts *facts, const struct evidence *evid
 	for (uint32_t i = 0; i < FACTS_PROCS_MAX; i++) {
 		const struct fact_proc *proc = &facts->procs[i];
 
-		if (proc->pid == own->pid && proc->host == own->host && proc->rank >= 0)
+		if (proc->is_used && proc->pid == own->pid && proc->host == own->host &&
+			proc->rank >= 0)
 			return proc->rank;
 	}
 	return evidence->rank;

@@ -26,6 +26,9 @@ enum {
 	FACTS_ROWS_MAX = 64,
 	FACTS_LINKS_MAX = 256,
 	FACTS_RINGS_MAX = 64,
+	FACTS_MEMBERS_MAX = 1 << 13,
+	FACTS_COMMS_MAX = 256,
+	FACTS_SIZES_MAX = 16,
 	FACTS_RING_RANKS = 64
 };
 
@@ -54,6 +57,7 @@ struct fact_words {
 
 /* One process on one GPU, as far as lines can tell. */
 struct fact_proc {
+	bool is_used;
 	int64_t pid;
 	int32_t host, device;
 	int32_t rank, rank_count; /* of the largest communicator; -1 */
@@ -65,7 +69,8 @@ struct fact_proc {
 enum via { VIA_P2P, VIA_SHM, VIA_NET, VIA_COLLNET, VIA_NVLS, VIA_COUNT };
 
 struct fact_edge {
-	int32_t from, to, comm_ranks; /* from -1: free */
+	bool is_used;
+	int32_t from, to, comm_ranks;
 	uint32_t counts[VIA_COUNT];
 	uint16_t net; /* index of the network, + 1 */
 	bool gdr;
@@ -96,10 +101,17 @@ struct fact_link {
 	double bw;
 };
 
+/* A rank of a communicator, as "rank 3 nranks 8 .. commId 0x7f" says. */
+struct fact_member {
+	int32_t rank, rank_count;
+	uint64_t comm; /* 0: it does not say */
+};
+
 struct log_facts {
 	char (*files)[FACTS_TEXT_BYTES]; /* owned */
 	uint32_t file_count;
 	uint64_t line_count, nccl_line_count, byte_count;
+	uint64_t line_first, line_last;	 /* of the newest file */
 	char (*hosts)[FACTS_NAME_BYTES]; /* owned */
 	uint64_t *host_lines;		 /* owned */
 	uint32_t host_count;
@@ -114,6 +126,15 @@ struct log_facts {
 	uint32_t net_count;
 	struct fact_env envs[FACTS_ENVS_MAX];
 	uint32_t env_count;
+
+	/* which ranks were taken, for jobs.h */
+	uint64_t *pids;	   /* owned; a hash table of hosts' processes; 0 free */
+	uint64_t *members; /* owned; likewise of ranks and sizes */
+	uint32_t member_count;
+	uint64_t comms[FACTS_COMMS_MAX];
+	uint32_t comm_count;
+	int32_t sizes[FACTS_SIZES_MAX];
+	uint32_t size_count;
 
 	/* the largest communicator */
 	int32_t rank_count, node_count, local_max, local_min;
@@ -142,7 +163,8 @@ struct log_facts {
 	/* tables of results */
 	struct fact_row rows[FACTS_ROWS_MAX];
 	uint32_t row_count;
-	bool header_has_wrong; /* the column is #wrong, not the old error */
+	bool header_has_wrong;	    /* the column is #wrong, not the old error */
+	struct evidence table_seen; /* the head of a table */
 	double average_busbw;
 	int32_t average_count, average_zero;
 	uint64_t rank0_devices; /* device lines of rank 0 */
@@ -163,6 +185,8 @@ struct log_facts {
 	int32_t root_exit; /* its exit code; negative: the signal */
 	int root_lines;	   /* lines left of torchrun's paragraph */
 	struct evidence root_seen;
+	bool is_last_error; /* the next line is NCCL's last warning, told by an exception
+			     */
 	uint64_t benign;
 	bool link_local_gid;	     /* fe80:: as both ends of a failing transfer */
 	char peer[FACTS_NAME_BYTES]; /* of the first completion error */
@@ -192,6 +216,18 @@ struct fact_word *fact_words_add(struct log_facts *facts, struct fact_words *wor
 /* The host and process of a record; -1: it does not say, or the table is full. */
 int32_t log_facts_host(struct log_facts *facts, const struct record *record);
 int32_t log_facts_proc(struct log_facts *facts, const struct record *record);
+
+/* Has this process been seen, with whatever GPU? It is not added. */
+bool log_facts_has_pid(const struct log_facts *facts, const struct record *record);
+void log_facts_add_pid(struct log_facts *facts, int32_t host, int64_t pid);
+
+/* What a line says of a rank's place in a communicator; false: nothing. */
+bool log_facts_member(const struct record *record, struct fact_member *member);
+void log_facts_add_member(struct log_facts *facts, const struct fact_member *member);
+bool log_facts_has_member(
+	const struct log_facts *facts, const struct fact_member *member);
+bool log_facts_has_comm(const struct log_facts *facts, uint64_t comm);
+bool log_facts_has_size(const struct log_facts *facts, int32_t rank_count);
 
 /* NULL when the table is full. */
 struct fact_edge *log_facts_edge(

@@ -24,8 +24,8 @@ static enum log_way way_of(const struct fact_edge *edge)
 /* Connections of smaller communicators number their ranks anew: leave them out. */
 static bool is_of_all(const struct log_facts *facts, const struct fact_edge *edge)
 {
-	return edge->from >= 0 && (!edge->comm_ranks || !facts->rank_count ||
-					  edge->comm_ranks == facts->rank_count);
+	return edge->is_used && (!edge->comm_ranks || !facts->rank_count ||
+					edge->comm_ranks == facts->rank_count);
 }
 
 static uint32_t highest_rank(const struct log_facts *facts)
@@ -50,7 +50,7 @@ static void name_hosts(const struct log_facts *facts, struct log_view *view)
 	for (uint32_t i = 0; i < FACTS_PROCS_MAX; i++) {
 		const struct fact_proc *proc = &facts->procs[i];
 
-		if (proc->pid < 0 || proc->rank < 0 ||
+		if (!proc->is_used || proc->rank < 0 ||
 			(uint32_t)proc->rank >= view->rank_count ||
 			(uint32_t)proc->rank % view->per_cell)
 			continue;

@@ -174,6 +174,15 @@ static void print_results(FILE *file, const struct log_facts *facts)
 	}
 }
 
+void report_job(
+	FILE *file, const struct log_facts *facts, uint32_t number, uint32_t count)
+{
+	fprintf(file, "%s%sjob %u of %u%s, lines %llu to %llu\n\n",
+		number > 1 ? "\n" : "", terminal_look(LOOK_BOLD), number, count,
+		terminal_look(LOOK_PLAIN), (unsigned long long)facts->line_first,
+		(unsigned long long)facts->line_last);
+}
+
 void report_facts(FILE *file, const struct log_facts *facts)
 {
 	char text[256];

@@ -9,6 +9,10 @@
 
 #include "weft/doctor/diagnose.h"
 
+/* The head of one of several jobs. */
+void report_job(
+	FILE *file, const struct log_facts *facts, uint32_t number, uint32_t count);
+
 /* What the logs show of the job, in a few lines. */
 void report_facts(FILE *file, const struct log_facts *facts);
 
