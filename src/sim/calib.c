@@ -3,24 +3,33 @@
 #include <math.h>
 #include <string.h>
 
-enum { K, R, Z, E };
-enum { SIM_KIN = 3 };
-
-void sim_params_default(enum sim_method method, struct sim_params *params)
+/* By protocol, since that is what shapes them: LL spends half of its bytes on flags and
+ * LL128 a sixteenth; what multicasts ramps longest. */
+void sim_params_default(enum sim_method method, double logs[SIM_PARAMS])
 {
-	bool is_small = method == SIM_RING_LL || method == SIM_TREE_LL;
+	static const double start[SIM_PARAMS] = {1, 2, 1, 1 << 20, .93, .3};
+	bool is_ll = method == SIM_RING_LL || method == SIM_TREE_LL;
+	bool is_ll128 = method == SIM_RING_LL128 || method == SIM_TREE_LL128;
+	bool is_nvls = method == SIM_NVLS_SIMPLE || method == SIM_NVLS_TREE_SIMPLE;
 
-	*params = (struct sim_params){
-		.value = {1, is_small ? .3 : 2, 300, .85}, .spread = {.6, .5}};
+	for (int p = 0; p < SIM_PARAMS; p++)
+		logs[p] = log(start[p]);
+	logs[SIM_E] += log(is_ll ? .5 : is_ll128 ? .9 : 1);
+	logs[SIM_R] += log(is_nvls ? 2 : 1);
 }
 
-double sim_params_time(const struct sim_params *params, double latency, double ideal)
+void sim_params_time(const struct sim_params *params, const struct sim_load *load,
+	struct sim_time *time)
 {
-	double transfer = ideal / params->value[E];
-	double s = sqrt(transfer / params->value[Z]);
+	const double *v = params->value;
+	double q = 1 + v[SIM_Q], s, whole;
 
-	return params->value[K] * latency + transfer +
-	       params->value[R] * latency * s / (1 + s);
+	time->latency_us = v[SIM_K] * (load->latency_us + v[SIM_H] * load->hops);
+	time->transfer_us = load->ideal_us / v[SIM_E];
+	s = sqrt(load->bytes / v[SIM_Z]);
+	time->ramp_us = time->latency_us * v[SIM_R] * s / (1 + s);
+	whole = time->latency_us + time->ramp_us;
+	time->time_us = pow(pow(whole, q) + pow(time->transfer_us, q), 1 / q);
 }
 
 /* Every row is named by classes and methods that there are: a test reads it. */
@@ -30,57 +39,62 @@ void sim_calib_load(struct sim_calib *calib)
 	for (uint32_t i = 0; i < sim_calib_row_count; i++) {
 		const struct sim_calib_row *row = &sim_calib_rows[i];
 		enum sim_wire wire = sim_wire_find(row->wire);
-		enum sim_method method = sim_method_find(row->method);
-		struct sim_params *cell;
+		int method = strcmp(row->method, "any")
+				     ? (int)sim_method_find(row->method)
+				     : SIM_ALL_METHODS;
+		struct sim_effect *effect;
 
-		if (wire == SIM_WIRES || method == SIM_METHODS)
+		if (wire == SIM_WIRES)
 			continue;
-		cell = &calib->cells[wire][method];
-		memcpy(cell->value, row->value, sizeof(cell->value));
-		memcpy(cell->spread, row->spread, sizeof(cell->spread));
-		cell->rows = row->rows;
-		cell->sources = row->sources;
+		effect = &calib->effects[wire][method];
+		for (int p = 0; p < SIM_PARAMS; p++)
+			effect->log[p] = log(row->factor[p]);
+		memcpy(effect->spread, row->spread, sizeof(effect->spread));
+		effect->rows = row->rows;
+		effect->sources = row->sources;
 	}
 }
 
-/* Methods of one protocol are most like each other; the nearest first. */
-static const enum sim_method kin[SIM_METHODS][SIM_KIN] = {
-	[SIM_RING_LL] = {SIM_RING_LL, SIM_TREE_LL, SIM_RING_LL},
-	[SIM_TREE_LL] = {SIM_TREE_LL, SIM_RING_LL, SIM_TREE_LL},
-	[SIM_RING_LL128] = {SIM_RING_LL128, SIM_TREE_LL128, SIM_RING_SIMPLE},
-	[SIM_TREE_LL128] = {SIM_TREE_LL128, SIM_RING_LL128, SIM_TREE_SIMPLE},
-	[SIM_RING_SIMPLE] = {SIM_RING_SIMPLE, SIM_TREE_SIMPLE, SIM_NVLS_TREE_SIMPLE},
-	[SIM_TREE_SIMPLE] = {SIM_TREE_SIMPLE, SIM_RING_SIMPLE, SIM_NVLS_TREE_SIMPLE},
-	[SIM_NVLS_SIMPLE] = {SIM_NVLS_SIMPLE, SIM_NVLS_TREE_SIMPLE, SIM_RING_SIMPLE},
-	[SIM_NVLS_TREE_SIMPLE] = {SIM_NVLS_TREE_SIMPLE, SIM_NVLS_SIMPLE, SIM_TREE_SIMPLE},
-	[SIM_PAT_SIMPLE] = {SIM_PAT_SIMPLE, SIM_RING_SIMPLE, SIM_TREE_SIMPLE},
-	[SIM_COLLNET_SIMPLE] = {SIM_COLLNET_SIMPLE, SIM_NVLS_TREE_SIMPLE,
-		SIM_RING_SIMPLE},
-	[SIM_P2P] = {SIM_P2P, SIM_RING_SIMPLE, SIM_TREE_SIMPLE},
-};
-
-const struct sim_params *sim_calib_find(const struct sim_calib *calib, enum sim_wire wire,
-	enum sim_method method, int *depth)
+/* The nearest part that knows something says it. */
+static void support(const struct sim_effect *effect, int steps, struct sim_params *params)
 {
-	static struct sim_params nothing;
-	int steps = 0;
+	if (effect->rows && !params->rows) {
+		params->rows = effect->rows;
+		params->sources = effect->sources;
+		params->steps = steps;
+	}
+	for (int size = 0; size < SIM_SIZE_CLASSES; size++)
+		if (!(params->spread[size] > 0))
+			params->spread[size] = effect->spread[size];
+}
 
-	for (;; wire = sim_wire_parent(wire)) {
-		for (int i = 0; i < SIM_KIN; i++, steps++) {
-			const struct sim_params *cell =
-				&calib->cells[wire][kin[method][i]];
+void sim_calib_find(const struct sim_calib *calib, enum sim_wire wire, enum sim_wire net,
+	enum sim_method method, struct sim_params *params)
+{
+	double logs[SIM_PARAMS];
 
-			if (!cell->rows)
-				continue;
-			if (depth)
-				*depth = steps;
-			return cell;
-		}
+	*params = (struct sim_params){0};
+	sim_params_default(method, logs);
+	for (int steps = 0;; steps += 2, wire = sim_wire_parent(wire)) {
+		const struct sim_effect *own = &calib->effects[wire][method];
+		const struct sim_effect *all = &calib->effects[wire][SIM_ALL_METHODS];
+
+		for (int p = 0; p < SIM_PARAMS; p++)
+			if (p != SIM_H)
+				logs[p] += own->log[p] + all->log[p];
+		support(own, steps, params);
+		support(all, steps + 1, params);
 		if (wire == SIM_ANY)
 			break;
 	}
-	if (depth)
-		*depth = steps;
-	sim_params_default(SIM_RING_SIMPLE, &nothing);
-	return &nothing;
+	for (;; net = sim_wire_parent(net)) {
+		logs[SIM_H] += calib->effects[net][SIM_ALL_METHODS].log[SIM_H];
+		if (net == SIM_ANY)
+			break;
+	}
+	for (int p = 0; p < SIM_PARAMS; p++)
+		params->value[p] = exp(logs[p]);
+	for (int size = 0; size < SIM_SIZE_CLASSES; size++)
+		if (!(params->spread[size] > 0))
+			params->spread[size] = .6;
 }

@@ -1,37 +1,56 @@
 /*
  * calib.h - what a class of wire makes of an ideal: the calibration, as data.
  *
- * For a call the scene gives two times: the latency of its method by NCCL's model, L, and
- * the time the busiest link needs at full rate, I. A row of the table turns them into
+ * For a call the scene gives three things: the latency of its method by NCCL's model
+ * without a network's own, L, how often it waits for the network, N, and the time that
+ * the busiest link needs at full rate, I. Six numbers turn them into
  *
- *     T = k L + X + r L s / (1 + s)      X = I / e,   s = sqrt(X / z)
+ *     A = k (L + h N) (1 + r s / (1 + s))    X = I / e,   s = sqrt(X / z)
+ *     T = (A^q + X^q)^(1/q)
  *
- * latency, transfer, and a ramp: chunks in flight grow with the call until they reach
- * their largest size. Four numbers for each class and method, nothing for any single
- * measurement. What a class lacks its parent has; spread is the half width of the 90 %
- * interval, as a logarithm, for calls under 1 MiB and above.
+ * A is latency with a ramp: chunks grow with the call until they reach their largest
+ * size. X is transfer; the two overlap the more the larger q is.
+ *
+ * Each number is a product: what holds for everything, what a method adds, what each
+ * class of the wire's line adds (efa is rdma is any), and what a method adds on that
+ * class. A row of the table is one such part. So a class that nobody measured has its
+ * parent's numbers, and nothing is kept for a single measurement. spread is the half
+ * width of the 90 % interval, as a logarithm, for calls under 1 MiB and above.
  */
 #ifndef SIM_CALIB_H
 #define SIM_CALIB_H
 
 #include "sim/scene.h"
 
-enum { SIM_PARAMS = 4, SIM_SIZE_CLASSES = 2 };
+enum sim_param { SIM_K, SIM_H, SIM_R, SIM_Z, SIM_E, SIM_Q, SIM_PARAMS };
+enum { SIM_SIZE_CLASSES = 2 };
 
-struct sim_params {
-	double value[SIM_PARAMS]; /* k, r, z (us), e */
-	double spread[SIM_SIZE_CLASSES];
-	uint32_t rows, sources; /* that it rests on; 0: not known */
+/* In the place of a method: what holds for all of them. */
+enum { SIM_ALL_METHODS = SIM_METHODS };
+
+/* One part: a logarithm for each number. */
+struct sim_effect {
+	double log[SIM_PARAMS];
+	double spread[SIM_SIZE_CLASSES]; /* 0: not known */
+	uint32_t rows, sources;		 /* that it rests on; 0: there is none */
 };
 
 struct sim_calib {
-	struct sim_params cells[SIM_WIRES][SIM_METHODS];
+	struct sim_effect effects[SIM_WIRES][SIM_METHODS + 1];
 };
 
-/* One row of the table in the tree. */
+/* What holds for one class and method. */
+struct sim_params {
+	double value[SIM_PARAMS]; /* us for h and z */
+	double spread[SIM_SIZE_CLASSES];
+	uint32_t rows, sources; /* of the nearest part that has any */
+	int steps;		/* from the class itself to that part; 0: its own */
+};
+
+/* One row of the table in the tree; "any" is a wire and a method, too. */
 struct sim_calib_row {
 	const char *wire, *method;
-	double value[SIM_PARAMS], spread[SIM_SIZE_CLASSES];
+	double factor[SIM_PARAMS], spread[SIM_SIZE_CLASSES];
 	uint32_t rows, sources;
 	const char *origin; /* whose measurements */
 };
@@ -40,15 +59,23 @@ extern const uint32_t sim_calib_row_count;
 
 void sim_calib_load(struct sim_calib *calib);
 
-/* What holds for a class and method: its own row, or that of the nearest parent, or of a
- * method like it. `depth` counts the steps that took. */
-const struct sim_params *sim_calib_find(const struct sim_calib *calib, enum sim_wire wire,
-	enum sim_method method, int *depth);
+/* `net` is what the hops go over: `wire` itself, except where trays that NVLink joins
+ * have a network between them. */
+void sim_calib_find(const struct sim_calib *calib, enum sim_wire wire, enum sim_wire net,
+	enum sim_method method, struct sim_params *params);
 
-/* Microseconds by the formula. */
-double sim_params_time(const struct sim_params *params, double latency, double ideal);
+/* The start of all fits, as logarithms. */
+void sim_params_default(enum sim_method method, double logs[SIM_PARAMS]);
 
-/* The start of all fits. */
-void sim_params_default(enum sim_method method, struct sim_params *params);
+/* What a call brings, and what becomes of it. */
+struct sim_load {
+	double latency_us, hops, ideal_us, bytes;
+};
+struct sim_time {
+	double latency_us, ramp_us, transfer_us; /* of which some overlap */
+	double time_us;
+};
+void sim_params_time(const struct sim_params *params, const struct sim_load *load,
+	struct sim_time *time);
 
 #endif

@@ -278,10 +278,11 @@ uint32_t sim_cases_samples(const struct sim_cases *cases, struct sim_sample *sam
 		if (!(c->time_us > 0) || c->wrong)
 			continue;
 		samples[count++] = (struct sim_sample){.wire = c->terms.wire,
+			.net = c->terms.net,
 			.method = c->terms.method,
 			.bytes = c->bytes,
-			.latency_us = c->terms.latency_us,
-			.ideal_us = c->terms.ideal_us,
+			.load = {c->terms.latency_us, c->terms.hops, c->terms.ideal_us,
+				(double)c->bytes},
 			.time_us = c->time_us,
 			.source = c->source};
 	}

@@ -4,147 +4,363 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A residual of this size costs as much as a parameter that is one STRAY off its parent.
- * The search halves its steps until they are under STEP_LEAST. */
-static const double RESIDUAL = .05, STEP_FIRST = .7, STEP_LEAST = .004;
-static const double stray[SIM_PARAMS] = {.8, .9, .9, .25};
-enum { ROUNDS_MAX = 4000, SPREAD_ROWS = 8 };
-static const double SPREAD_LEAST = .03, SPREAD_QUANTILE = .925;
+/* A row this far off costs as much as a part that strays once; see stray(). Rows further
+ * off than TRUST count less and less. */
+static const double RESIDUAL = .04, TRUST = .1;
+enum { ROUNDS_MAX = 60, PARTS_MAX = 8 * SIM_PARAMS, SPREAD_ROWS = 8 };
+static const double SPREAD_LEAST = .03, SPREAD_QUANTILE = .92;
+static const double NUDGE = 1e-5, DAMPING_FIRST = 1e-2, DAMPING_MOST = 1e8;
 
-/* The rows of one class and method, and where it starts. */
-struct task {
+enum scope { SCOPE_ROOT, SCOPE_METHOD, SCOPE_WIRE, SCOPE_CELL };
+
+/* How far a part may stray, as a logarithm; 0: it is 1. What software carries differs
+ * more from its kin than what hardware does, and so do the protocols that spend bytes on
+ * flags and the pairs that meet at one port. */
+static double stray(enum sim_wire wire, int method, enum sim_param param)
+{
+	static const double table[][SIM_PARAMS] = {
+		[SCOPE_ROOT] = {.2, .5, .7, 1, .05, .5},
+		[SCOPE_METHOD] = {.35, 0, .7, 1, .08, .7},
+		[SCOPE_WIRE] = {.2, .5, .2, 0, .08, 0},
+		[SCOPE_CELL] = {.12, 0, 0, 0, .08, 0},
+	};
+	bool is_all = method == SIM_ALL_METHODS;
+	enum scope scope = wire == SIM_ANY ? is_all ? SCOPE_ROOT : SCOPE_METHOD
+			   : is_all	   ? SCOPE_WIRE
+					   : SCOPE_CELL;
+	bool is_soft = wire == SIM_STAGED || wire == SIM_VIRTUAL || wire == SIM_KERNEL ||
+		       wire == SIM_TCP || wire == SIM_ENA || wire == SIM_TCPX;
+	bool is_flags = method == SIM_RING_LL || method == SIM_TREE_LL ||
+			method == SIM_RING_LL128 || method == SIM_TREE_LL128 ||
+			method == SIM_COLLNET_SIMPLE || method == SIM_P2P;
+	double wide = 1;
+
+	if (param == SIM_E && is_soft && is_all)
+		wide = 4;
+	if (param == SIM_E && is_flags && wire == SIM_ANY)
+		wide = 3;
+	if (param == SIM_H && (is_soft || wire == SIM_EFA))
+		wide = 4;
+	return wide * table[scope][param];
+}
+
+/* What is looked for: the parts that samples touch, numbered. */
+struct fit {
 	const struct sim_sample *samples;
 	uint32_t count, without;
-	enum sim_wire wire;
-	enum sim_method method;
-	double prior[SIM_PARAMS]; /* logarithms */
-	bool is_root;		  /* nothing above it: the prior hardly counts */
+	const struct sim_calib *start; /* borrowed; NULL: none */
+	struct sim_calib *calib;       /* borrowed: the parts as they are */
+	int number[SIM_WIRES][SIM_METHODS + 1][SIM_PARAMS]; /* -1: not looked for */
+	double *part[SIM_WIRES * (SIM_METHODS + 1) * SIM_PARAMS];
+	double stray[SIM_WIRES * (SIM_METHODS + 1) * SIM_PARAMS];
+	uint32_t parts;
+	double *weight;		/* owned: by sample */
+	double *matrix, *right; /* owned */
 };
 
-static bool is_below(enum sim_wire wire, enum sim_wire above)
+static bool counts(const struct fit *fit, uint32_t sample)
 {
-	for (; wire != above; wire = sim_wire_parent(wire))
+	return fit->samples[sample].source != fit->without;
+}
+
+static void part_add(struct fit *fit, enum sim_wire wire, int method)
+{
+	for (int p = 0; p < SIM_PARAMS; p++) {
+		double may = stray(wire, method, (enum sim_param)p);
+
+		if (!(may > 0) || fit->number[wire][method][p] >= 0)
+			continue;
+		fit->number[wire][method][p] = (int)fit->parts;
+		fit->part[fit->parts] = &fit->calib->effects[wire][method].log[p];
+		if (fit->start)
+			*fit->part[fit->parts] = fit->start->effects[wire][method].log[p];
+		fit->stray[fit->parts++] = may;
+	}
+}
+
+/* Those of a class and of all above it. */
+static void line_add(struct fit *fit, enum sim_wire wire, int method)
+{
+	for (;; wire = sim_wire_parent(wire)) {
+		part_add(fit, wire, method);
+		part_add(fit, wire, SIM_ALL_METHODS);
 		if (wire == SIM_ANY)
-			return false;
-	return true;
+			return;
+	}
 }
 
-static bool counts(const struct task *task, const struct sim_sample *sample)
+/* The rows of one source for one class and method say much the same thing: together they
+ * count as the square root of their number. */
+static double weight_of(const struct fit *fit, uint32_t at)
 {
-	return sample->method == task->method && sample->source != task->without &&
-	       is_below(sample->wire, task->wire);
+	const struct sim_sample *s = &fit->samples[at];
+	uint32_t alike = 0;
+
+	for (uint32_t i = 0; i < fit->count; i++)
+		alike += fit->samples[i].source == s->source &&
+			 fit->samples[i].wire == s->wire &&
+			 fit->samples[i].method == s->method;
+	return 1 / sqrt(alike);
 }
 
-static double cost(const struct task *task, const double logs[SIM_PARAMS])
+static enum err fit_begin(struct fit *fit)
 {
-	struct sim_params params = {0};
+	memset(fit->calib, 0, sizeof(*fit->calib));
+	memset(fit->number, -1, sizeof(fit->number));
+	fit->weight = calloc(fit->count + 1, sizeof(*fit->weight));
+	if (!fit->weight)
+		return err_set(ERR_SYSTEM, "no memory for %u measurements", fit->count);
+	for (uint32_t i = 0; i < fit->count; i++) {
+		if (!counts(fit, i))
+			continue;
+		fit->weight[i] = weight_of(fit, i);
+		line_add(fit, fit->samples[i].wire, fit->samples[i].method);
+		line_add(fit, fit->samples[i].net, fit->samples[i].method);
+	}
+	fit->matrix = calloc((size_t)fit->parts * fit->parts + 1, sizeof(*fit->matrix));
+	fit->right = calloc(fit->parts + 1, sizeof(*fit->right));
+	if (!fit->matrix || !fit->right)
+		return err_set(ERR_SYSTEM, "no memory for a fit");
+	return OK;
+}
+
+static double residual(const struct sim_sample *s, const struct sim_params *params)
+{
+	struct sim_time time;
+
+	sim_params_time(params, &s->load, &time);
+	return log(time.time_us / s->time_us);
+}
+
+/* A loss that grows like a logarithm: a source that is wrong does not pull for ever. */
+static double loss(double off)
+{
+	return TRUST * TRUST * log1p(off * off / (TRUST * TRUST));
+}
+
+static double cost(const struct fit *fit)
+{
 	double sum = 0;
 
-	for (int i = 0; i < SIM_PARAMS; i++) {
-		double off = (logs[i] - task->prior[i]) / stray[i];
+	for (uint32_t i = 0; i < fit->parts; i++)
+		sum += *fit->part[i] * *fit->part[i] / (fit->stray[i] * fit->stray[i]);
+	for (uint32_t i = 0; i < fit->count; i++) {
+		const struct sim_sample *s = &fit->samples[i];
+		struct sim_params params;
 
-		params.value[i] = exp(logs[i]);
-		sum += (task->is_root ? .2 : 1) * off * off;
-	}
-	for (uint32_t i = 0; i < task->count; i++) {
-		const struct sim_sample *s = &task->samples[i];
-
-		if (counts(task, s))
-			sum += fabs(log(sim_params_time(
-						&params, s->latency_us, s->ideal_us) /
-					s->time_us)) /
-			       RESIDUAL;
+		if (!counts(fit, i))
+			continue;
+		sim_calib_find(fit->calib, s->wire, s->net, s->method, &params);
+		sum += fit->weight[i] * loss(residual(s, &params)) /
+		       (RESIDUAL * RESIDUAL);
 	}
 	return sum;
 }
 
-/* Pattern search: one parameter up or down, or two against each other. */
-static bool improve(
-	const struct task *task, double logs[SIM_PARAMS], double *best, double step)
+/* The parts that one sample depends on, and how. */
+struct touch {
+	int part[PARTS_MAX];
+	double slope[PARTS_MAX];
+	int count;
+};
+
+static void touch_make(const struct fit *fit, const struct sim_sample *s,
+	const struct sim_params *params, double off, struct touch *touch)
 {
-	bool better = false;
+	touch->count = 0;
+	for (int p = 0; p < SIM_PARAMS; p++) {
+		struct sim_params near = *params;
+		enum sim_wire wire = p == SIM_H ? s->net : s->wire;
+		double slope;
 
-	for (int move = 0; move < SIM_PARAMS * SIM_PARAMS * 2; move++) {
-		int a = move / 2 % SIM_PARAMS, b = move / 2 / SIM_PARAMS;
-		double sign = move % 2 ? step : -step, was[SIM_PARAMS], now;
+		near.value[p] *= 1 + NUDGE;
+		slope = (residual(s, &near) - off) / NUDGE;
+		for (;; wire = sim_wire_parent(wire)) {
+			int own = fit->number[wire][s->method][p];
+			int all = fit->number[wire][SIM_ALL_METHODS][p];
 
-		memcpy(was, logs, sizeof(was));
-		logs[a] += sign;
-		if (a != b)
-			logs[b] -= sign;
-		now = logs[3] > log(2.5) ? INFINITY : cost(task, logs);
-		if (now < *best) {
-			*best = now;
-			better = true;
-		} else {
-			memcpy(logs, was, sizeof(was));
+			if (own >= 0) {
+				touch->part[touch->count] = own;
+				touch->slope[touch->count++] = slope;
+			}
+			if (all >= 0) {
+				touch->part[touch->count] = all;
+				touch->slope[touch->count++] = slope;
+			}
+			if (wire == SIM_ANY)
+				break;
 		}
 	}
-	return better;
 }
 
-static void solve(const struct task *task, double logs[SIM_PARAMS])
+/* The equations of one step: those of all samples, and of all parts that want to be 1. */
+static void equations_make(struct fit *fit)
 {
-	double step = STEP_FIRST, best;
+	uint32_t n = fit->parts;
 
-	memcpy(logs, task->prior, sizeof(task->prior));
-	best = cost(task, logs);
-	for (int round = 0; round < ROUNDS_MAX && step > STEP_LEAST; round++)
-		if (!improve(task, logs, &best, step))
-			step /= 2;
+	memset(fit->matrix, 0, (size_t)n * n * sizeof(*fit->matrix));
+	for (uint32_t i = 0; i < n; i++) {
+		double pull = 1 / (fit->stray[i] * fit->stray[i]);
+
+		fit->matrix[i * n + i] = pull;
+		fit->right[i] = -pull * *fit->part[i];
+	}
+	for (uint32_t i = 0; i < fit->count; i++) {
+		const struct sim_sample *s = &fit->samples[i];
+		struct sim_params params;
+		struct touch t;
+		double off, pull;
+
+		if (!counts(fit, i))
+			continue;
+		sim_calib_find(fit->calib, s->wire, s->net, s->method, &params);
+		off = residual(s, &params);
+		touch_make(fit, s, &params, off, &t);
+		pull = fit->weight[i] / (RESIDUAL * RESIDUAL) /
+		       (1 + off * off / (TRUST * TRUST));
+		for (int a = 0; a < t.count; a++) {
+			double slope = pull * t.slope[a];
+
+			fit->right[t.part[a]] -= slope * off;
+			for (int b = 0; b < t.count; b++)
+				fit->matrix[(uint32_t)t.part[a] * n +
+					    (uint32_t)t.part[b]] += slope * t.slope[b];
+		}
+	}
 }
 
-static void support(const struct task *task, struct sim_params *params)
+/* Cholesky's way, on a copy: `step` is the answer. False: not to be solved. */
+static bool solve(const struct fit *fit, double damping, double *lower, double *step)
 {
-	for (uint32_t i = 0; i < task->count; i++) {
+	uint32_t n = fit->parts;
+
+	memcpy(lower, fit->matrix, (size_t)n * n * sizeof(*lower));
+	for (uint32_t i = 0; i < n; i++) {
+		lower[i * n + i] *= 1 + damping;
+		for (uint32_t j = 0; j <= i; j++) {
+			double sum = lower[i * n + j];
+
+			for (uint32_t k = 0; k < j; k++)
+				sum -= lower[i * n + k] * lower[j * n + k];
+			if (i == j && !(sum > 0))
+				return false;
+			lower[i * n + j] = i == j ? sqrt(sum) : sum / lower[j * n + j];
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		step[i] = fit->right[i];
+		for (uint32_t k = 0; k < i; k++)
+			step[i] -= lower[i * n + k] * step[k];
+		step[i] /= lower[i * n + i];
+	}
+	for (uint32_t i = n; i-- > 0;) {
+		for (uint32_t k = i + 1; k < n; k++)
+			step[i] -= lower[k * n + i] * step[k];
+		step[i] /= lower[i * n + i];
+	}
+	return true;
+}
+
+static void move(struct fit *fit, const double *step, double sign)
+{
+	for (uint32_t i = 0; i < fit->parts; i++)
+		*fit->part[i] += sign * step[i];
+}
+
+/* Steps that make it better are taken, and the damping falls; others raise it. */
+static void descend(struct fit *fit, double *lower, double *step)
+{
+	double damping = DAMPING_FIRST, best = cost(fit);
+	bool is_fresh = false;
+
+	for (int round = 0; round < ROUNDS_MAX && damping < DAMPING_MOST; round++) {
+		double now;
+
+		if (!is_fresh)
+			equations_make(fit);
+		is_fresh = true;
+		if (!solve(fit, damping, lower, step)) {
+			damping *= 10;
+			continue;
+		}
+		move(fit, step, 1);
+		now = cost(fit);
+		if (!(now < best)) {
+			move(fit, step, -1);
+			damping *= 10;
+			continue;
+		}
+		if (best - now < 1e-5 * best)
+			break;
+		best = now;
+		damping /= 5;
+		is_fresh = false;
+	}
+}
+
+static bool is_below(enum sim_wire wire, enum sim_wire above)
+{
+	while (wire != above && wire != SIM_ANY)
+		wire = sim_wire_parent(wire);
+	return wire == above;
+}
+
+static bool belongs(const struct sim_sample *s, enum sim_wire wire, int method)
+{
+	return is_below(s->wire, wire) &&
+	       (method == SIM_ALL_METHODS || (int)s->method == method);
+}
+
+static void support(struct fit *fit, enum sim_wire wire, int method)
+{
+	struct sim_effect *effect = &fit->calib->effects[wire][method];
+
+	for (uint32_t i = 0; i < fit->count; i++) {
 		bool is_new = true;
 
-		if (!counts(task, &task->samples[i]))
+		if (!counts(fit, i) || !belongs(&fit->samples[i], wire, method))
 			continue;
-		params->rows++;
+		effect->rows++;
 		for (uint32_t j = 0; j < i && is_new; j++)
-			is_new = !counts(task, &task->samples[j]) ||
-				 task->samples[j].source != task->samples[i].source;
-		params->sources += is_new;
+			is_new = !belongs(&fit->samples[j], wire, method) ||
+				 fit->samples[j].source != fit->samples[i].source;
+		effect->sources += is_new;
 	}
 }
 
-/* Parents come before children in the order of the classes. */
-static void fit_cell(struct task *task, struct sim_calib *calib)
+enum err sim_fit(const struct sim_sample *samples, uint32_t count, uint32_t without,
+	const struct sim_calib *start, struct sim_calib *calib)
 {
-	struct sim_params *cell = &calib->cells[task->wire][task->method];
-	const struct sim_params *above;
-	struct sim_params first;
-	double logs[SIM_PARAMS];
+	struct fit *fit = calloc(1, sizeof(*fit));
+	double *lower = NULL, *step = NULL;
+	enum err e;
 
-	sim_params_default(task->method, &first);
-	*cell = first;
-	support(task, cell);
-	if (!cell->rows)
-		return;
-	task->is_root = task->wire == SIM_ANY;
-	above = task->is_root ? &first
-			      : sim_calib_find(calib, sim_wire_parent(task->wire),
-					task->method, NULL);
-	for (int i = 0; i < SIM_PARAMS; i++)
-		task->prior[i] = log(above->value[i]);
-	solve(task, logs);
-	for (int i = 0; i < SIM_PARAMS; i++)
-		cell->value[i] = exp(logs[i]);
-}
-
-void sim_fit(const struct sim_sample *samples, uint32_t count, uint32_t without,
-	struct sim_calib *calib)
-{
-	struct task task = {.samples = samples, .count = count, .without = without};
-
-	memset(calib, 0, sizeof(*calib));
-	for (int wire = 0; wire < SIM_WIRES; wire++)
-		for (int method = 0; method < SIM_METHODS; method++) {
-			task.wire = (enum sim_wire)wire;
-			task.method = (enum sim_method)method;
-			fit_cell(&task, calib);
-		}
+	if (!fit)
+		return err_set(ERR_SYSTEM, "no memory for a fit");
+	fit->samples = samples;
+	fit->count = count;
+	fit->without = without;
+	fit->start = start;
+	fit->calib = calib;
+	e = fit_begin(fit);
+	if (!e) {
+		lower = calloc((size_t)fit->parts * fit->parts + 1, sizeof(*lower));
+		step = calloc(fit->parts + 1, sizeof(*step));
+	}
+	if (!e && lower && step)
+		descend(fit, lower, step);
+	else if (!e)
+		e = err_set(ERR_SYSTEM, "no memory for a fit");
+	for (int cell = 0; !e && cell < SIM_WIRES * (SIM_METHODS + 1); cell++)
+		support(fit, (enum sim_wire)(cell / (SIM_METHODS + 1)),
+			cell % (SIM_METHODS + 1));
+	free(lower);
+	free(step);
+	free(fit->weight);
+	free(fit->matrix);
+	free(fit->right);
+	free(fit);
+	return e;
 }
 
 static int by_size(const void *a, const void *b)
@@ -154,48 +370,34 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The 90th percentile of what belongs to a class, and of that to a method unless it is
- * SIM_METHODS; 0 where there is too little to tell. */
-static double spread_of(const struct task *task, const double *errors, bool is_large)
+/* What nine of ten of a part's rows are within; 0 where there are too few to tell. */
+static double spread_of(const struct sim_sample *samples, uint32_t count,
+	const double *errors, enum sim_wire wire, int method, int size)
 {
-	double *of = calloc(task->count + 1, sizeof(*of)), result = 0;
+	double *of = calloc(count + 1, sizeof(*of)), result = 0;
 	uint32_t found = 0;
 
-	if (!of)
-		return 0;
-	for (uint32_t i = 0; i < task->count; i++)
-		if (is_below(task->samples[i].wire, task->wire) &&
-			(task->method == SIM_METHODS ||
-				task->samples[i].method == task->method) &&
-			(task->samples[i].bytes >= 1 << 20) == is_large)
+	for (uint32_t i = 0; of && i < count; i++)
+		if (belongs(&samples[i], wire, method) &&
+			(samples[i].bytes >= 1 << 20) == size)
 			of[found++] = fabs(errors[i]);
-	qsort(of, found, sizeof(*of), by_size);
-	if (found >= SPREAD_ROWS)
+	if (found >= SPREAD_ROWS) {
+		qsort(of, found, sizeof(*of), by_size);
 		result = of[(uint32_t)(SPREAD_QUANTILE * (found - 1))];
+		if (result < SPREAD_LEAST)
+			result = SPREAD_LEAST;
+	}
 	free(of);
-	return result < SPREAD_LEAST && found >= SPREAD_ROWS ? SPREAD_LEAST : result;
+	return result;
 }
 
 void sim_fit_spreads(const struct sim_sample *samples, uint32_t count,
 	const double *errors, struct sim_calib *calib)
 {
-	struct task task = {.samples = samples, .count = count};
-
-	for (int cell = 0; cell < SIM_WIRES * SIM_METHODS * SIM_SIZE_CLASSES; cell++) {
-		int large = cell % SIM_SIZE_CLASSES;
-		int method = cell / SIM_SIZE_CLASSES % SIM_METHODS;
-		int wire = cell / SIM_SIZE_CLASSES / SIM_METHODS;
-		double spread;
-
-		task.wire = (enum sim_wire)wire;
-		task.method = (enum sim_method)method;
-		spread = spread_of(&task, errors, large);
-		task.method = SIM_METHODS;
-		if (!(spread > 0))
-			spread = spread_of(&task, errors, large);
-		if (!(spread > 0))
-			spread = calib->cells[sim_wire_parent(task.wire)][method]
-					 .spread[large];
-		calib->cells[wire][method].spread[large] = spread;
-	}
+	for (int wire = 0; wire < SIM_WIRES; wire++)
+		for (int method = 0; method <= SIM_ALL_METHODS; method++)
+			for (int size = 0; size < SIM_SIZE_CLASSES; size++)
+				calib->effects[wire][method].spread[size] = spread_of(
+					samples, count, errors, (enum sim_wire)wire,
+					method, size);
 }

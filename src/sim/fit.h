@@ -1,9 +1,9 @@
 /*
- * fit.h - the calibration from measurements: four numbers a class and method.
+ * fit.h - the calibration from measurements.
  *
- * A class is fitted to its rows and, as strongly as a few rows would, to what its parent
- * came to, whose rows are those of all its children. So a class with little evidence is
- * like its kin, and one with none is its parent.
+ * All parts of calib.h are found together: those that give the measured times back and
+ * stray least from 1. How far a part may stray for the price of one row that is off is
+ * written in fit.c; what few rows speak for stays near its parent.
  */
 #ifndef SIM_FIT_H
 #define SIM_FIT_H
@@ -11,19 +11,21 @@
 #include "sim/calib.h"
 
 struct sim_sample {
-	enum sim_wire wire;
+	enum sim_wire wire, net;
 	enum sim_method method;
 	uint64_t bytes;
-	double latency_us, ideal_us, time_us;
+	struct sim_load load;
+	double time_us;
 	uint32_t source;
 };
 
 enum { SIM_NO_SOURCE = 0xffffffff };
 
-/* From all samples but those of the source `without`. Spreads are left at their default:
+/* From all samples but those of the source `without`. The search begins at `start`, a
+ * fit to nearly the same samples, or at the defaults where it is NULL. Spreads stay 0:
  * sim_fit_spreads() sets them from how far a source is from what the others say of it. */
-void sim_fit(const struct sim_sample *samples, uint32_t count, uint32_t without,
-	struct sim_calib *calib);
+enum err sim_fit(const struct sim_sample *samples, uint32_t count, uint32_t without,
+	const struct sim_calib *start, struct sim_calib *calib);
 
 /* `errors` are logarithms of predicted over measured time, each with its source left
  * out. */

@@ -5,7 +5,7 @@
 /* Both ways are busy at once; the nearer they are, the more they disturb each other. */
 static double together(double a, double b)
 {
-	return pow(pow(a, 4) + pow(b, 4), .25);
+	return pow(pow(a, 8) + pow(b, 8), .125);
 }
 
 static bool is_tree(enum sim_method method)
@@ -88,9 +88,24 @@ static double outer_load(const struct sim_scene *scene, int coll, enum sim_metho
 	}
 }
 
-/* NCCL's model has one for every method; of point to point a start and a little for each
- * peer. */
-static double latency_of(const struct sim_scene *scene, int coll, enum sim_method method)
+/* From the call to the first byte: the kernel's launch, which NCCL's model leaves out. */
+static const double LAUNCH_US = 6;
+
+/* Point to point has no latency in NCCL's model: a start and a little for each peer;
+ * peers of other nodes are served several at once. */
+static void waits_of_pairs(
+	const struct sim_scene *scene, int coll, struct sim_terms *terms)
+{
+	double local = (double)scene->ranks / scene->nvl_groups;
+	double far = scene->ranks - local;
+
+	terms->latency_us = coll == SIM_SENDRECV ? 6 : 6 + .2 * scene->ranks;
+	terms->hops = scene->nvl_groups < 2 ? 0 : coll == SIM_SENDRECV ? 2 : 4 + far / 8;
+}
+
+/* What a method waits for, by NCCL's model. Beyond two nodes, who is in the middle of a
+ * tree hears two others, one after the other, on every further level. */
+static void waits_of(const struct sim_scene *scene, int coll, struct sim_terms *terms)
 {
 	static const enum algo algos[SIM_METHODS] = {ALGO_RING, ALGO_RING, ALGO_RING,
 		ALGO_TREE, ALGO_TREE, ALGO_TREE, ALGO_NVLS, ALGO_NVLS_TREE, ALGO_PAT,
@@ -101,15 +116,21 @@ static double latency_of(const struct sim_scene *scene, int coll, enum sim_metho
 		[COLL_REDUCE] = MODEL_REDUCE,
 		[COLL_ALL_GATHER] = MODEL_ALL_GATHER,
 		[COLL_REDUCE_SCATTER] = MODEL_REDUCE_SCATTER};
-	enum proto proto = PROTO_SIMPLE;
-	double latency;
+	enum sim_method method = terms->method;
+	enum proto proto = method <= SIM_TREE_SIMPLE ? (enum proto)(method % 3)
+						     : PROTO_SIMPLE;
+	double levels = floor(log2(scene->nvl_groups));
 
-	if (method == SIM_P2P)
-		return coll == SIM_SENDRECV ? 20 : 20 + .2 * scene->ranks;
-	if (method <= SIM_TREE_SIMPLE)
-		proto = (enum proto)(method % 3);
-	latency = (double)scene->model.latency[funcs[coll]][algos[method]][proto];
-	return latency > 0 ? latency : 20;
+	if (method == SIM_P2P) {
+		waits_of_pairs(scene, coll, terms);
+		return;
+	}
+	terms->latency_us = (double)scene->bare_us[funcs[coll]][algos[method]][proto];
+	terms->hops = (double)scene->hops[funcs[coll]][algos[method]][proto];
+	if (!(terms->latency_us > 0))
+		terms->latency_us = 20;
+	if ((is_tree(method) || method == SIM_NVLS_TREE_SIMPLE) && levels > 1)
+		terms->hops *= 2 - 1 / levels;
 }
 
 static enum sim_wire wire_of(const struct sim_scene *scene)
@@ -117,6 +138,15 @@ static enum sim_wire wire_of(const struct sim_scene *scene)
 	if (scene->site.domain > 1)
 		return SIM_MNNVL;
 	return scene->nvl_groups > 1 ? scene->site.outer : scene->site.inner;
+}
+
+/* An EFA waits as long for the host's memory as for a GPU's. */
+static enum sim_wire net_of(const struct sim_scene *scene)
+{
+	if (scene->nvl_groups < 2)
+		return wire_of(scene);
+	return scene->site.outer == SIM_STAGED && scene->site.is_aws ? SIM_EFA
+								     : scene->site.outer;
 }
 
 enum sim_traffic sim_traffic_of(int coll, enum sim_method method)
@@ -140,7 +170,9 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 		terms->method >= SIM_RING_LL128)
 		terms->method = SIM_COLLNET_SIMPLE;
 	terms->wire = wire_of(scene);
-	terms->latency_us = latency_of(scene, coll, terms->method);
+	terms->net = net_of(scene);
+	waits_of(scene, coll, terms);
+	terms->latency_us += LAUNCH_US;
 	terms->inner_us = (double)bytes * inner_load(scene, coll, terms->method) / 1e3;
 	terms->outer_us = (double)bytes * outer_load(scene, coll, terms->method) / 1e3;
 	if (strain) {
@@ -154,19 +186,23 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
 	uint64_t bytes, double bus_factor, struct sim_answer *answer)
 {
-	int depth = 0;
-	const struct sim_params *params = sim_calib_find(
-		calib, terms->wire, terms->method, &depth);
-	double wide = exp(params->spread[bytes >= 1 << 20] * (1 + .15 * depth));
+	struct sim_load load = {
+		terms->latency_us, terms->hops, terms->ideal_us, (double)bytes};
+	struct sim_params params;
+	struct sim_time time;
+	double wide;
 
+	sim_calib_find(calib, terms->wire, terms->net, terms->method, &params);
+	sim_params_time(&params, &load, &time);
+	wide = exp(params.spread[bytes >= 1 << 20] * (1 + .1 * params.steps));
 	*answer = (struct sim_answer){.terms = *terms,
-		.rows = params->rows,
-		.sources = params->sources,
-		.is_own_class = depth == 0};
-	answer->time_us = sim_params_time(params, terms->latency_us, terms->ideal_us);
-	answer->latency_us = params->value[0] * terms->latency_us;
-	answer->transfer_us = terms->ideal_us / params->value[3];
-	answer->ramp_us = answer->time_us - answer->latency_us - answer->transfer_us;
+		.rows = params.rows,
+		.sources = params.sources,
+		.is_own_class = params.steps == 0};
+	answer->time_us = time.time_us;
+	answer->latency_us = time.latency_us;
+	answer->transfer_us = time.transfer_us;
+	answer->ramp_us = time.ramp_us;
 	answer->algbw = (double)bytes / answer->time_us / 1e3;
 	answer->busbw = answer->algbw * bus_factor;
 	answer->low = answer->busbw / wide;

@@ -10,7 +10,9 @@
 struct sim_terms {
 	enum sim_method method;
 	enum sim_wire wire;
-	double latency_us;
+	enum sim_wire net;	   /* that the hops go over */
+	double latency_us;	   /* without the network's own */
+	double hops;		   /* how often the network's own comes on top */
 	double inner_us, outer_us; /* of the busiest link inside and between nodes */
 	double ideal_us;	   /* of both together */
 };

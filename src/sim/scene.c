@@ -1,5 +1,6 @@
 #include "sim/scene.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -175,6 +176,34 @@ static void speeds_set(struct sim_scene *scene)
 	scene->nvl_groups = (uint32_t)cluster->node_count;
 }
 
+/* The model is asked what a network of no latency would cost, and what one of a
+ * microsecond: the plugins tell NCCL a latency that steers its choice, and that is not
+ * the one that their network has. */
+static enum err waits_measure(const struct model_rules *rules, struct sim_scene *scene)
+{
+	struct cluster *cluster = scene->decision->cluster;
+	struct model *asked = calloc(1, sizeof(*asked));
+	float said[ALGO_COUNT];
+	enum err e = asked ? OK : err_set(ERR_SYSTEM, "no memory for a model");
+
+	for (int algo = 0; algo < ALGO_COUNT; algo++)
+		said[algo] = cluster->info[algo].latency_inter;
+	for (int us = 0; !e && us < 2; us++) {
+		float *to = us ? &scene->hops[0][0][0] : &scene->bare_us[0][0][0];
+		const float *from = &asked->latency[0][0][0];
+
+		for (int algo = 0; algo < ALGO_COUNT; algo++)
+			cluster->info[algo].latency_inter = (float)us;
+		e = model_make(cluster, rules, asked);
+		for (int i = 0; i < MODEL_FUNCS * ALGO_COUNT * PROTO_COUNT; i++)
+			to[i] = us ? from[i] - (&scene->bare_us[0][0][0])[i] : from[i];
+	}
+	for (int algo = 0; algo < ALGO_COUNT; algo++)
+		cluster->info[algo].latency_inter = said[algo];
+	free(asked);
+	return e;
+}
+
 enum err sim_scene_make(const struct sim_site *site, struct sim_scene *scene)
 {
 	struct model_rules rules;
@@ -189,8 +218,10 @@ enum err sim_scene_make(const struct sim_site *site, struct sim_scene *scene)
 	if (!e) {
 		widen(scene);
 		speeds_set(scene);
-		e = model_make(scene->decision->cluster, &rules, &scene->model);
+		e = waits_measure(&rules, scene);
 	}
+	if (!e)
+		e = model_make(scene->decision->cluster, &rules, &scene->model);
 	if (e)
 		sim_scene_free(scene);
 	return e;

@@ -40,6 +40,10 @@ struct sim_scene {
 	struct xml_node *tree;	   /* owned */
 	struct decision *decision; /* owned */
 	struct model model;
+	/* What a method waits for: its latency as if the network had none of its own,
+	 * and how often it waits for the network's. */
+	float bare_us[MODEL_FUNCS][ALGO_COUNT][PROTO_COUNT];
+	float hops[MODEL_FUNCS][ALGO_COUNT][PROTO_COUNT];
 	double nvlink_GBps;	    /* that a GPU can send inside its node */
 	double ring_GBps;	    /* of all channels together, inside a node */
 	double pcie_GBps;	    /* of a GPU towards the NICs; 0: by other links */

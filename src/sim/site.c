@@ -18,19 +18,19 @@ static const struct {
 	[SIM_NVLINK_BLACKWELL] = {"nvlink-blackwell", SIM_NVLINK},
 	[SIM_NVLINK_BRIDGE] = {"nvlink-bridge", SIM_NVLINK},
 	[SIM_PCIE] = {"pcie", SIM_ANY},
-	[SIM_MNNVL] = {"mnnvl", SIM_NVLINK},
+	[SIM_MNNVL] = {"mnnvl", SIM_NVLINK_BLACKWELL},
 	[SIM_RDMA] = {"rdma", SIM_ANY},
 	[SIM_IB] = {"ib", SIM_RDMA},
 	[SIM_ROCE] = {"roce", SIM_RDMA},
 	[SIM_EFA] = {"efa", SIM_RDMA},
-	[SIM_EFA_OLD] = {"efa-old", SIM_RDMA},
+	[SIM_EFA_OLD] = {"efa-old", SIM_EFA},
 	[SIM_STAGED] = {"staged", SIM_ANY},
 	[SIM_VIRTUAL] = {"virtual", SIM_RDMA},
 	[SIM_KERNEL] = {"kernel", SIM_ANY},
 	[SIM_TCP] = {"tcp", SIM_KERNEL},
 	[SIM_ENA] = {"ena", SIM_TCP},
 	[SIM_TCPX] = {"tcpx", SIM_KERNEL},
-	[SIM_TCPXO] = {"tcpxo", SIM_KERNEL},
+	[SIM_TCPXO] = {"tcpxo", SIM_RDMA},
 };
 
 const char *sim_wire_name(enum sim_wire wire)

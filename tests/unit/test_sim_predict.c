@@ -43,21 +43,47 @@ static void test_words(void)
 	EQ(sim_resolve(&none, &site), ERR_USAGE);
 }
 
+/* Every row names what there is and says what it rests on; all of a method or a class is
+ * there before a part of both. */
 static void test_table(void)
 {
+	bool has_root = false;
+
 	TRUE(sim_calib_row_count > 20);
 	for (uint32_t i = 0; i < sim_calib_row_count; i++) {
 		const struct sim_calib_row *row = &sim_calib_rows[i];
+		bool is_all = !strcmp(row->method, "any");
 
 		TRUE(sim_wire_find(row->wire) != SIM_WIRES);
-		TRUE(sim_method_find(row->method) != SIM_METHODS);
+		TRUE(is_all || sim_method_find(row->method) != SIM_METHODS);
 		TRUE(row->rows >= 1 && row->sources >= 1 && row->sources <= row->rows);
 		TRUE(row->origin && *row->origin);
 		for (int p = 0; p < SIM_PARAMS; p++)
-			TRUE(row->value[p] > 0);
-		for (int s = 0; s < SIM_SIZE_CLASSES; s++)
-			TRUE(row->spread[s] > 0);
+			TRUE(row->factor[p] > 0);
+		has_root |= is_all && !strcmp(row->wire, "any");
 	}
+	TRUE(has_root);
+}
+
+/* A class without rows of its own has its parent's numbers, says so, and is less sure. */
+static void test_kin(void)
+{
+	static struct sim_calib calib;
+	struct sim_params own, kin;
+
+	sim_calib_load(&calib);
+	sim_calib_find(
+		&calib, SIM_NVLINK_HOPPER, SIM_NVLINK_HOPPER, SIM_RING_SIMPLE, &own);
+	sim_calib_find(
+		&calib, SIM_NVLINK_AMPERE, SIM_NVLINK_AMPERE, SIM_RING_SIMPLE, &kin);
+	EQ(own.steps, 0);
+	TRUE(kin.steps > 0);
+	TRUE(kin.rows > 0);
+	for (int size = 0; size < SIM_SIZE_CLASSES; size++)
+		TRUE(own.spread[size] > 0 && kin.spread[size] > 0);
+	sim_calib_find(&calib, SIM_NVLINK, SIM_NVLINK, SIM_RING_SIMPLE, &own);
+	for (int p = 0; p < SIM_PARAMS; p++)
+		TRUE(fabs(own.value[p] / kin.value[p] - 1) < 1e-9);
 }
 
 static double busbw(const struct sim_site *site, int coll, uint64_t bytes)
@@ -107,36 +133,73 @@ static void test_monotony(void)
 		}
 }
 
+enum { MADE = 24 };
+
+/* Measurements of two sources that follow the formula, each by a constant of its own. */
+static void samples_make(double second, struct sim_sample samples[MADE])
+{
+	struct sim_params made = {.value = {.9, 4, 2, 1 << 20, .8, .4}};
+
+	for (int i = 0; i < MADE; i++) {
+		struct sim_load load = {20, 2, exp2(i / 1.5), exp2(i / 1.5) * 50e3};
+		struct sim_time time;
+
+		sim_params_time(&made, &load, &time);
+		samples[i] = (struct sim_sample){.wire = SIM_IB,
+			.net = SIM_IB,
+			.method = SIM_RING_SIMPLE,
+			.bytes = (uint64_t)load.bytes,
+			.load = load,
+			.time_us = time.time_us * (i % 2 ? second : 1),
+			.source = (uint32_t)i % 2};
+	}
+}
+
 /* What was made by the formula is found again. */
 static void test_fit(void)
 {
-	enum { COUNT = 24 };
-	struct sim_params true_ones = {.value = {.5, 3, 200, .8}};
-	struct sim_sample samples[COUNT];
-	struct sim_calib calib;
+	static struct sim_calib calib, without;
+	struct sim_sample samples[MADE];
 
-	for (int i = 0; i < COUNT; i++) {
-		double ideal = exp2(i / 1.5);
+	samples_make(1, samples);
+	EQ(sim_fit(samples, MADE, SIM_NO_SOURCE, NULL, &calib), OK);
+	EQ(calib.effects[SIM_IB][SIM_RING_SIMPLE].rows, MADE);
+	EQ(calib.effects[SIM_IB][SIM_ALL_METHODS].sources, 2);
+	EQ(calib.effects[SIM_ROCE][SIM_ALL_METHODS].rows, 0);
+	for (int i = 0; i < MADE; i++) {
+		struct sim_params found;
+		struct sim_time time;
 
-		samples[i] = (struct sim_sample){.wire = SIM_IB,
-			.method = SIM_RING_SIMPLE,
-			.bytes = (uint64_t)(ideal * 50e3),
-			.latency_us = 100,
-			.ideal_us = ideal,
-			.time_us = sim_params_time(&true_ones, 100, ideal),
-			.source = (uint32_t)i % 2};
+		sim_calib_find(&calib, SIM_IB, SIM_IB, SIM_RING_SIMPLE, &found);
+		sim_params_time(&found, &samples[i].load, &time);
+		TRUE(fabs(log(time.time_us / samples[i].time_us)) < .05);
 	}
-	sim_fit(samples, COUNT, SIM_NO_SOURCE, &calib);
-	EQ(calib.cells[SIM_IB][SIM_RING_SIMPLE].rows, COUNT);
-	EQ(calib.cells[SIM_IB][SIM_RING_SIMPLE].sources, 2);
-	for (int i = 0; i < COUNT; i++) {
-		double t = sim_params_time(
-			&calib.cells[SIM_IB][SIM_RING_SIMPLE], 100, samples[i].ideal_us);
+	EQ(sim_fit(samples, MADE, 0, &calib, &without), OK);
+	EQ(without.effects[SIM_IB][SIM_RING_SIMPLE].rows, MADE / 2);
+}
 
-		TRUE(fabs(log(t / samples[i].time_us)) < .05);
+/* A source that is left out has no say, wherever the search begins. */
+static void test_left_out(void)
+{
+	static struct sim_calib all, one, two;
+	struct sim_sample samples[MADE];
+
+	samples_make(3, samples);
+	EQ(sim_fit(samples, MADE, SIM_NO_SOURCE, NULL, &all), OK);
+	EQ(sim_fit(samples, MADE, 1, &all, &one), OK);
+	for (int i = 1; i < MADE; i += 2)
+		samples[i].time_us *= 100;
+	EQ(sim_fit(samples, MADE, 1, NULL, &two), OK);
+	for (int i = 0; i < MADE; i++) {
+		struct sim_params a, b;
+		struct sim_time from_all, from_none;
+
+		sim_calib_find(&one, SIM_IB, SIM_IB, SIM_RING_SIMPLE, &a);
+		sim_calib_find(&two, SIM_IB, SIM_IB, SIM_RING_SIMPLE, &b);
+		sim_params_time(&a, &samples[i].load, &from_all);
+		sim_params_time(&b, &samples[i].load, &from_none);
+		TRUE(fabs(log(from_all.time_us / from_none.time_us)) < .03);
 	}
-	sim_fit(samples, COUNT, 0, &calib);
-	EQ(calib.cells[SIM_IB][SIM_RING_SIMPLE].rows, COUNT / 2);
 }
 
 static enum err cases(const char *text, struct sim_cases *out)
@@ -189,9 +252,11 @@ int main(void)
 {
 	test_words();
 	test_table();
+	test_kin();
 	test_known();
 	test_monotony();
 	test_fit();
+	test_left_out();
 	test_cases();
 	test_above_wire();
 	return 0;

@@ -17,7 +17,7 @@ struct verdict {
 	const struct sim_case *c;
 	double inside, outside; /* logarithm of predicted over measured time */
 	bool is_covered;	/* by the interval of the prediction from outside */
-	const struct sim_params *params;
+	struct sim_params params;
 };
 
 struct study {
@@ -77,23 +77,29 @@ static enum err study_read(struct study *study, int count, char **paths)
 
 static double error_of(const struct sim_calib *calib, const struct sim_sample *s)
 {
-	const struct sim_params *params = sim_calib_find(calib, s->wire, s->method, NULL);
+	struct sim_params params;
+	struct sim_time time;
 
-	return log(sim_params_time(params, s->latency_us, s->ideal_us) / s->time_us);
+	sim_calib_find(calib, s->wire, s->net, s->method, &params);
+	sim_params_time(&params, &s->load, &time);
+	return log(time.time_us / s->time_us);
 }
 
 /* For each source: fit to the others, ask about it. */
-static void leave_out(struct study *study, double *errors)
+static enum err leave_out(
+	struct study *study, const struct sim_calib *all, double *errors)
 {
 	struct sim_calib *calib = calloc(1, sizeof(*calib));
+	enum err e = calib ? OK : err_set(ERR_SYSTEM, "no memory");
 
-	for (uint32_t source = 0; calib && source < study->source_count; source++) {
-		sim_fit(study->samples, study->count, source, calib);
+	for (uint32_t source = 0; !e && source < study->source_count; source++) {
+		e = sim_fit(study->samples, study->count, source, all, calib);
 		for (uint32_t i = 0; i < study->count; i++)
 			if (study->samples[i].source == source)
 				errors[i] = error_of(calib, &study->samples[i]);
 	}
 	free(calib);
+	return e;
 }
 
 static void verdicts_make(struct study *study, const double *errors)
@@ -102,11 +108,10 @@ static void verdicts_make(struct study *study, const double *errors)
 		const struct sim_sample *s = &study->samples[i];
 		struct verdict *v = &study->verdicts[i];
 
-		v->params = sim_calib_find(&study->own, s->wire, s->method, NULL);
+		sim_calib_find(&study->own, s->wire, s->net, s->method, &v->params);
 		v->inside = error_of(&study->own, s);
 		v->outside = errors[i];
-		v->is_covered = fabs(v->outside) <=
-				v->params->spread[s->bytes >= 1 << 20];
+		v->is_covered = fabs(v->outside) <= v->params.spread[s->bytes >= 1 << 20];
 	}
 }
 
@@ -236,7 +241,7 @@ static void worst_print(const struct study *study)
 			size, worst->cases->groups[worst->c->group].taken,
 			sim_method_name(worst->c->terms.method),
 			sim_wire_name(worst->c->terms.wire),
-			worst->params->sources < 2
+			worst->params.sources < 2
 				? "no other source measured this class"
 				: "other sources of its class measured otherwise");
 	}
@@ -266,15 +271,17 @@ static int study_run(int count, char **paths, struct study *study, bool fitted)
 
 	if (!e && !errors)
 		e = err_set(ERR_SYSTEM, "no memory");
+	if (!e)
+		e = sim_fit(
+			study->samples, study->count, SIM_NO_SOURCE, NULL, &study->own);
+	if (!e)
+		e = leave_out(study, &study->own, errors);
 	if (!e) {
-		leave_out(study, errors);
-		if (fitted) {
-			sim_fit(study->samples, study->count, SIM_NO_SOURCE, &study->own);
+		if (fitted)
 			sim_fit_spreads(
 				study->samples, study->count, errors, &study->own);
-		} else {
+		else
 			sim_calib_load(&study->own);
-		}
 		verdicts_make(study, errors);
 	}
 	free(errors);
@@ -315,7 +322,8 @@ static void origin_print(const struct study *study, int wire, int method)
 		const struct verdict *v = &study->verdicts[i];
 		const char *name = table_at(&v->cases->table, v->c->row,
 			table_column(&v->cases->table, "platform"));
-		bool is_new = (int)v->c->terms.method == method &&
+		bool is_new = (method == SIM_ALL_METHODS ||
+				      (int)v->c->terms.method == method) &&
 			      is_below(v->c->terms.wire, (enum sim_wire)wire);
 
 		for (int j = 0; j < count && is_new; j++)
@@ -329,14 +337,15 @@ static void origin_print(const struct study *study, int wire, int method)
 
 static void row_print(const struct study *study, int wire, int method)
 {
-	const struct sim_params *p = &study->own.cells[wire][method];
+	const struct sim_effect *part = &study->own.effects[wire][method];
 
-	printf("\t{\"%s\", \"%s\", {%.4g, %.4g, %.4g, %.4g}, {%.3f, %.3f}, %u, %u,\n"
-	       "\t\t\"",
-		sim_wire_name((enum sim_wire)wire),
-		sim_method_name((enum sim_method)method), p->value[0], p->value[1],
-		p->value[2], p->value[3], p->spread[0], p->spread[1], p->rows,
-		p->sources);
+	printf("\t{\"%s\", \"%s\", {", sim_wire_name((enum sim_wire)wire),
+		method == SIM_ALL_METHODS ? "any"
+					  : sim_method_name((enum sim_method)method));
+	for (int p = 0; p < SIM_PARAMS; p++)
+		printf("%s%.4g", p ? ", " : "", exp(part->log[p]));
+	printf("}, {%.3f, %.3f}, %u, %u,\n\t\t\"", part->spread[0], part->spread[1],
+		part->rows, part->sources);
 	origin_print(study, wire, method);
 	printf("\"},\n");
 }
@@ -349,8 +358,8 @@ int sim_calibrate(int count, char **paths)
 	if (status)
 		return status;
 	for (int wire = 0; wire < SIM_WIRES; wire++)
-		for (int method = 0; method < SIM_METHODS; method++)
-			if (study.own.cells[wire][method].rows)
+		for (int method = 0; method <= SIM_ALL_METHODS; method++)
+			if (study.own.effects[wire][method].rows)
 				row_print(&study, wire, method);
 	study_free(&study);
 	return EXIT_GOOD;
