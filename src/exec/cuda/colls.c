@@ -320,6 +320,16 @@ static enum err follow(struct cuda_engine *engine, const struct cuda_call *call,
 	return memops_submit(engine, call->stream, ops, count);
 }
 
+/* The launch is done: a word in each other rank's hall. */
+static enum err all_tell(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	struct cu_memop ops[MOVES_RANKS_MAX];
+
+	for (uint32_t r = 1; r < engine->rank_count; r++)
+		ops[r - 1] = memop_write(mail_done_at(engine, false, r), engine->call);
+	return memops_submit(engine, call->stream, ops, engine->rank_count - 1);
+}
+
 static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 	struct moves_args *args, const struct dev_mail *mine)
 {
@@ -345,11 +355,7 @@ static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,
 		e = memops_submit(engine, call->stream, ops, count);
 	if (!e)
 		e = launch(engine, call, args, grid_fused(engine, call));
-	/* its own last: nobody waits for it but itself, on another stream */
-	for (uint32_t r = engine->rank_count; r-- > 0;)
-		ops[engine->rank_count - 1 - r] = memop_write(
-			mail_done_at(engine, false, r), engine->call);
-	return e ? e : memops_submit(engine, call->stream, ops, engine->rank_count);
+	return e ? e : all_tell(engine, call);
 }
 
 /* The same for a graph, which repeats the same words: they are 1 while something is

@@ -297,6 +297,7 @@ static void device_free(struct cuda_engine *engine)
 static void engine_free(struct cuda_engine *engine)
 {
 	desk_close(engine->desk);
+	aside_close(engine->fate.aside);
 	table_release(engine->table);
 	device_free(engine);
 	ledger_close(engine->ledger);

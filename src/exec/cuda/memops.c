@@ -60,8 +60,10 @@ cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset)
 
 cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank)
 {
+	uint32_t told = rank ? rank : 1;
+
 	return mail_at(
-		engine->halls[rank], is_constant, rank, offsetof(struct dev_mail, done));
+		engine->halls[told], is_constant, told, offsetof(struct dev_mail, done));
 }
 
 /* ---- freeing ---- */
@@ -241,12 +243,13 @@ static void waits_free(struct cuda_engine *engine, struct writes *writes)
 {
 	cu_ptr own = engine->hall;
 
-	if (engine->way == CUDA_WAY_LEADER) {
+	if (engine->way == CUDA_WAY_LEADER && engine->rank) {
 		writes_add(writes, mail_done_at(engine, false, engine->rank),
 			engine->call + FREE_WAIT);
 		writes_add(writes, mail_done_at(engine, true, engine->rank), FREE_WAIT);
 	}
-	if (engine->way == CUDA_WAY_LEADER && engine->rank == 0)
+	/* who leads waits for the others; what it has told them it does not wait for */
+	if (engine->way == CUDA_WAY_LEADER && !engine->rank)
 		mails_withdraw(engine, writes);
 	if (engine->way == CUDA_WAY_RESIDENT)
 		writes_add(writes, own + offsetof(struct dev_hall, call),
@@ -342,7 +345,7 @@ static bool writes_do_aside(struct cuda_engine *engine, const struct writes *wri
 	for (uint32_t i = 0; i < writes->count && !e; i++)
 		ops[i] = memop_write(writes->list[i].address, writes->list[i].value);
 	if (!e)
-		e = aside_write(engine->driver, ops, writes->count);
+		e = aside_write(engine->fate.aside, ops, writes->count);
 	free(ops);
 	return !e;
 }
@@ -350,20 +353,23 @@ static bool writes_do_aside(struct cuda_engine *engine, const struct writes *wri
 void memops_free_aside(struct cuda_engine *engine)
 {
 	struct writes *writes = calloc(1, sizeof(*writes));
-	bool is_through = false;
+	struct fate *fate = &engine->fate;
+	enum err e = writes ? OK : err_set(ERR_SYSTEM, "no memory for words");
+	bool is_through;
 
-	pthread_mutex_lock(&engine->fate.freeing);
-	if (writes) {
+	pthread_mutex_lock(&fate->freeing);
+	if (!e && !fate->aside)
+		e = aside_open(engine->driver, &fate->aside);
+	if (!e)
 		waits_free(engine, writes);
-		is_through = writes_do_aside(engine, writes) &&
-			     signals_free(engine, writes, writes_do_aside);
-	}
-	if (!is_through && !engine->fate.has_warned)
+	is_through = !e && writes_do_aside(engine, writes) &&
+		     signals_free(engine, writes, writes_do_aside);
+	if (!is_through && !fate->has_warned)
 		log_warn("rank %u cannot free its streams: none of its own gets through "
 			 "to the GPU (%s); fewer streams help, or more "
 			 "CUDA_DEVICE_MAX_CONNECTIONS",
 			engine->rank, err_last());
-	engine->fate.has_warned = engine->fate.has_warned || !is_through;
-	pthread_mutex_unlock(&engine->fate.freeing);
+	fate->has_warned = fate->has_warned || !is_through;
+	pthread_mutex_unlock(&fate->freeing);
 	free(writes);
 }

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "exec/cuda/aside.h"
 #include "exec/cuda/bounce.h"
 #include "exec/cuda/desk.h"
 #include "exec/cuda/engine.h"
@@ -54,6 +55,7 @@ struct fate {
 	pthread_mutex_t freeing; /* of memops_free() */
 	bool is_freed;		 /* .. it has run once */
 	_Atomic bool is_stuck;	 /* .. and did not get through */
+	struct aside *aside;	 /* opened then */
 	bool has_warned;
 };
 
@@ -204,7 +206,7 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
 /* Where rank `rank` is told that its call is done: in its own hall, so that it can always
- * end its own wait. */
+ * end its own wait. Rank 0, who tells, looks at what it has told rank 1. */
 cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank);
 
 /* Has this rank's last collective ended on the device? False also when that cannot be
