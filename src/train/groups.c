@@ -132,13 +132,26 @@ uint32_t group_ranks(const struct train_grid *grid, enum train_group group,
 	return size;
 }
 
-void group_shape(const struct train_grid *grid, enum train_group group,
+/* Ranks of an axis that one node holds, where strides and nodes divide each other; 0
+ * where they do not. */
+static uint32_t axis_in_node(const struct train_grid *grid, int axis, uint32_t node)
+{
+	uint64_t stride = grid->stride[axis], whole = stride * grid->size[axis];
+
+	if (stride >= node)
+		return stride % node ? 0 : 1;
+	if (node % stride || (whole < node ? node % whole : whole % node))
+		return 0;
+	return whole < node ? grid->size[axis] : (uint32_t)(node / stride);
+}
+
+/* Rank by rank: for sizes that do not divide. */
+static void shape_walk(const struct train_grid *grid, uint32_t axes,
 	uint32_t gpus_per_node, struct train_group_shape *shape)
 {
-	uint32_t axes = kinds[group].axes, node = UINT32_MAX, here = 0;
+	uint32_t node = UINT32_MAX, here = 0;
 
-	*shape = (struct train_group_shape){.size = part_size(grid, axes, true),
-		.count = part_size(grid, axes, false)};
+	shape->per_node = shape->nodes = 0;
 	for (uint32_t i = 0; i < shape->size; i++) {
 		uint32_t at = offset(grid, axes, true, i) / gpus_per_node;
 
@@ -148,4 +161,21 @@ void group_shape(const struct train_grid *grid, enum train_group group,
 		if (here > shape->per_node)
 			shape->per_node = here;
 	}
+}
+
+void group_shape(const struct train_grid *grid, enum train_group group,
+	uint32_t gpus_per_node, struct train_group_shape *shape)
+{
+	uint32_t axes = kinds[group].axes;
+
+	*shape = (struct train_group_shape){.size = part_size(grid, axes, true),
+		.count = part_size(grid, axes, false),
+		.per_node = 1};
+	for (int axis = 0; axis < AXES && shape->per_node; axis++)
+		if (axes & 1u << axis && grid->size[axis] > 1)
+			shape->per_node *= axis_in_node(grid, axis, gpus_per_node);
+	if (shape->per_node)
+		shape->nodes = shape->size / shape->per_node;
+	else
+		shape_walk(grid, axes, gpus_per_node, shape);
 }

@@ -45,7 +45,7 @@ static const struct word precision_words[] = {
 	{"fp16", PRECISION_BF16},
 	{"float8", PRECISION_FP8},
 	{"float8-tensorwise", PRECISION_FP8},
-	{"float8-rowwise", PRECISION_FP8},
+	{"float8-rowwise", PRECISION_MXFP8},
 	{"float8+asynctp", PRECISION_FP8},
 	{"fp8-cs", PRECISION_FP8},
 	{"fp8-cs (fp8-mx)", PRECISION_FP8},
@@ -231,6 +231,17 @@ uint32_t layout_stage_layers(const struct train_model *model,
 	if (is_padded && stage == layout->pp - 1)
 		own--;
 	return own;
+}
+
+uint32_t layout_fullest(
+	const struct train_model *model, const struct train_layout *layout)
+{
+	uint32_t pieces = layout->pp * layout->vp, more = model->layers % pieces;
+
+	if (more && (model->layers + 2) % pieces == 0)
+		return (model->layers + 2) / layout->pp -
+		       (layout->pp == 1 ? 2 : layout->pp == 2);
+	return model->layers / pieces * layout->vp + (more + layout->pp - 1) / layout->pp;
 }
 
 void layout_text(const struct train_layout *l, char text[LAYOUT_TEXT_BYTES])

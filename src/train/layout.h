@@ -83,6 +83,10 @@ uint32_t layout_micro_count(const struct train_layout *layout);
 uint32_t layout_stage_layers(const struct train_model *model,
 	const struct train_layout *layout, uint32_t stage);
 
+/* Layers of the fullest stage. */
+uint32_t layout_fullest(
+	const struct train_model *model, const struct train_layout *layout);
+
 /* "tp4 pp8 cp2 dp16 vp8 mbs1" */
 enum { LAYOUT_TEXT_BYTES = 160 };
 void layout_text(const struct train_layout *layout, char text[LAYOUT_TEXT_BYTES]);

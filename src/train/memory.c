@@ -85,11 +85,16 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 		all = grad = opt = fmin(ranks, l->shard_size ? l->shard_size : 8);
 	if (l->shard == SHARD_NONE)
 		opt = 1;
-	memory->params += count * WORD / (l->shard == SHARD_KEEP ? 1 : all);
+	/* Where all is sharded, the master copy is the parameter. */
+	if (l->shard >= SHARD_ALL)
+		memory->params += count * MASTER / all +
+				  (l->shard == SHARD_KEEP ? count * WORD : 0);
+	else
+		memory->params += count * WORD;
 	if (is_adapter)
 		return;
 	memory->grads += count * GRAD / grad;
-	memory->optimizer += count * (MASTER + ADAM) / opt;
+	memory->optimizer += count * ((l->shard >= SHARD_ALL ? 0 : MASTER) + ADAM) / opt;
 }
 
 static void offload(const struct train_layout *l, struct train_memory *memory)

@@ -89,6 +89,7 @@ static const struct {
 	{"llama3.1-70b", "llama3-70b"},
 	{"llama3arch-7b", "llama3-8b"},
 	{"deepseekv3", "deepseek-v3"},
+	{"nemotron-340b", "nemotron4-340b"},
 	{"deepseekv4-flash", "deepseek-v4-flash"},
 	{"bloom", "bloom-176b"},
 	{"gpt3", "gpt3-175b"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "topo/instance.h"
 
 enum err net_make(
@@ -65,9 +66,40 @@ static void group_site(
 	site->nic_GBps *= net->scale * share / site->nics;
 }
 
-static enum err curve_fill(
-	struct train_net *net, const struct net_group *group, struct net_curve *curve)
+static enum err curve_fill(const struct train_net *net, const struct sim_scene *scene,
+	struct net_curve *curve)
 {
+	enum err e = OK;
+
+	for (int i = 0; !e && i < NET_POINTS; i++) {
+		struct sim_answer answer;
+
+		e = sim_predict(scene, &net->calib, curve->coll,
+			(uint64_t)1 << (NET_FIRST_BITS + 2 * i), &answer);
+		if (!e)
+			curve->seconds[i] = answer.time_us * 1e-6;
+	}
+	return e;
+}
+
+static struct net_curve *curve_find(
+	const struct train_net *net, int coll, const struct net_group *group)
+{
+	for (uint32_t i = 0; i < net->curve_count; i++) {
+		struct net_curve *old = &net->curves[i];
+
+		if (old->coll == coll && old->per_node == group->per_node &&
+			old->nodes == group->nodes && old->is_far == group->is_far)
+			return old;
+	}
+	return NULL;
+}
+
+/* A scene costs most: what a group of this shape may be asked for later is taken too. */
+static enum err curves_add(struct train_net *net, int coll, const struct net_group *group)
+{
+	const int colls[] = {coll, COLL_ALL_GATHER, COLL_REDUCE_SCATTER, COLL_ALL_REDUCE};
+	bool is_pair = coll == SIM_SENDRECV;
 	struct sim_scene scene;
 	struct sim_site site;
 	enum err e;
@@ -76,13 +108,22 @@ static enum err curve_fill(
 	e = sim_scene_make(&site, &scene);
 	if (e)
 		return e;
-	for (int i = 0; !e && i < NET_POINTS; i++) {
-		struct sim_answer answer;
+	for (int i = 0; !e && i < (is_pair ? 1 : 4); i++) {
+		struct net_curve *fresh = &net->curves[net->curve_count];
 
-		e = sim_predict(&scene, &net->calib, curve->coll,
-			(uint64_t)1 << (NET_FIRST_BITS + 2 * i), &answer);
-		if (!e)
-			curve->seconds[i] = answer.time_us * 1e-6;
+		if (curve_find(net, colls[i], group))
+			continue;
+		if (net->curve_count == NET_CURVES_MAX) {
+			e = err_set(ERR_INTERNAL, "more than %d kinds of groups",
+				NET_CURVES_MAX);
+			break;
+		}
+		*fresh = (struct net_curve){.coll = colls[i],
+			.per_node = group->per_node,
+			.nodes = group->nodes,
+			.is_far = group->is_far};
+		e = curve_fill(net, &scene, fresh);
+		net->curve_count += !e;
 	}
 	sim_scene_free(&scene);
 	return e;
@@ -91,34 +132,20 @@ static enum err curve_fill(
 enum err net_curve_get(struct train_net *net, int coll, const struct net_group *group,
 	const struct net_curve **curve)
 {
-	struct net_curve *fresh = &net->curves[net->curve_count];
-	enum err e;
+	enum err e = OK;
 
 	*curve = NULL;
 	if ((uint64_t)group->per_node * group->nodes < 2)
 		return OK;
-	for (uint32_t i = 0; i < net->curve_count; i++) {
-		const struct net_curve *old = &net->curves[i];
+	if (!curve_find(net, coll, group)) {
+		uint64_t start = clock_ns();
 
-		if (old->coll == coll && old->per_node == group->per_node &&
-			old->nodes == group->nodes && old->is_far == group->is_far) {
-			*curve = old;
-			return OK;
-		}
+		e = curves_add(net, coll, group);
+		net->asked_ns += clock_ns() - start;
 	}
-	if (net->curve_count == NET_CURVES_MAX)
-		return err_set(
-			ERR_INTERNAL, "more than %d kinds of groups", NET_CURVES_MAX);
-	*fresh = (struct net_curve){.coll = coll,
-		.per_node = group->per_node,
-		.nodes = group->nodes,
-		.is_far = group->is_far};
-	e = curve_fill(net, group, fresh);
-	if (e)
-		return e;
-	net->curve_count++;
-	*curve = fresh;
-	return OK;
+	if (!e)
+		*curve = curve_find(net, coll, group);
+	return e;
 }
 
 double net_curve_time(const struct net_curve *curve, double bytes)

@@ -25,7 +25,8 @@ struct train_net {
 	struct sim_calib calib;
 	struct net_curve *curves; /* owned */
 	uint32_t curve_count;
-	double scale; /* of all rates between nodes; 1: as they are */
+	double scale;	   /* of all rates between nodes; 1: as they are */
+	uint64_t asked_ns; /* that the engine took */
 };
 
 struct net_group {

@@ -13,12 +13,6 @@ const char *step_part_name(enum step_part part)
 	return names[part];
 }
 
-/* Seconds of one layer and micro-batch. */
-struct layer {
-	double gemm, attention, point, launch;
-	double tp, cp, ep;
-};
-
 static double gemm_time(const struct train_work *w, const struct work_gemm *g,
 	enum train_precision precision, double half, double share)
 {
@@ -29,14 +23,14 @@ static double gemm_time(const struct train_work *w, const struct work_gemm *g,
 	       (peak * 1e12 * share * gpu_shape_share(g->m, g->n, g->k, side));
 }
 
-static void layer_make(
-	const struct train_work *w, const struct train_params *p, struct layer *layer)
+void step_layer_make(const struct train_work *w, const struct train_params *p,
+	struct step_layer *layer)
 {
 	const double *v = p->value;
 	double feed = 0, experts = 0, hbm = w->gpu->hbm_gbps * 1e9;
 	double peak = w->gpu->tflops[PRECISION_BF16] * 1e12;
 
-	*layer = (struct layer){.launch = v[PARAM_LAUNCH] * 1e-6};
+	*layer = (struct step_layer){.launch = v[PARAM_LAUNCH] * 1e-6};
 	for (uint32_t i = 0; i < w->gemm_count; i++) {
 		double time = gemm_time(
 			w, &w->gemms[i], w->precision, v[PARAM_HALF], v[PARAM_SHARE]);
@@ -97,7 +91,7 @@ static struct passes passes_of(const struct train_work *w)
 }
 
 static void layers_add(const struct train_work *w, const struct train_params *p,
-	const struct layer *layer, double layers, struct train_step *s)
+	const struct step_layer *layer, double layers, struct train_step *s)
 {
 	const double *v = p->value;
 	struct passes n = passes_of(w);
@@ -159,7 +153,7 @@ static void sharded_add(const struct train_work *w, const struct train_params *p
 /* All micro-batches through all stages: the fullest stage is the beat, the others are
  * filled and drained once. */
 static void pipeline(const struct train_work *w, const struct train_params *p,
-	const struct layer *layer, struct train_step *s)
+	const struct step_layer *layer, struct train_step *s)
 {
 	double ends = ends_time(w, p), beat, all, hop;
 	double embed = 3 * w->embed_bytes / (w->gpu->hbm_gbps * 1e9);
@@ -250,14 +244,11 @@ static enum step_part bound_of(const struct train_step *s)
 	return best;
 }
 
-void step_make(
-	const struct train_work *w, const struct train_params *p, struct train_step *s)
+void step_of_layer(const struct train_work *w, const struct train_params *p,
+	const struct step_layer *layer, struct train_step *s)
 {
-	struct layer layer;
-
 	*s = (struct train_step){0};
-	layer_make(w, p, &layer);
-	pipeline(w, p, &layer, s);
+	pipeline(w, p, layer, s);
 	data_parallel(w, p, s);
 	host(w, s);
 	tail(w, p, s);
@@ -265,6 +256,15 @@ void step_make(
 	s->bound = bound_of(s);
 	s->mfu = w->flops_model / s->seconds / (w->gpu->tflops[PRECISION_BF16] * 1e12);
 	s->tokens_per_s = w->tokens / s->seconds;
+}
+
+void step_make(
+	const struct train_work *w, const struct train_params *p, struct train_step *s)
+{
+	struct step_layer layer;
+
+	step_layer_make(w, p, &layer);
+	step_of_layer(w, p, &layer, s);
 }
 
 double step_seconds(const struct train_work *w, const struct train_params *p)

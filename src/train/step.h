@@ -66,7 +66,19 @@ struct train_step {
 void step_make(const struct train_work *work, const struct train_params *params,
 	struct train_step *step);
 
-/* Only the seconds: what the search asks. */
+/* Seconds of one layer and micro-batch, forward. */
+struct step_layer {
+	double gemm, attention, point, launch;
+	double tp, cp, ep;
+};
+
+/* The same in two halves, for many layouts that share their layers. */
+void step_layer_make(const struct train_work *work, const struct train_params *params,
+	struct step_layer *layer);
+void step_of_layer(const struct train_work *work, const struct train_params *params,
+	const struct step_layer *layer, struct train_step *step);
+
+/* Only the seconds. */
 double step_seconds(const struct train_work *work, const struct train_params *params);
 
 #endif

@@ -325,8 +325,7 @@ enum err work_make(const struct train_job *job, struct train_work *w)
 		.chunks = l->vp,
 		.layers = m->layers,
 		.nodes = job->net->site.nodes};
-	for (uint32_t i = 0; i < l->pp; i++)
-		w->layers_max = fmax(w->layers_max, layout_stage_layers(m, l, i));
+	w->layers_max = layout_fullest(m, l);
 	w->tokens = (double)l->batch * l->sequence;
 	w->flops_model = w->tokens * model_flops(m, l->sequence) / l->gpus;
 	gemms_make(&cut, w);

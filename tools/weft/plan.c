@@ -36,6 +36,10 @@ static int show(struct plan_run *run, int argc, char **argv)
 
 	if (args->groups)
 		return plan_groups_print(run);
+	if (args->svg)
+		return plan_svg(run, args->svg);
+	if (args->json)
+		return plan_json(run);
 	if (args->vs)
 		return versus(run, argc, argv);
 	plan_page_print(run);
@@ -61,10 +65,12 @@ int command_plan(int argc, char **argv)
 		return plan_accuracy(&args);
 	if (args.calibrate)
 		return plan_calibrate(args.calibrate);
-	e = plan_run_make(&args, true, &run);
+	if (args.gpus_last)
+		return plan_scaling(&args);
+	e = plan_run_make(&args, !args.search, &run);
 	if (e)
 		return plan_failed(e);
-	status = show(&run, argc, argv);
+	status = args.search ? plan_search(&run) : show(&run, argc, argv);
 	plan_run_free(&run);
 	return status;
 }

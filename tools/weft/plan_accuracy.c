@@ -223,7 +223,8 @@ static void tau_print(const struct study *s)
 				continue;
 			measured = log(a->step_s / b->step_s);
 			predicted = measured + s->inside[i] - s->inside[j];
-			if (fabs(measured) < .01)
+			if (fabs(measured) < .01 ||
+				!memcmp(&a->layout, &b->layout, sizeof(a->layout)))
 				continue;
 			if (measured * predicted > 0)
 				good++;
