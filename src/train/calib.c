@@ -16,6 +16,7 @@ static const struct {
 	[PARAM_UNALIGNED] = {"unaligned", 8},
 	[PARAM_TP] = {"tp", .7},
 	[PARAM_EP] = {"ep", .8},
+	[PARAM_EP_FAR] = {"ep_far", .8},
 	[PARAM_CP] = {"cp", .3},
 	[PARAM_HOP] = {"hop", .5},
 	[PARAM_HIDE] = {"hide", 2},
@@ -44,6 +45,29 @@ void calib_load(struct train_calib *calib)
 		calib->rows[calib->count++] = calib_table[i];
 }
 
+const char *stack_family(const char *stack)
+{
+	static const struct {
+		const char *word, *family;
+	} words[] = {
+		{"mlperf", "nvidia"},
+		{"nemo", "nvidia"},
+		{"megatron-bridge", "nvidia"},
+		{"megatron-lm-readme-h100", "nvidia"},
+		{"megascale", "nvidia"},
+		{"megatron", "megatron"},
+		{"llm-foundry", "fsdp"},
+		{"torchtitan", "fsdp"},
+		{"fms-fsdp", "fsdp"},
+		{"kempnerforge", "fsdp"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(stack, words[i].word))
+			return words[i].family;
+	return "";
+}
+
 void calib_key(
 	const struct calib_who *who, enum calib_level level, char key[CALIB_KEY_BYTES])
 {
@@ -56,6 +80,9 @@ void calib_key(
 		break;
 	case LEVEL_GPU:
 		snprintf(key, CALIB_KEY_BYTES, "%.20s %s", who->gpu->kind, precision);
+		break;
+	case LEVEL_FAMILY:
+		snprintf(key, CALIB_KEY_BYTES, "%s%s", stack_family(who->stack), kind);
 		break;
 	case LEVEL_STACK:
 		snprintf(key, CALIB_KEY_BYTES, "%.40s%s", who->stack, kind);

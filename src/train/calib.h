@@ -2,9 +2,10 @@
  * calib.h - what GPUs and software make of the work: the calibration, as data.
  *
  * A number of step.h is a product: of the one for all, of the GPU's kind and precision,
- * of the software stack, and of the stack on that GPU. What has no row counts as 1, so a
- * stack that nobody measured on a GPU is the stack as it is elsewhere on the GPU as
- * others use it. Nothing is fitted to single measurements.
+ * of the family that the software stack is of, of the stack, and of the stack on that
+ * GPU. What has no row counts as 1, so a stack that nobody measured on a GPU is the stack
+ * as it is elsewhere on the GPU as others use it. Nothing is fitted to single
+ * measurements.
  */
 #ifndef TRAIN_CALIB_H
 #define TRAIN_CALIB_H
@@ -12,7 +13,7 @@
 #include "train/memory.h"
 #include "train/step.h"
 
-enum calib_level { LEVEL_ALL, LEVEL_GPU, LEVEL_STACK, LEVEL_CELL, LEVELS };
+enum calib_level { LEVEL_ALL, LEVEL_GPU, LEVEL_FAMILY, LEVEL_STACK, LEVEL_CELL, LEVELS };
 
 enum { CALIB_KEY_BYTES = 64, CALIB_ROWS_MAX = 256 };
 
@@ -42,6 +43,10 @@ struct calib_who {
 	enum train_precision precision;
 	bool is_moe;
 };
+
+/* "nvidia" for Megatron-Core and what is built on it, "megatron" for what was before,
+ * "fsdp" for PyTorch's own; "" for others. */
+const char *stack_family(const char *stack);
 
 void calib_key(
 	const struct calib_who *who, enum calib_level level, char key[CALIB_KEY_BYTES]);

@@ -4,17 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 60 };
+enum { ROUNDS = 100 };
 
 /* Which numbers a level may move. */
 static const uint32_t moved[LEVELS] = {
 	[LEVEL_ALL] = ((1u << TRAIN_PARAMS) - 1) & ~(1u << PARAM_DP), /* weft sim's */
 	[LEVEL_GPU] = 1u << PARAM_SHARE | 1u << PARAM_ATTENTION | 1u << PARAM_POINT,
+	[LEVEL_FAMILY] = (1u << TRAIN_PARAMS) - 1,
 	[LEVEL_STACK] = (1u << TRAIN_PARAMS) - 1,
 	[LEVEL_CELL] = 1u << PARAM_SHARE | 1u << PARAM_MOE,
 };
 /* What a row pays for being away from 1. */
-static const double pull[LEVELS] = {.1, .3, .3, .6};
+static const double pull[LEVELS] = {.03, .03, .02, .02, .05};
 
 struct fitter {
 	const struct train_cases *cases;
@@ -196,9 +197,16 @@ static void sources_count(struct fitter *f)
 	}
 }
 
+bool fit_is_left_out(const struct train_case *c, uint32_t without)
+{
+	if (without >= FIT_FOLD && without != FIT_NO_SOURCE)
+		return c->row % FIT_FOLDS == without - FIT_FOLD;
+	return c->source == without;
+}
+
 static bool is_sample(const struct train_case *c, uint32_t without)
 {
-	return c->step_s > 0 && c->source != without && !c->is_partial;
+	return c->step_s > 0 && !fit_is_left_out(c, without) && !c->is_partial;
 }
 
 static void fit_run(struct fitter *f, uint32_t without, double *fresh)
@@ -217,8 +225,8 @@ static void fit_run(struct fitter *f, uint32_t without, double *fresh)
 	sources_count(f);
 }
 
-enum err train_fit(const struct train_cases *cases, uint32_t without,
-	const struct train_calib *start, struct train_calib *calib)
+enum err train_fit(
+	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
 {
 	uint32_t count = cases->count + 1;
 	struct fitter f = {.cases = cases, .calib = calib};
@@ -226,10 +234,6 @@ enum err train_fit(const struct train_cases *cases, uint32_t without,
 	enum err e = OK;
 
 	calib->count = 0;
-	if (start)
-		*calib = *start;
-	for (uint32_t i = 0; i < calib->count; i++)
-		calib->rows[i].rows = 0;
 	f.params = calloc(count, sizeof(*f.params));
 	f.row_of = calloc(count, sizeof(*f.row_of));
 	f.is_used = calloc(count, sizeof(*f.is_used));
@@ -262,14 +266,15 @@ static int by_size(const void *a, const void *b)
 }
 
 /* What nine of ten errors of a row's cases are within; few are drawn to the whole. */
-void train_fit_spreads(
-	const struct train_cases *cases, const double *errors, struct train_calib *calib)
+void train_fit_spreads(const struct train_cases *cases, const double *rows_out,
+	const double *sources_out, struct train_calib *calib)
 {
 	double *sizes = calloc(cases->count + 1, sizeof(*sizes));
 	double whole = .3;
 
 	for (uint32_t row = 0; sizes && row < calib->count; row++) {
 		struct calib_row *at = &calib->rows[row];
+		const double *errors = at->level >= LEVEL_STACK ? rows_out : sources_out;
 		uint32_t found = 0;
 
 		for (uint32_t i = 0; i < cases->count; i++) {
@@ -302,7 +307,7 @@ static double memory_cost(const struct train_cases *cases, const struct calib_ro
 		struct train_memory memory;
 		char key[CALIB_KEY_BYTES];
 
-		if (c->memory_bytes <= 0 || c->source == without || c->is_partial)
+		if (c->memory_bytes <= 0 || fit_is_left_out(c, without) || c->is_partial)
 			continue;
 		calib_key(&c->who, row->level, key);
 		if (strcmp(key, row->key) != 0)

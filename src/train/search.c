@@ -5,7 +5,7 @@
 
 enum { DEGREE_MAX = 64, MICRO_MAX = 16, CHUNKS_MAX = 16 };
 
-struct walk {
+struct hunt {
 	const struct train_job *job;
 	const struct calib_answer *answer;
 	struct search_result *result;
@@ -33,7 +33,7 @@ static void hit_add(struct search_result *r, const struct search_hit *hit)
 }
 
 /* The layout is whole: does it fit, and how fast is it? */
-static void layout_try(struct walk *w)
+static void layout_try(struct hunt *w)
 {
 	struct search_result *r = w->result;
 	struct train_memory memory;
@@ -50,7 +50,7 @@ static void layout_try(struct walk *w)
 	hit_add(r, &(struct search_hit){w->layout, step.seconds, memory.total});
 }
 
-static void recomputes_walk(struct walk *w)
+static void recomputes_walk(struct hunt *w)
 {
 	for (int i = 0; i < RECOMPUTES; i++) {
 		w->layout.recompute = w->work.recompute = (enum train_recompute)i;
@@ -61,7 +61,7 @@ static void recomputes_walk(struct walk *w)
 
 /* Chunks change nothing of the layers, and nothing of what a stage holds where they
  * divide. */
-static enum err chunks_walk(struct walk *w, const struct train_job *job)
+static enum err chunks_walk(struct hunt *w, const struct train_job *job)
 {
 	struct train_layout *l = &w->layout;
 	const struct train_model *m = job->model;
@@ -88,7 +88,7 @@ static enum err chunks_walk(struct walk *w, const struct train_job *job)
 }
 
 /* Hybrid sharding is the full one where there is one node. */
-static bool is_shard_sensible(const struct walk *w, enum train_shard shard)
+static bool is_shard_sensible(const struct hunt *w, enum train_shard shard)
 {
 	if (w->layout.dp * w->layout.cp == 1)
 		return shard == SHARD_NONE;
@@ -98,7 +98,7 @@ static bool is_shard_sensible(const struct walk *w, enum train_shard shard)
 	return true;
 }
 
-static enum err shards_walk(struct walk *w)
+static enum err shards_walk(struct hunt *w)
 {
 	struct train_job job = *w->job;
 	enum err e = OK;
@@ -122,7 +122,7 @@ static enum err shards_walk(struct walk *w)
 	return e;
 }
 
-static enum err experts_walk(struct walk *w)
+static enum err experts_walk(struct hunt *w)
 {
 	struct train_layout *l = &w->layout;
 	const struct train_model *m = w->job->model;
@@ -136,7 +136,7 @@ static enum err experts_walk(struct walk *w)
 	return e;
 }
 
-static enum err stages_walk(struct walk *w)
+static enum err stages_walk(struct hunt *w)
 {
 	struct train_layout *l = &w->layout;
 	uint32_t left = l->gpus / l->tp / l->cp;
@@ -157,10 +157,10 @@ static bool tp_fits(const struct train_model *m, uint32_t tp)
 	return m->heads % tp == 0 && (m->kv_heads % tp == 0 || tp % m->kv_heads == 0);
 }
 
-enum err search_run(const struct train_job *job, const struct calib_answer *answer,
+enum err layouts_search(const struct train_job *job, const struct calib_answer *answer,
 	struct search_result *result)
 {
-	struct walk w = {.job = job,
+	struct hunt w = {.job = job,
 		.answer = answer,
 		.result = result,
 		.layout = *job->layout,

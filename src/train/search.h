@@ -28,7 +28,7 @@ struct search_result {
 
 /* `job->layout` gives GPUs, batch, sequence, precision and flags; its degrees are not
  * looked at. ERR_USAGE when the model or batch divides in no way. */
-enum err search_run(const struct train_job *job, const struct calib_answer *answer,
+enum err layouts_search(const struct train_job *job, const struct calib_answer *answer,
 	struct search_result *result);
 
 #endif

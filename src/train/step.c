@@ -110,7 +110,8 @@ static void layers_add(const struct train_work *w, const struct train_params *p,
 	part_add(s, PART_CP, layers * (n.wires + 1) * layer->cp,
 		layers * (n.wires + 1) * layer->cp * fmax(hidden, v[PARAM_CP]));
 	part_add(s, PART_EP, layers * n.wires * layer->ep,
-		layers * n.wires * layer->ep * fmax(hidden, v[PARAM_EP]));
+		layers * n.wires * layer->ep *
+			fmax(hidden, v[w->is_ep_far ? PARAM_EP_FAR : PARAM_EP]));
 }
 
 static double sum(const double part[STEP_PARTS])
@@ -141,12 +142,14 @@ static void sharded_add(const struct train_work *w, const struct train_params *p
 	double hide = w->no_overlap ? 0 : p->value[PARAM_HIDE];
 	double slow = p->value[PARAM_DP];
 	double gather = slow * w->gather_s, reduce = slow * w->reduce_s;
-	/* Gradients have a stream of their own: they hide behind the host's copies too.
-	 */
 	double copies = w->host_in_rate > 0 ? w->host_in / w->host_in_rate / layers : 0;
 	double once = seen(gather, forward, hide) +
-		      seen((gathers - 1) * gather + reduce, backward + copies, hide);
+		      seen((gathers - 1) * gather + reduce, backward, hide);
 
+	/* Shards from the host are gathered as they arrive, beside nothing; gradients
+	 * have a stream of their own. */
+	if (copies > 0)
+		once = gathers * gather + seen(reduce, backward + copies, hide);
 	part_add(s, PART_DP, layers * (gathers * gather + reduce), layers * once);
 }
 

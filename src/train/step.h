@@ -1,9 +1,9 @@
 /*
  * step.h - work becomes time: a step by its parts, with what bounds it.
  *
- * Sixteen numbers turn amounts into seconds (calib.h says where they come from). Sending
- * hides behind computing as far as there is something to hide behind: of x seconds on the
- * wires beside w of work, x x / (x + hide w) are seen.
+ * Seventeen numbers turn amounts into seconds (calib.h says where they come from).
+ * Sending hides behind computing as far as there is something to hide behind: of x
+ * seconds on the wires beside w of work, x x / (x + hide w) are seen.
  */
 #ifndef TRAIN_STEP_H
 #define TRAIN_STEP_H
@@ -18,7 +18,8 @@ enum train_param {
 	PARAM_SCORE,	 /* the same of attention weights that are written out */
 	PARAM_UNALIGNED, /* how much slower attention is with odd head sizes */
 	PARAM_TP,	 /* share of tensor-parallel sending that is seen */
-	PARAM_EP,	 /* of experts' */
+	PARAM_EP,	 /* of experts', inside an NVLink domain */
+	PARAM_EP_FAR,	 /* the same over the network */
 	PARAM_CP,	 /* of context-parallel */
 	PARAM_HOP,	 /* of that between stages */
 	PARAM_HIDE,	 /* how much data-parallel sending hides */

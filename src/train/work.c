@@ -150,6 +150,11 @@ static enum err layer_wires(const struct cut *cut, struct train_work *w)
 		w->cp_s = one;
 	}
 	if (!e && l->ep > 1) {
+		uint32_t reach = cut->net->domain > 1 ? cut->net->domain : 1;
+		struct train_group_shape shape;
+
+		group_shape(&cut->expert, GROUP_EP, cut->net->site.gpus, &shape);
+		w->is_ep_far = shape.nodes > reach;
 		e = group_time(cut, GROUP_EP, COLL_ALL_TO_ALL,
 			state * fmin(m->top_k, m->experts), &one);
 		w->ep_s = 2 * one;

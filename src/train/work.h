@@ -41,6 +41,7 @@ struct train_work {
 	uint32_t gemm_count, feed_first;    /* products from here on are feed-forward */
 	double moe_share;		    /* of the layers */
 	double attention_flops, score_bytes, point_bytes, moe_bytes;
+	bool is_ep_far;		   /* experts are reached over the network */
 	double tp_s, ep_s, cp_s;   /* on the wires, forward */
 	double gather_s, reduce_s; /* of one layer's shards, where all is sharded */
 	struct work_gemm head;

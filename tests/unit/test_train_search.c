@@ -116,7 +116,7 @@ static void compare(const char *model, uint32_t nodes, uint32_t batch)
 	struct best best;
 
 	bench_make(&b, model, nodes, batch);
-	EQ(search_run(&b.job, &b.answer, &found), OK);
+	EQ(layouts_search(&b.job, &b.answer, &found), OK);
 	best = brute(&b);
 	EQ(found.tried, best.tried);
 	EQ(found.fitting, best.fitting);
@@ -145,7 +145,7 @@ int main(void)
 	b.model.layers = 1;
 	b.base.gpus = 7;
 	b.base.batch = 3;
-	EQ(search_run(&b.job, &b.answer, &found), ERR_USAGE);
+	EQ(layouts_search(&b.job, &b.answer, &found), ERR_USAGE);
 	net_free(&b.net);
 	return 0;
 }

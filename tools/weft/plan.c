@@ -59,6 +59,10 @@ int command_plan(int argc, char **argv)
 	}
 	if (!plan_args_parse(&args, argc, argv))
 		return EXIT_USAGE;
+	if (args.models) {
+		plan_models_print();
+		return EXIT_GOOD;
+	}
 	if (args.cases)
 		return plan_cases_print(args.cases);
 	if (args.accuracy)

@@ -22,7 +22,7 @@ struct plan_args {
 	double budget;			   /* GPU-hours for --train-tokens */
 	double train_tokens;
 	double checkpoint_s, restart_s;
-	bool json, search, groups;
+	bool json, search, groups, models;
 	bool rows, refit; /* of --accuracy */
 	const char *svg, *vs, *cases, *accuracy, *calibrate;
 	char **words; /* borrowed */
@@ -65,6 +65,8 @@ int plan_calibrate(const char *path);
 void plan_page_print(const struct plan_run *run);
 void plan_versus_print(const struct plan_run *run, const struct plan_run *other);
 int plan_groups_print(const struct plan_run *run);
+
+void plan_models_print(void);
 
 /* plan_json.c, plan_svg.c, plan_search.c */
 int plan_json(const struct plan_run *run);

@@ -51,6 +51,7 @@ enum flag {
 	FLAG_TOKENS,
 	FLAG_CHECKPOINT,
 	FLAG_RESTART,
+	FLAG_MODELS,
 	FLAG_VS,
 	FLAG_ROWS,
 	FLAG_REFIT,
@@ -107,6 +108,7 @@ static const struct option options[] = {
 	{"train-tokens", required_argument, 0, FLAG_TOKENS},
 	{"checkpoint", required_argument, 0, FLAG_CHECKPOINT},
 	{"restart", required_argument, 0, FLAG_RESTART},
+	{"models", no_argument, 0, FLAG_MODELS},
 	{"rows", no_argument, 0, FLAG_ROWS},
 	{"refit", no_argument, 0, FLAG_REFIT},
 	{"vs", required_argument, 0, FLAG_VS},
@@ -127,7 +129,9 @@ void plan_args_usage(FILE *file)
 	      "needs,\n"
 	      "and which layout is best. MODEL is a name such as llama3-8b, a "
 	      "config.json,\n"
-	      "or 'custom' with sizes. weft topo --list names the machines.\n\n"
+	      "or 'custom' with sizes; --models lists the names. weft topo --list names "
+	      "the\n"
+	      "machines.\n\n"
 	      "  --nodes N, --gpus N   so many machines, or GPUs; --gpus 8..1024 for "
 	      "each\n"
 	      "                        power of two, to see where it stops to pay\n"
@@ -402,6 +406,9 @@ static bool take_question(struct plan_args *args, int flag)
 			return true;
 		plan_failed(ERR_USAGE);
 		return false;
+	case FLAG_MODELS:
+		args->models = true;
+		return true;
 	case FLAG_GROUPS:
 		args->groups = true;
 		return true;
@@ -450,7 +457,7 @@ bool plan_args_parse(struct plan_args *args, int argc, char **argv)
 	}
 	args->words = argv + optind;
 	args->word_count = argc - optind;
-	if (args->cases || args->accuracy || args->calibrate)
+	if (args->cases || args->accuracy || args->calibrate || args->models)
 		return true;
 	args->model = args->word_count == 1 ? args->words[0] : NULL;
 	if (args->model && args->machine)

@@ -26,7 +26,7 @@ static enum err search(struct plan_run *run, struct search_result *found)
 
 	base_layout(run, &base);
 	calib_ask(&run->calib, &who, &run->answer);
-	return search_run(&job, &run->answer, found);
+	return layouts_search(&job, &run->answer, found);
 }
 
 /* One hit answered whole, into the run. */

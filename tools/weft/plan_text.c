@@ -268,3 +268,17 @@ int plan_groups_print(const struct plan_run *run)
 	}
 	return e ? plan_failed(e) : EXIT_GOOD;
 }
+
+void plan_models_print(void)
+{
+	struct train_model m;
+
+	for (uint32_t i = 0; model_name(i); i++) {
+		if (model_find(model_name(i), &m))
+			continue;
+		printf("%-24s %8.2f B parameters", m.name, model_params(&m) / 1e9);
+		if (m.experts)
+			printf(", %.1f B active", model_params_active(&m) / 1e9);
+		printf("%s\n", m.is_figures ? " (published figures; sizes guessed)" : "");
+	}
+}
