@@ -56,9 +56,11 @@ bench: build
 	bench/run
 	bench/network
 
-# Predictions of `weft sim` against published measurements, each source left out in turn.
+# Predictions of `weft sim` and `weft plan` against published measurements, each source left
+# out in turn.
 accuracy: build
 	build/bin/weft sim --accuracy ../shared/data/published-busbw.csv
+	build/bin/weft plan --accuracy ../shared/data/published-training.csv
 
 lint: deps-build deps-lint
 	scripts/lint
@@ -83,7 +85,7 @@ help:
 	@echo 'make test-asan  the same with address and undefined-behaviour sanitizers'
 	@echo 'make test-tsan  the same with the thread sanitizer; test-clang: with clang'
 	@echo 'make fuzz       hostile files for FUZZ_SECONDS (60) per reader, with clang'
-	@echo 'make accuracy   predictions of weft sim against published measurements'
+	@echo 'make accuracy   predictions of weft sim and weft plan against published figures'
 	@echo 'make bench      compare with other libraries on this machine'
 	@echo 'make lint       layout, layers, sizes, headers, parameters, static analysis'
 	@echo 'make format     rewrite the C files in the house layout'

@@ -196,6 +196,27 @@ enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree)
 	return e;
 }
 
+enum err sim_site_pods(struct sim_site *site, uint32_t pods, uint32_t gpus, uint32_t nics)
+{
+	uint32_t whole = site->nics, each = nics;
+
+	if (pods * gpus > site->gpus)
+		return err_set(ERR_USAGE,
+			"%u pods of %u GPUs are more than the %u of a %s", pods, gpus,
+			site->gpus, site->machine);
+	if (!each)
+		each = whole / pods ? whole / pods : 1;
+	if (each > whole)
+		return err_set(ERR_USAGE, "a pod cannot have %u NICs: a %s has %u", each,
+			site->machine, whole);
+	if (each * pods > whole)
+		site->nic_GBps *= (double)whole / (each * pods);
+	site->nics = each;
+	site->nodes *= pods;
+	site->gpus = gpus;
+	return OK;
+}
+
 /* One thread of the host pushes the sockets of a NIC. */
 static const double SOCKET_GBPS = 5;
 

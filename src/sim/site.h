@@ -82,6 +82,11 @@ enum err sim_site_machine(struct sim_site *site, const char *name);
 /* The same as XML, with the site's NICs; the caller's. */
 enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree);
 
+/* Each machine cut into so many pods that are nodes of their own; the NICs that they have
+ * beyond those of the machine they share. `nics` of a pod, 0: an equal share. */
+enum err sim_site_pods(
+	struct sim_site *site, uint32_t pods, uint32_t gpus, uint32_t nics);
+
 /* GB/s that a node can send and receive at once, by its NICs. */
 double sim_site_nic_total(const struct sim_site *site);
 

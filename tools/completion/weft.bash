@@ -16,11 +16,12 @@ _weft_words() {
 	--lowered) printf '%s\n' direct pull staged ;;
 	--explain) printf '%s\n' GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 NIC0 NIC1 NIC2 NIC3 ;;
 	--nccl) "$weft" version 2> /dev/null | sed -n 's/^models NCCL //p' | tr -d , | tr ' ' '\n' ;;
-	--machine) "$weft" topo --list 2> /dev/null | awk '{ print $1 }' ;;
+	--machine | --on) "$weft" topo --list 2> /dev/null | awk '{ print $1 }' ;;
 	--kind) printf '%s\n' mpijob pytorchjob trainjob job jobset statefulset ;;
 	*)
 		case $command in
 		'') "$weft" help 2> /dev/null | awk '/^  [a-z]/ { print $1 }' ;;
+		plan) "$weft" plan --models 2> /dev/null | awk '{ print $1 }' ;;
 		topo | graph | tune) "$weft" topo --list 2> /dev/null | awk '{ print $1 }' ;;
 		params) "$weft" params 2> /dev/null | awk 'NR > 1 { print $1 == "*" ? $2 : $1 }' ;;
 		run) [ "$count" -gt 0 ] || compgen -c ;;

@@ -23,6 +23,8 @@ static const struct {
 	{"log", command_log, "a log drawn: who talks to whom by which transport"},
 	{"params", command_params,
 		"environment variables: value, default, range, meaning"},
+	{"plan", command_plan,
+		"how long a training step takes, and which layout is best"},
 	{"ps", command_ps,
 		"communicators of running jobs: ranks, calls, who waits for whom"},
 	{"run", command_run, "start the ranks of a job, here or on other hosts"},

@@ -6,46 +6,14 @@
 #include <string.h>
 
 #include "weft/command.h"
+#include "weft/versus.h"
 
-enum { WORDS_MAX = 128, WORD_BYTES = 256, TEXT_MAX = 1024 };
+enum { WORDS_MAX = 128 };
 
 int sim_failed(enum err e)
 {
 	fprintf(stderr, "weft sim: %s\n", err_last());
 	return e == ERR_USAGE || e == ERR_ARGUMENT ? EXIT_USAGE : EXIT_WRONG;
-}
-
-/* Texts of a second configuration: "pods=4x1 nics=2" or with the dashes. */
-struct versus {
-	char texts[WORDS_MAX][WORD_BYTES];
-	char *words[WORDS_MAX];
-	int count;
-};
-
-/* The words of the first configuration without --vs and its value, then those of the
- * value: what is said last holds. */
-static void versus_words(struct versus *v, int argc, char **argv, const char *vs)
-{
-	char text[TEXT_MAX], *save = NULL;
-
-	v->count = 0;
-	for (int i = 0; i < argc && v->count < WORDS_MAX / 2; i++) {
-		if (!strcmp(argv[i], "--vs"))
-			i++;
-		else if (strncmp(argv[i], "--vs=", 5) != 0)
-			v->words[v->count++] = argv[i];
-	}
-	snprintf(text, sizeof(text), "%s", vs);
-	for (char *word = strtok_r(text, " \t", &save); word && v->count < WORDS_MAX - 1;
-		word = strtok_r(NULL, " \t", &save)) {
-		bool is_bare = *word != '-' && strchr(word, '=');
-
-		snprintf(v->texts[v->count], WORD_BYTES, "%s%s", is_bare ? "--" : "",
-			word);
-		v->words[v->count] = v->texts[v->count];
-		v->count++;
-	}
-	v->words[v->count] = NULL;
 }
 
 static int versus(const struct sim_run *run, int argc, char **argv)

@@ -7,29 +7,6 @@
 #include "topo/instance.h"
 #include "weft/sim.h"
 
-/* Pods are nodes of their own; what NICs they have beyond those of the machine they
- * share. */
-static enum err pods_apply(const struct sim_args *args, struct sim_site *site)
-{
-	uint32_t whole = site->nics, each = args->pod_nics;
-
-	if (args->pods * args->pod_gpus > site->gpus)
-		return err_set(ERR_USAGE,
-			"%u pods of %u GPUs are more than the %u of a %s", args->pods,
-			args->pod_gpus, site->gpus, site->machine);
-	if (!each)
-		each = whole / args->pods ? whole / args->pods : 1;
-	if (each > whole)
-		return err_set(ERR_USAGE, "a pod cannot have %u NICs: a %s has %u", each,
-			site->machine, whole);
-	if (each * args->pods > whole)
-		site->nic_GBps *= (double)whole / (each * args->pods);
-	site->nics = each;
-	site->nodes *= args->pods;
-	site->gpus = args->pod_gpus;
-	return OK;
-}
-
 static enum err site_make(const struct sim_args *args, struct sim_site *site)
 {
 	const struct instance_info *info;
@@ -55,7 +32,7 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	if (args->nics)
 		site->nics = args->nics;
 	if (args->pods)
-		e = pods_apply(args, site);
+		e = sim_site_pods(site, args->pods, args->pod_gpus, args->pod_nics);
 	if (!e && site->domain > site->nodes)
 		site->domain = site->nodes;
 	if (!e && site->domain > 1 && site->nodes % site->domain)

@@ -1,0 +1,429 @@
+#include "train/cases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "topo/instance.h"
+
+enum { NETS_MAX = 256 };
+
+/* Nets by machine and nodes, while the rows are read. */
+struct reader {
+	struct train_cases *cases;
+	struct train_net *nets; /* owned; NETS_MAX */
+	uint32_t net_count;
+	const char *name;
+	uint32_t row;
+};
+
+const char *stack_of_source(const char *source)
+{
+	static const struct {
+		const char *word, *stack;
+	} words[] = {
+		{"llm-foundry", "llm-foundry"},
+		{"Megatron-Bridge", "megatron-bridge"},
+		{"bigscience", "megatron-deepspeed-bloom"},
+		{"MLPerf Training v3.1", "mlperf-v3.1"},
+		{"MLPerf Training v4.0", "mlperf-v4.0"},
+		{"MLPerf Training v4.1", "mlperf-v4.1"},
+		{"MLPerf Training v5.0", "mlperf-v5.0"},
+		{"MLPerf Training v5.1", "mlperf-v5.1"},
+		{"torchtitan", "torchtitan"},
+		{"dgxc-benchmarking", "dgxc-nemo"},
+		{"NVIDIA/NeMo", "nemo"},
+		{"model_table", "megatron-lm-readme-h100"},
+		{"cases_april2021", "megatron-lm-2021"},
+		{"cases_jan2021", "megatron-lm-readme-jan2021"},
+		{"SC21", "megatron-lm-2021"},
+		{"Korthikanti", "megatron-lm-2022"},
+		{"MegaScale", "megascale"},
+		{"Nemotron-4", "nemo-2024"},
+		{"MT-NLG", "megatron-deepspeed-2021"},
+		{"fms-fsdp", "fms-fsdp"},
+		{"KempnerForge", "kempnerforge"},
+		{"Llama 3 Herd", "llama3-2024"},
+		{"seed", "hf-deepspeed"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(source, words[i].word))
+			return words[i].stack;
+	return "";
+}
+
+static const char *field(const struct reader *r, const char *column)
+{
+	const struct sim_table *table = &r->cases->table;
+
+	return table_at(table, r->row, table_column(table, column));
+}
+
+/* A whole number from the start of the field; `otherwise` where there is none. */
+static uint32_t number(const struct reader *r, const char *column, uint32_t otherwise)
+{
+	char *end;
+	const char *text = field(r, column);
+	double value = strtod(text, &end);
+
+	return end == text || !(value >= 1 && value <= 4e9) ? otherwise : (uint32_t)value;
+}
+
+static double real(const struct reader *r, const char *column)
+{
+	double value = strtod(field(r, column), NULL);
+
+	return isfinite(value) && value > 0 ? value : 0;
+}
+
+static bool starts_with(const char *text, const char *head)
+{
+	return !strncasecmp(text, head, strlen(head));
+}
+
+/* Heads of 128 where that divides; else the most below it that tensor parallelism can
+ * cut. */
+static uint32_t heads_guess(uint32_t hidden, uint32_t tp)
+{
+	for (uint32_t heads = hidden / 128; heads > 1; heads--)
+		if (hidden % heads == 0 && heads % (tp > 8 ? tp : 8) == 0)
+			return heads;
+	return hidden >= 128 ? hidden / 128 : 1;
+}
+
+static bool is_gpt(const char *name)
+{
+	return starts_with(name, "gpt") || starts_with(name, "mt-nlg") ||
+	       starts_with(name, "bloom") || starts_with(name, "mpt") ||
+	       starts_with(name, "nemotron");
+}
+
+/* The feed-forward that the published number of parameters leaves. */
+static uint32_t ffn_guess(const struct train_model *m, double params)
+{
+	double rest = params - model_embedding_params(m) - model_head_params(m);
+	double layer = rest / m->layers - model_attention_params(m);
+	double ffn = layer / ((m->is_gated ? 3.0 : 2.0) * m->hidden);
+
+	return ffn >= 1 && ffn < 1e7 ? (uint32_t)(ffn / 256 + .5) * 256 : 4 * m->hidden;
+}
+
+/* Of a model that nobody knows only the number of parameters counts: a dense one, in the
+ * proportions of Llama. */
+static enum err model_guess(const struct reader *r, struct train_model *m)
+{
+	double params = real(r, "params_b") * 1e9, hidden = cbrt(params / 8e9) * 4096;
+
+	if (params <= 0 || params > 1e15)
+		return ERR_USAGE; /* as model_find() said */
+	*m = (struct train_model){.layers = (uint32_t)(hidden / 128) + 1,
+		.hidden = ((uint32_t)(hidden / 128) + 1) * 128,
+		.is_gated = true,
+		.vocab = 128256,
+		.head_dim = 128,
+		.is_figures = true,
+		.figure_params = params,
+		.figure_active = params};
+	m->heads = m->kv_heads = m->hidden / 128;
+	m->ffn = 4 * m->hidden;
+	snprintf(m->name, sizeof(m->name), "%.*s", MODEL_NAME_BYTES - 1,
+		field(r, "model"));
+	return model_check(m);
+}
+
+/* Known by name, and the row's own sizes before those. */
+static enum err model_read(const struct reader *r, struct train_model *m)
+{
+	const char *name = field(r, "model");
+	enum err e = OK;
+
+	*m = (struct train_model){0};
+	if (!number(r, "hidden", 0) || !number(r, "layers", 0))
+		return model_find(name, m) ? model_guess(r, m) : OK;
+	snprintf(m->name, sizeof(m->name), "%.*s", MODEL_NAME_BYTES - 1, name);
+	m->layers = number(r, "layers", 0);
+	m->hidden = number(r, "hidden", 0);
+	m->heads = number(r, "heads", heads_guess(m->hidden, number(r, "tp", 1)));
+	m->kv_heads = number(r, "kv_heads", m->heads);
+	m->head_dim = m->heads ? m->hidden / m->heads : 0;
+	m->vocab = number(r, "vocab", 50257);
+	m->is_gated = !is_gpt(name);
+	m->is_layer_norm = m->has_bias = !m->is_gated;
+	m->is_tied = !m->is_gated && !starts_with(name, "nemotron");
+	m->is_adapter = strstr(name, "-lora") != NULL;
+	m->ffn = number(r, "ffn", 0);
+	if (!m->ffn && m->head_dim)
+		m->ffn = ffn_guess(m, real(r, "params_b") * 1e9);
+	e = model_check(m);
+	return e;
+}
+
+static bool is_old(const char *stack)
+{
+	return strstr(stack, "2021") || strstr(stack, "bloom") ||
+	       !strcmp(stack, "megatron-lm-2022");
+}
+
+/* Interleaving that a table does not tell: NVIDIA's recipes of these stacks use it, with
+ * as many chunks as divide and at most eight. */
+static uint32_t chunks_guess(const struct train_model *m, const struct train_layout *l)
+{
+	for (uint32_t v = 8; v > 1; v--)
+		if ((m->layers % (l->pp * v) == 0 ||
+			    (m->layers + 2) % (l->pp * v) == 0) &&
+			layout_micro_count(l) % l->pp == 0)
+			return v;
+	return 1;
+}
+
+/* A micro-batch that a table does not tell: one with a pipeline, else what divides up to
+ * four. */
+static uint32_t micro_guess(const struct train_layout *l)
+{
+	uint32_t each = l->dp && l->pp == 1 && l->cp == 1 ? l->batch / l->dp : 1;
+
+	for (uint32_t micro = 4; micro > 1; micro /= 2)
+		if (each >= micro && each % micro == 0)
+			return micro;
+	return 1;
+}
+
+static void flags_read(const struct reader *r, const char *stack, struct train_case *c)
+{
+	struct train_layout *l = &c->layout;
+	const char *sharding = field(r, "sharding"), *recompute = field(r, "recompute");
+
+	if (!shard_find(sharding, &l->shard))
+		l->shard = strcasecmp(sharding, "hsdp") ? SHARD_OPTIMIZER : SHARD_HYBRID;
+	recompute_find(recompute, &l->recompute);
+	l->flash = !is_old(stack);
+	l->is_sequence_parallel = !is_old(stack) || strstr(recompute, "+SP");
+	if (strstr(sharding, "offload"))
+		l->offload = OFFLOAD_OPTIMIZER | OFFLOAD_PARAMS;
+	if (starts_with(field(r, "precision"), "FP8/NVFP4") &&
+		c->who.gpu->tflops[PRECISION_FP4] <= 0)
+		l->precision = PRECISION_FP8;
+}
+
+static enum err layout_read(
+	const struct reader *r, const char *stack, struct train_case *c)
+{
+	struct train_layout *l = &c->layout;
+	uint64_t model;
+
+	layout_default(number(r, "gpus", 0), l);
+	if (!l->gpus || l->gpus > 10000000)
+		return err_set(ERR_USAGE, "%s, row %u: '%s' is no number of GPUs",
+			r->name, r->row + 1, field(r, "gpus"));
+	c->is_partial = !*field(r, "tp") || !*field(r, "seq") || !*field(r, "gbs");
+	l->tp = number(r, "tp", l->gpus % 4 ? 1 : 4);
+	l->pp = number(r, "pp", *field(r, "tp") ? 1 : 4);
+	l->cp = number(r, "cp", 1);
+	l->ep = number(r, "ep", 1);
+	l->etp = l->ep > 1 ? 1 : 0;
+	model = (uint64_t)l->tp * l->pp * l->cp;
+	if (model > l->gpus || l->gpus % model)
+		return err_set(ERR_USAGE,
+			"%s, row %u: tp %u x pp %u x cp %u does not divide %u GPUs",
+			r->name, r->row + 1, l->tp, l->pp, l->cp, l->gpus);
+	l->dp = (uint32_t)(l->gpus / model);
+	l->batch = number(r, "gbs", l->dp);
+	l->sequence = number(r, "seq", 1024);
+	l->micro = number(r, "mbs", micro_guess(l));
+	if (!precision_find(field(r, "precision"), &l->precision))
+		return err_set(ERR_USAGE, "%s, row %u: precision '%s' is not known",
+			r->name, r->row + 1, field(r, "precision"));
+	flags_read(r, stack, c);
+	l->vp = number(r, "vp", 0);
+	if (!l->vp)
+		l->vp = l->pp > 1 && !*field(r, "vp") &&
+					(starts_with(stack, "mlperf") ||
+						starts_with(stack, "nemo"))
+				? chunks_guess(&c->model, l)
+				: 1;
+	if (l->vp > 1 && (uint64_t)l->vp * l->pp > c->model.layers + 2)
+		l->vp = 1;
+	return OK;
+}
+
+static enum err net_of(
+	struct reader *r, const char *machine, uint32_t nodes, struct train_net **net)
+{
+	uint32_t gpus;
+	enum err e;
+
+	for (uint32_t i = 0; i < r->net_count; i++)
+		if (!strcmp(r->nets[i].site.machine, machine) &&
+			r->nets[i].site.nodes == nodes) {
+			*net = &r->nets[i];
+			return OK;
+		}
+	gpus = instance_find(machine) ? instance_find(machine)->gpu_count : 0;
+	if (r->net_count == NETS_MAX)
+		net_free(&r->nets[--r->net_count]);
+	*net = &r->nets[r->net_count];
+	e = net_make(*net, machine, nodes, gpus);
+	if (!e)
+		r->net_count++;
+	return e;
+}
+
+static const char *machine_of(const char *gpu_text, const struct train_gpu *gpu)
+{
+	if (strstr(gpu_text, "p4d"))
+		return "p4d.24xlarge";
+	return strstr(gpu_text, "p5") ? "p5.48xlarge" : gpu->machine;
+}
+
+/* "4 pods x 1 GPU ..": such a run is cut so, with a NIC for each pod. */
+static uint32_t pods_of(const struct reader *r)
+{
+	unsigned pods = 0;
+	int end = 0;
+
+	sscanf(field(r, "notes"), "%3u pods x%n", &pods, &end);
+	return end && pods ? pods : 1;
+}
+
+static enum err work_read(struct reader *r, struct train_case *c)
+{
+	const char *machine = machine_of(field(r, "gpu"), c->who.gpu);
+	uint32_t nodes = number(r, "nodes", 1), pods = pods_of(r), each;
+	struct train_order order;
+	struct train_host host;
+	struct train_net *net;
+	struct train_job job;
+	struct sim_site whole;
+	enum err e = net_of(r, machine, nodes, &net);
+
+	if (!e && c->layout.gpus % nodes)
+		e = err_set(ERR_USAGE, "%s, row %u: %u GPUs do not divide over %u nodes",
+			r->name, r->row + 1, c->layout.gpus, nodes);
+	if (!e)
+		e = order_parse("tp-cp-ep-dp-pp", &order);
+	if (e)
+		return e;
+	each = c->layout.gpus / nodes;
+	whole = net->site;
+	if (each < net->site.gpus)
+		net->site.gpus = each;
+	host_find(machine, c->who.gpu, &host);
+	host.processes = each;
+	host.pod_processes = each / pods;
+	if (pods > 1)
+		e = sim_site_pods(&net->site, pods, each / pods, 1);
+	job = (struct train_job){&c->model, &c->layout, &order, net, c->who.gpu, &host};
+	if (!e)
+		e = work_make(&job, &c->work);
+	net->site = whole;
+	if (pods > 1)
+		net->curve_count = 0; /* those of the pods are nobody else's */
+	return e;
+}
+
+static uint32_t source_of(struct train_cases *cases, const char *source)
+{
+	for (uint32_t i = 0; i < cases->source_count; i++)
+		if (!strcmp(cases->sources[i], source))
+			return i;
+	cases->sources[cases->source_count] = source;
+	return cases->source_count++;
+}
+
+static enum err row_read(struct reader *r, struct train_case *c)
+{
+	const char *source = field(r, "source"), *stack = field(r, "stack");
+	double tokens = real(r, "tokens_per_s_per_gpu");
+	enum err e;
+
+	if (!*stack)
+		stack = stack_of_source(source);
+	*c = (struct train_case){.row = r->row};
+	c->who.stack = stack;
+	c->who.gpu = gpu_named(field(r, "gpu"));
+	if (!c->who.gpu)
+		return err_set(ERR_USAGE, "%s, row %u: no figures for GPU '%s'", r->name,
+			r->row + 1, field(r, "gpu"));
+	e = model_read(r, &c->model);
+	if (!e)
+		e = layout_read(r, stack, c);
+	if (!e)
+		e = work_read(r, c);
+	c->who.precision = c->layout.precision;
+	c->who.is_moe = c->model.experts > 0;
+	c->step_s = real(r, "step_s");
+	if (c->step_s <= 0 && tokens > 0)
+		c->step_s = c->work.tokens / c->layout.gpus / tokens;
+	c->memory_bytes = real(r, "mem_gb") * 1e9;
+	c->is_audited = starts_with(field(r, "provenance"), "audited");
+	c->source = source_of(r->cases, source);
+	return e;
+}
+
+static enum err rows_read(struct reader *r)
+{
+	struct train_cases *cases = r->cases;
+	uint32_t rows = cases->table.row_count;
+	enum err e = OK;
+
+	cases->cases = calloc(rows + 1, sizeof(*cases->cases));
+	cases->sources = calloc(rows + 1, sizeof(*cases->sources));
+	r->nets = calloc(NETS_MAX, sizeof(*r->nets));
+	if (!cases->cases || !cases->sources || !r->nets)
+		return err_set(ERR_SYSTEM, "no memory for %u rows", rows);
+	for (r->row = 0; !e && r->row < rows; r->row++) {
+		e = row_read(r, &cases->cases[cases->count]);
+		cases->count += !e;
+	}
+	return e;
+}
+
+static enum err finish(struct reader *r, enum err e)
+{
+	static const char *const needed[] = {"model", "gpu", "gpus"};
+
+	for (int i = 0; !e && i < 3; i++)
+		if (table_column(&r->cases->table, needed[i]) < 0)
+			e = err_set(
+				ERR_USAGE, "%s has no column '%s'", r->name, needed[i]);
+	if (!e)
+		e = rows_read(r);
+	for (uint32_t i = 0; r->nets && i < r->net_count; i++)
+		net_free(&r->nets[i]);
+	free(r->nets);
+	if (e)
+		train_cases_free(r->cases);
+	return e;
+}
+
+enum err train_cases_read(const char *path, struct train_cases *cases)
+{
+	struct reader r = {.cases = cases, .name = path};
+	enum err e;
+
+	*cases = (struct train_cases){0};
+	e = table_read(path, &cases->table);
+	return e ? e : finish(&r, OK);
+}
+
+enum err train_cases_parse(
+	const char *text, size_t bytes, const char *name, struct train_cases *cases)
+{
+	struct reader r = {.cases = cases, .name = name};
+	enum err e;
+
+	*cases = (struct train_cases){0};
+	e = table_parse(text, bytes, name, &cases->table);
+	return e ? e : finish(&r, OK);
+}
+
+void train_cases_free(struct train_cases *cases)
+{
+	table_free(&cases->table);
+	free(cases->cases);
+	free(cases->sources);
+	*cases = (struct train_cases){0};
+}

@@ -1,0 +1,342 @@
+#include "train/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 100 };
+
+/* Which numbers a level may move. */
+static const uint32_t moved[LEVELS] = {
+	[LEVEL_ALL] = ((1u << TRAIN_PARAMS) - 1) & ~(1u << PARAM_DP), /* weft sim's */
+	[LEVEL_GPU] = 1u << PARAM_SHARE | 1u << PARAM_ATTENTION | 1u << PARAM_POINT,
+	[LEVEL_FAMILY] = (1u << TRAIN_PARAMS) - 1,
+	[LEVEL_STACK] = (1u << TRAIN_PARAMS) - 1,
+	[LEVEL_CELL] = 1u << PARAM_SHARE | 1u << PARAM_MOE,
+};
+/* What a row pays for being away from 1. */
+static const double pull[LEVELS] = {.03, .03, .02, .02, .05};
+
+struct fitter {
+	const struct train_cases *cases;
+	struct train_calib *calib;
+	struct train_params *params; /* owned: of each case */
+	int (*row_of)[LEVELS];	     /* owned */
+	bool *is_used;		     /* owned */
+	double *costs;		     /* owned: of each case */
+};
+
+static double cost(double error)
+{
+	double size = fabs(error), knee = .15;
+
+	return size < knee ? error * error : 2 * knee * size - knee * knee;
+}
+
+static double case_cost(const struct train_case *c, const struct train_params *params)
+{
+	double error = log(step_seconds(&c->work, params) / c->step_s);
+
+	return cost(error) * (c->is_audited ? 2 : 1);
+}
+
+/* Its row of each level, made where there is none. */
+static void rows_make(struct fitter *f, uint32_t i)
+{
+	const struct train_case *c = &f->cases->cases[i];
+
+	for (int level = 0; level < LEVELS; level++) {
+		struct calib_row *row;
+		char key[CALIB_KEY_BYTES];
+		int found;
+
+		calib_key(&c->who, (enum calib_level)level, key);
+		found = calib_row_find(f->calib, (enum calib_level)level, key);
+		if (found < 0 && f->calib->count < CALIB_ROWS_MAX) {
+			found = (int)f->calib->count++;
+			row = &f->calib->rows[found];
+			*row = (struct calib_row){.level = (enum calib_level)level};
+			memcpy(row->key, key, sizeof(row->key));
+			for (int k = 0; k < TRAIN_PARAMS; k++)
+				row->value[k] = 1;
+			if (level == LEVEL_ALL) {
+				struct train_params start;
+
+				calib_default(&start);
+				memcpy(row->value, start.value, sizeof(row->value));
+			}
+		}
+		f->row_of[i][level] = found;
+		if (found >= 0)
+			f->calib->rows[found].rows++;
+	}
+}
+
+static void params_make(struct fitter *f, uint32_t i)
+{
+	for (int k = 0; k < TRAIN_PARAMS; k++) {
+		double value = 1;
+
+		for (int level = 0; level < LEVELS; level++)
+			if (f->row_of[i][level] >= 0)
+				value *= f->calib->rows[f->row_of[i][level]].value[k];
+		f->params[i].value[k] = value;
+	}
+}
+
+static double away(const struct calib_row *row, int k)
+{
+	struct train_params start;
+	double from = 1, distance;
+
+	if (row->level == LEVEL_ALL) {
+		calib_default(&start);
+		from = start.value[k];
+	}
+	distance = log(row->value[k] / from);
+	return pull[row->level] * distance * distance;
+}
+
+/* What the cases of a row cost when its number k is multiplied. */
+static double trial(struct fitter *f, int row, int k, double factor, double *fresh)
+{
+	int level = (int)f->calib->rows[row].level;
+	double all = 0;
+
+	for (uint32_t i = 0; i < f->cases->count; i++) {
+		struct train_params params;
+
+		if (!f->is_used[i] || f->row_of[i][level] != row)
+			continue;
+		params = f->params[i];
+		params.value[k] *= factor;
+		fresh[i] = case_cost(&f->cases->cases[i], &params);
+		all += fresh[i];
+	}
+	return all;
+}
+
+static void accept(struct fitter *f, int row, int k, double factor, const double *fresh)
+{
+	int level = (int)f->calib->rows[row].level;
+
+	f->calib->rows[row].value[k] *= factor;
+	for (uint32_t i = 0; i < f->cases->count; i++)
+		if (f->is_used[i] && f->row_of[i][level] == row) {
+			f->params[i].value[k] *= factor;
+			f->costs[i] = fresh[i];
+		}
+}
+
+static double cost_now(const struct fitter *f, int row)
+{
+	int level = (int)f->calib->rows[row].level;
+	double all = 0;
+
+	for (uint32_t i = 0; i < f->cases->count; i++)
+		if (f->is_used[i] && f->row_of[i][level] == row)
+			all += f->costs[i];
+	return all;
+}
+
+/* Does a step up or down of number k of a row pay? */
+static bool step_try(struct fitter *f, int row, int k, double step, double *fresh)
+{
+	struct calib_row *at = &f->calib->rows[row];
+	double before = cost_now(f, row) + away(at, k);
+
+	for (int sign = -1; sign <= 1; sign += 2) {
+		double factor = exp(sign * step), was = at->value[k], after;
+
+		after = trial(f, row, k, factor, fresh);
+		at->value[k] *= factor;
+		after += away(at, k);
+		at->value[k] = was;
+		if (after < before * (1 - 1e-6)) {
+			accept(f, row, k, factor, fresh);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void rounds(struct fitter *f, double *fresh)
+{
+	double step = .3;
+
+	for (int round = 0; round < ROUNDS && step > .004; round++) {
+		bool is_better = false;
+
+		for (uint32_t row = 0; row < f->calib->count; row++)
+			for (int k = 0; k < TRAIN_PARAMS; k++)
+				if (f->calib->rows[row].rows &&
+					moved[f->calib->rows[row].level] & 1u << k)
+					is_better |= step_try(
+						f, (int)row, k, step, fresh);
+		if (!is_better)
+			step /= 2;
+	}
+}
+
+static void sources_count(struct fitter *f)
+{
+	for (uint32_t row = 0; row < f->calib->count; row++) {
+		int level = (int)f->calib->rows[row].level;
+		uint32_t seen = 0;
+
+		for (uint32_t s = 0; s < f->cases->source_count; s++) {
+			bool is_here = false;
+
+			for (uint32_t i = 0; i < f->cases->count && !is_here; i++)
+				is_here = f->is_used[i] &&
+					  f->cases->cases[i].source == s &&
+					  f->row_of[i][level] == (int)row;
+			seen += is_here;
+		}
+		f->calib->rows[row].sources = seen;
+	}
+}
+
+bool fit_is_left_out(const struct train_case *c, uint32_t without)
+{
+	if (without >= FIT_FOLD && without != FIT_NO_SOURCE)
+		return c->row % FIT_FOLDS == without - FIT_FOLD;
+	return c->source == without;
+}
+
+static bool is_sample(const struct train_case *c, uint32_t without)
+{
+	return c->step_s > 0 && !fit_is_left_out(c, without) && !c->is_partial;
+}
+
+static void fit_run(struct fitter *f, uint32_t without, double *fresh)
+{
+	for (uint32_t i = 0; i < f->cases->count; i++) {
+		f->is_used[i] = is_sample(&f->cases->cases[i], without);
+		if (f->is_used[i])
+			rows_make(f, i);
+	}
+	for (uint32_t i = 0; i < f->cases->count; i++)
+		if (f->is_used[i]) {
+			params_make(f, i);
+			f->costs[i] = case_cost(&f->cases->cases[i], &f->params[i]);
+		}
+	rounds(f, fresh);
+	sources_count(f);
+}
+
+enum err train_fit(
+	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
+{
+	uint32_t count = cases->count + 1;
+	struct fitter f = {.cases = cases, .calib = calib};
+	double *fresh = calloc(count, sizeof(*fresh));
+	enum err e = OK;
+
+	calib->count = 0;
+	f.params = calloc(count, sizeof(*f.params));
+	f.row_of = calloc(count, sizeof(*f.row_of));
+	f.is_used = calloc(count, sizeof(*f.is_used));
+	f.costs = calloc(count, sizeof(*f.costs));
+	if (fresh && f.params && f.row_of && f.is_used && f.costs)
+		fit_run(&f, without, fresh);
+	else
+		e = err_set(ERR_SYSTEM, "no memory to fit %u rows", cases->count);
+	free(fresh);
+	free(f.params);
+	free(f.row_of);
+	free(f.is_used);
+	free(f.costs);
+	return e;
+}
+
+double train_error(const struct train_calib *calib, const struct train_case *c)
+{
+	struct calib_answer answer;
+
+	calib_ask(calib, &c->who, &answer);
+	return log(step_seconds(&c->work, &answer.params) / c->step_s);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What nine of ten errors of a row's cases are within; few are drawn to the whole. */
+void train_fit_spreads(const struct train_cases *cases, const double *rows_out,
+	const double *sources_out, struct train_calib *calib)
+{
+	double *sizes = calloc(cases->count + 1, sizeof(*sizes));
+	double whole = .3;
+
+	for (uint32_t row = 0; sizes && row < calib->count; row++) {
+		struct calib_row *at = &calib->rows[row];
+		const double *errors = at->level >= LEVEL_STACK ? rows_out : sources_out;
+		uint32_t found = 0;
+
+		for (uint32_t i = 0; i < cases->count; i++) {
+			const struct train_case *c = &cases->cases[i];
+			char key[CALIB_KEY_BYTES];
+
+			calib_key(&c->who, at->level, key);
+			if (is_sample(c, FIT_NO_SOURCE) && !strcmp(key, at->key))
+				sizes[found++] = fabs(errors[i]);
+		}
+		if (!found)
+			continue;
+		qsort(sizes, found, sizeof(*sizes), by_size);
+		at->spread = sizes[(uint32_t)(.9 * (found - 1) + .5)];
+		if (at->level == LEVEL_ALL)
+			whole = at->spread;
+		at->spread = (at->spread * found + whole * 2) / (found + 2);
+	}
+	free(sizes);
+}
+
+static double memory_cost(const struct train_cases *cases, const struct calib_row *row,
+	uint32_t without, const struct memory_habit *habit)
+{
+	double all = .02 * pow(log(habit->factor / 1.1), 2) +
+		     .02 * pow(log(habit->base_bytes / 4e9), 2);
+
+	for (uint32_t i = 0; i < cases->count; i++) {
+		const struct train_case *c = &cases->cases[i];
+		struct train_memory memory;
+		char key[CALIB_KEY_BYTES];
+
+		if (c->memory_bytes <= 0 || fit_is_left_out(c, without) || c->is_partial)
+			continue;
+		calib_key(&c->who, row->level, key);
+		if (strcmp(key, row->key) != 0)
+			continue;
+		memory_make(&c->model, &c->layout, habit, &memory);
+		all += cost(log(memory.total / c->memory_bytes));
+	}
+	return all;
+}
+
+void train_fit_memory(
+	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
+{
+	for (uint32_t i = 0; i < calib->count; i++) {
+		struct calib_row *row = &calib->rows[i];
+		double best = INFINITY;
+
+		if (row->level != LEVEL_ALL && row->level != LEVEL_STACK)
+			continue;
+		for (double factor = .5; factor < 2.5; factor *= 1.05)
+			for (double base = .5e9; base < 20e9; base *= 1.15) {
+				struct memory_habit habit = {factor, base};
+				double now = memory_cost(cases, row, without, &habit);
+
+				if (now < best) {
+					best = now;
+					row->memory_factor = factor;
+					row->memory_base_gb = base / 1e9;
+				}
+			}
+	}
+}

@@ -1,0 +1,163 @@
+#include "train/memory.h"
+
+#include <math.h>
+
+enum { WORD = 2, GRAD = 4, MASTER = 4, ADAM = 8 };
+
+/* Layers with experts are the last of the model: every stage has about its share. */
+static double moe_share(const struct train_model *m)
+{
+	return m->layers ? (double)model_moe_layers(m) / m->layers : 0;
+}
+
+double memory_stage_dense(
+	const struct train_model *m, const struct train_layout *l, uint32_t stage)
+{
+	double layers = layout_stage_layers(m, l, stage), moe = moe_share(m);
+	double layer = model_attention_params(m) + (1 - moe) * model_dense_params(m) +
+		       moe * model_shared_params(m);
+	double whole = model_norm_params(m) + moe * model_router_params(m);
+	double sum = layers * (layer / l->tp + whole);
+
+	if (stage == 0)
+		sum += model_embedding_params(m) / l->tp;
+	if (stage == l->pp - 1)
+		sum += (m->is_tied && l->pp > 1 ? (double)m->vocab * m->hidden
+						: model_head_params(m)) /
+		       l->tp;
+	if (m->is_figures)
+		sum *= m->figure_active / fmax(model_params_active(m), 1);
+	return sum;
+}
+
+double memory_stage_experts(
+	const struct train_model *m, const struct train_layout *l, uint32_t stage)
+{
+	double layers = layout_stage_layers(m, l, stage) * moe_share(m);
+
+	if (!m->experts)
+		return 0;
+	if (m->is_figures)
+		return (m->figure_params - m->figure_active) / l->pp / l->ep;
+	return layers * m->experts / l->ep / layout_expert_tp(l) * model_expert_params(m);
+}
+
+double memory_layer_activations(const struct train_model *m, const struct train_layout *l)
+{
+	double tokens = (double)l->micro * l->sequence / l->cp, h = m->hidden;
+	double t = l->tp, sp = l->is_sequence_parallel ? t : 1;
+	double kv = (double)m->kv_heads / m->heads,
+	       width = (double)m->heads * m->head_dim;
+	double ffn = m->experts ? (double)m->top_k * m->expert_ffn + m->shared_ffn
+				: m->ffn;
+	double norms, attention, feed, scores = 0;
+
+	if (l->recompute == RECOMPUTE_FULL)
+		return WORD * tokens * h / sp;
+	norms = ((m->is_gated ? 6 : 8) + (m->experts ? 2 + 4.0 * m->top_k : 0)) * h / sp;
+	attention = (4 + 4 * kv) * width / t;
+	if (m->kv_rank)
+		attention = (10.0 * m->nope_dim * m->heads + 4.0 * m->kv_rank) / t;
+	feed = (m->is_gated ? 6 : 4) * ffn / t;
+	if (!l->flash && l->recompute == RECOMPUTE_NONE)
+		scores = 5.0 * m->heads * l->sequence / t;
+	return tokens * (norms + attention + feed + 2 * h / sp + scores);
+}
+
+static double in_flight(const struct train_layout *l, uint32_t stage)
+{
+	double m = layout_micro_count(l), p = l->pp, v = l->vp;
+
+	if (l->vp > 1)
+		return fmin(m, p * (1 + (p - 1) / (p * v)));
+	return fmin(m, p - stage);
+}
+
+/* Bytes of parameters, gradients and optimizer of `count` parameters that `ranks`
+ * data-parallel ranks have alike. */
+static void states_add(const struct train_layout *l, double count, double ranks,
+	bool is_adapter, struct train_memory *memory)
+{
+	double all = l->shard == SHARD_ALL || l->shard == SHARD_KEEP ? ranks : 1;
+	double grad = l->shard == SHARD_GRADIENTS ? ranks : all, opt = ranks;
+
+	if (l->shard == SHARD_HYBRID)
+		all = grad = opt = fmin(ranks, l->shard_size ? l->shard_size : 8);
+	if (l->shard == SHARD_NONE)
+		opt = 1;
+	/* Where all is sharded, the master copy is the parameter. */
+	if (l->shard >= SHARD_ALL)
+		memory->params += count * MASTER / all +
+				  (l->shard == SHARD_KEEP ? count * WORD : 0);
+	else
+		memory->params += count * WORD;
+	if (is_adapter)
+		return;
+	memory->grads += count * GRAD / grad;
+	memory->optimizer += count * ((l->shard >= SHARD_ALL ? 0 : MASTER) + ADAM) / opt;
+}
+
+static void offload(const struct train_layout *l, struct train_memory *memory)
+{
+	if (l->offload & OFFLOAD_OPTIMIZER) {
+		memory->host += memory->optimizer + memory->grads;
+		memory->optimizer = 0;
+	}
+	if (l->offload & (OFFLOAD_GRADIENTS | OFFLOAD_OPTIMIZER))
+		memory->grads = 0;
+	if (l->offload & OFFLOAD_PARAMS) {
+		memory->host += memory->params;
+		memory->params = 0;
+	}
+}
+
+static void stage_make(const struct train_model *m, const struct train_layout *l,
+	uint32_t stage, struct train_memory *memory)
+{
+	double dense = memory_stage_dense(m, l, stage);
+	double experts = memory_stage_experts(m, l, stage);
+	double layers = layout_stage_layers(m, l, stage);
+	double data = (double)l->dp * l->cp;
+	double tokens = (double)l->micro * l->sequence / l->cp;
+	double alive = in_flight(l, stage), layer = memory_layer_activations(m, l);
+
+	*memory = (struct train_memory){.stage = stage, .alive = (uint32_t)ceil(alive)};
+	states_add(l, dense, data, m->is_adapter, memory);
+	states_add(l, experts, fmax(1, data * l->tp / l->ep / layout_expert_tp(l)),
+		m->is_adapter, memory);
+	memory->activations = alive * layers * layer;
+	if (l->recompute == RECOMPUTE_FULL) {
+		struct train_layout one = *l;
+
+		one.recompute = RECOMPUTE_NONE;
+		memory->activations += memory_layer_activations(m, &one);
+	}
+	if (stage == 0)
+		memory->activations += alive * WORD * tokens * m->hidden /
+				       (l->is_sequence_parallel ? l->tp : 1);
+	if (stage == l->pp - 1)
+		memory->logits = tokens * m->vocab / l->tp * (WORD + 4 + 4);
+	if (l->shard == SHARD_ALL || l->shard == SHARD_HYBRID)
+		memory->gathered = 2 * WORD * (dense + experts) / fmax(layers, 1) +
+				   4 * (dense + experts) / fmax(layers, 1);
+	offload(l, memory);
+}
+
+void memory_make(const struct train_model *m, const struct train_layout *l,
+	const struct memory_habit *habit, struct train_memory *memory)
+{
+	uint32_t stages[2] = {0, l->pp - 1};
+
+	*memory = (struct train_memory){0};
+	for (int i = 0; i < (l->pp > 1 ? 2 : 1); i++) {
+		struct train_memory one;
+
+		stage_make(m, l, stages[i], &one);
+		one.activations *= habit->factor;
+		one.other = habit->base_bytes;
+		one.total = one.params + one.grads + one.optimizer + one.activations +
+			    one.logits + one.gathered + one.other;
+		if (one.total > memory->total)
+			*memory = one;
+	}
+}

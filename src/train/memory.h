@@ -1,0 +1,44 @@
+/*
+ * memory.h - what the most loaded GPU holds, by part.
+ *
+ * States by what is sharded; activations of a layer by the sums of Korthikanti et al.,
+ * with grouped keys and a gated feed-forward counted; of a pipeline's stage as many
+ * micro-batches as are under way there.
+ */
+#ifndef TRAIN_MEMORY_H
+#define TRAIN_MEMORY_H
+
+#include "train/layout.h"
+
+struct train_memory {
+	double params, grads, optimizer; /* bytes */
+	double activations;
+	double logits;	 /* of the last stage */
+	double gathered; /* layers whose shards are together for a while */
+	double other;	 /* what the software takes besides */
+	double total;
+	double host;	/* of one GPU's process, bytes */
+	uint32_t stage; /* that is the most loaded */
+	uint32_t alive; /* micro-batches it keeps, of one chunk each */
+};
+
+/* What a software stack takes beyond the sums; the calibration has it. */
+struct memory_habit {
+	double factor;	   /* on the activations */
+	double base_bytes; /* context, communicators, workspace */
+};
+
+void memory_make(const struct train_model *model, const struct train_layout *layout,
+	const struct memory_habit *habit, struct train_memory *memory);
+
+/* Parameters that a GPU of `stage` computes with: dense ones and experts. */
+double memory_stage_dense(const struct train_model *model,
+	const struct train_layout *layout, uint32_t stage);
+double memory_stage_experts(const struct train_model *model,
+	const struct train_layout *layout, uint32_t stage);
+
+/* Bytes that one layer keeps of one micro-batch for its backward pass. */
+double memory_layer_activations(
+	const struct train_model *model, const struct train_layout *layout);
+
+#endif

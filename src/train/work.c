@@ -1,0 +1,371 @@
+#include "train/work.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "train/memory.h"
+
+enum { WORD = 2 };
+
+/* Of a PCI link, that copies of single parameters get; with the rate of a thread (below)
+ * it is set by two measured steps of ZeRO-3 with offload on a p4d. */
+static const double COPY_SHARE = .5;
+
+struct cut {
+	const struct train_model *m;
+	const struct train_layout *l;
+	struct train_net *net;
+	struct train_grid dense, expert;
+	double tokens; /* of a micro-batch on one GPU */
+};
+
+static void gemm_add(struct train_work *w, double m, double n, double k, double count)
+{
+	w->gemms[w->gemm_count++] = (struct work_gemm){m, n, k, count};
+}
+
+static void gemms_make(const struct cut *cut, struct train_work *w)
+{
+	const struct train_model *m = cut->m;
+	double t = cut->l->tp, h = m->hidden, a = m->heads, d = m->head_dim;
+	double tokens = cut->tokens, kv = fmax(m->kv_heads, t);
+	double in = m->is_gated ? 2 : 1;
+
+	if (m->kv_rank) {
+		double key = (double)m->nope_dim + m->rope_dim;
+
+		gemm_add(w, tokens, m->q_rank + m->kv_rank + (double)m->rope_dim, h, 1);
+		gemm_add(w, tokens, a * key / t, m->q_rank, 1);
+		gemm_add(w, tokens, a * ((double)m->nope_dim + m->value_dim) / t,
+			m->kv_rank, 1);
+		gemm_add(w, tokens, h, a * m->value_dim / t, 1);
+	} else {
+		gemm_add(w, tokens, (a + 2 * kv) * d / t, h, 1);
+		gemm_add(w, tokens, h, a * d / t, 1);
+	}
+	w->feed_first = w->gemm_count;
+	if (m->ffn) {
+		gemm_add(w, tokens, in * m->ffn / t, h, 1);
+		gemm_add(w, tokens, h, m->ffn / t, 1);
+	}
+	if (m->experts) {
+		double local = (double)m->experts / cut->l->ep;
+		double e = layout_expert_tp(cut->l),
+		       rows = tokens * e / t * m->top_k / local;
+
+		w->moe_gemms[0] = (struct work_gemm){
+			rows, in * m->expert_ffn / e, h, local};
+		w->moe_gemms[1] = (struct work_gemm){rows, h, m->expert_ffn / e, local};
+		w->moe_share = (double)model_moe_layers(m) / m->layers;
+	}
+	w->head = (struct work_gemm){tokens, m->vocab / t, h, 1};
+}
+
+/* Of published figures the sizes are guesses: scale the products to the work. */
+static void figures_apply(const struct train_model *m, struct train_work *w)
+{
+	double sum = 0;
+
+	if (!m->is_figures)
+		return;
+	for (uint32_t i = 0; i < w->feed_first; i++)
+		sum += w->gemms[i].n * w->gemms[i].k;
+	for (int i = 0; i < 2; i++)
+		sum += w->moe_gemms[i].n * w->moe_gemms[i].k * m->top_k;
+	sum *= m->layers;
+	for (uint32_t i = 0; i < w->feed_first; i++)
+		w->gemms[i].count *= (m->figure_active - (double)m->vocab * m->hidden) /
+				     sum;
+	for (int i = 0; i < 2; i++)
+		w->moe_gemms[i].count *=
+			(m->figure_active - (double)m->vocab * m->hidden) / sum;
+}
+
+static void memory_traffic(const struct cut *cut, struct train_work *w)
+{
+	const struct train_model *m = cut->m;
+	const struct train_layout *l = cut->l;
+	double t = l->tp, sp = l->is_sequence_parallel ? t : 1, h = m->hidden;
+	double width = (double)m->heads * m->head_dim, tokens = cut->tokens;
+	double ffn = m->experts ? (double)m->top_k * m->expert_ffn : m->ffn;
+
+	w->attention_flops = tokens * model_attention_flops(m, l->sequence) / t;
+	if (!l->flash) {
+		w->attention_flops *= 2;
+		w->score_bytes = tokens * m->heads / t * l->sequence * WORD;
+	}
+	w->is_aligned = m->head_dim % 8 == 0;
+	w->point_bytes = WORD * tokens *
+			 (10 * h / sp + 6 * width / t + (m->is_gated ? 5 : 4) * ffn / t);
+	w->moe_bytes = m->experts ? WORD * tokens * m->top_k * h * 6 : 0;
+	w->head_bytes = tokens * m->vocab / t * 12;
+	w->embed_bytes = WORD * tokens * h * 4;
+}
+
+static enum err group_time(const struct cut *cut, enum train_group group, int coll,
+	double bytes, double *seconds)
+{
+	bool is_expert = group == GROUP_EP || group == GROUP_TP_EP ||
+			 group == GROUP_EXPERT_DP;
+	const struct net_curve *curve;
+	struct train_group_shape shape;
+	struct net_group wires;
+	enum err e;
+
+	group_shape(is_expert ? &cut->expert : &cut->dense, group, cut->net->site.gpus,
+		&shape);
+	wires = (struct net_group){
+		.per_node = shape.per_node, .nodes = shape.size / shape.per_node};
+	if (!wires.nodes)
+		wires.nodes = 1;
+	e = net_curve_get(cut->net, coll, &wires, &curve);
+	*seconds = e ? 0 : net_curve_time(curve, bytes);
+	return e;
+}
+
+static enum err layer_wires(const struct cut *cut, struct train_work *w)
+{
+	const struct train_model *m = cut->m;
+	const struct train_layout *l = cut->l;
+	double state = WORD * cut->tokens * m->hidden, one = 0;
+	enum err e = OK;
+
+	if (l->tp > 1 && l->is_sequence_parallel) {
+		double gather, reduce = 0;
+
+		e = group_time(cut, GROUP_TP, COLL_ALL_GATHER, state, &gather);
+		if (!e)
+			e = group_time(
+				cut, GROUP_TP, COLL_REDUCE_SCATTER, state, &reduce);
+		w->tp_s = 2 * (gather + reduce);
+	} else if (l->tp > 1) {
+		e = group_time(cut, GROUP_TP, COLL_ALL_REDUCE, state, &one);
+		w->tp_s = 2 * one;
+	}
+	if (!e && l->cp > 1) {
+		double kv = 2.0 * WORD * cut->tokens * m->kv_heads * m->head_dim /
+			    fmin(l->tp, m->kv_heads);
+
+		e = group_time(cut, GROUP_CP, COLL_ALL_GATHER, kv * l->cp, &one);
+		w->cp_s = one;
+	}
+	if (!e && l->ep > 1) {
+		uint32_t reach = cut->net->domain > 1 ? cut->net->domain : 1;
+		struct train_group_shape shape;
+
+		group_shape(&cut->expert, GROUP_EP, cut->net->site.gpus, &shape);
+		w->is_ep_far = shape.nodes > reach;
+		e = group_time(cut, GROUP_EP, COLL_ALL_TO_ALL,
+			state * fmin(m->top_k, m->experts), &one);
+		w->ep_s = 2 * one;
+	}
+	return e;
+}
+
+/* One message between neighbouring stages. */
+static enum err hop(const struct cut *cut, struct train_work *w)
+{
+	const struct train_layout *l = cut->l;
+	double bytes = WORD * cut->tokens * cut->m->hidden / l->tp;
+	uint32_t stride = cut->dense.stride[AXIS_PP], node = cut->net->site.gpus;
+	uint32_t reach = node * (cut->net->domain > 1 ? cut->net->domain : 1);
+	bool is_inside = (uint64_t)stride * l->pp <= node;
+	struct net_group pair = {.per_node = is_inside ? 2 : 1,
+		.nodes = is_inside ? 1 : 2,
+		.is_far = (uint64_t)stride * l->pp > reach};
+	const struct net_curve *curve;
+	enum err e;
+
+	if (l->pp < 2)
+		return OK;
+	e = net_curve_get(cut->net, SIM_SENDRECV, &pair, &curve);
+	if (!e)
+		w->hop_s = net_curve_time(curve, bytes);
+	return e;
+}
+
+static enum err wires_time(const struct cut *cut, const struct net_group *group, int coll,
+	double bytes, double *seconds)
+{
+	const struct net_curve *curve;
+	enum err e = net_curve_get(cut->net, coll, group, &curve);
+
+	*seconds = e ? 0 : net_curve_time(curve, bytes);
+	return e;
+}
+
+/* Shards inside a node, and each shard's gradients reduced over the nodes once a step. */
+static enum err hybrid_wires(const struct cut *cut, double bytes, struct train_work *w)
+{
+	uint32_t inside = cut->net->site.gpus;
+	struct net_group node = {.per_node = inside, .nodes = 1};
+	struct net_group rail = {.per_node = 1, .nodes = cut->net->site.nodes};
+	enum err e = wires_time(cut, &node, COLL_ALL_GATHER, WORD * bytes, &w->gather_s);
+
+	if (!e)
+		e = wires_time(
+			cut, &node, COLL_REDUCE_SCATTER, WORD * bytes, &w->reduce_s);
+	if (!e)
+		e = wires_time(cut, &rail, COLL_ALL_REDUCE,
+			WORD * bytes * w->layers_max / inside, &w->dp_reduce_s);
+	return e;
+}
+
+/* Gradients and parameters over the data-parallel ranks: once a step, or layer by layer
+ * where everything is sharded. */
+static enum err data_wires(const struct cut *cut, struct train_work *w)
+{
+	const struct train_model *m = cut->m;
+	const struct train_layout *l = cut->l;
+	double dense = memory_stage_dense(m, l, 0),
+	       experts = memory_stage_experts(m, l, 0);
+	double grad = l->shard >= SHARD_ALL ? WORD : 4, part = 0;
+	bool is_all = l->shard >= SHARD_ALL;
+	double layers = fmax(w->layers_max, 1);
+	enum err e = OK;
+
+	if (m->is_adapter)
+		return OK;
+	if (l->shard == SHARD_HYBRID)
+		return hybrid_wires(cut, (dense + experts) / layers, w);
+	if (is_all) {
+		double bytes = (dense + experts) / layers;
+
+		e = group_time(
+			cut, GROUP_DP_CP, COLL_ALL_GATHER, WORD * bytes, &w->gather_s);
+		if (!e)
+			e = group_time(cut, GROUP_DP_CP, COLL_REDUCE_SCATTER,
+				grad * bytes, &w->reduce_s);
+		return e;
+	}
+	if (l->shard == SHARD_NONE)
+		return group_time(
+			cut, GROUP_DP_CP, COLL_ALL_REDUCE, grad * dense, &w->dp_reduce_s);
+	e = group_time(
+		cut, GROUP_DP_CP, COLL_REDUCE_SCATTER, grad * dense, &w->dp_reduce_s);
+	if (!e)
+		e = group_time(
+			cut, GROUP_DP_CP, COLL_ALL_GATHER, WORD * dense, &w->dp_gather_s);
+	if (!e && experts > 0) {
+		e = group_time(
+			cut, GROUP_EXPERT_DP, COLL_REDUCE_SCATTER, grad * experts, &part);
+		w->dp_reduce_s += part;
+		if (!e)
+			e = group_time(cut, GROUP_EXPERT_DP, COLL_ALL_GATHER,
+				WORD * experts, &part);
+		w->dp_gather_s += part;
+	}
+	if (l->shard == SHARD_GRADIENTS)
+		w->dp_reduce_s *= w->micro_count;
+	return e;
+}
+
+static void optimizer(const struct cut *cut, struct train_work *w)
+{
+	const struct train_layout *l = cut->l;
+	double own = memory_stage_dense(cut->m, l, 0) +
+		     memory_stage_experts(cut->m, l, 0);
+
+	if (l->shard != SHARD_NONE)
+		own /= (double)l->dp * l->cp;
+	if (!cut->m->is_adapter)
+		w->optimizer_bytes = own * 30;
+}
+
+/* DeepSpeed's host path: shards of parameters come in for both passes, gradients go out
+ * and, from the second micro-batch on, come back to be added to; then the update passes
+ * over parameters, gradients and both moments in memory: 28 bytes a parameter by Adam,
+ * and 18 more for converting, norm, clipping and the way back to 16 bits. */
+static void host_path(
+	const struct cut *cut, const struct train_host *host, struct train_work *w)
+{
+	const struct train_layout *l = cut->l;
+	double own = model_params(cut->m) / l->tp / l->pp, shards = (double)l->dp * l->cp;
+	double threads = host->threads, dram;
+
+	if (!l->offload)
+		return;
+	if (l->shard != SHARD_NONE)
+		own /= shards;
+	if (l->offload & OFFLOAD_PARAMS)
+		w->host_in += 2 * WORD * own;
+	if (l->offload & (OFFLOAD_GRADIENTS | OFFLOAD_OPTIMIZER)) {
+		w->host_out += WORD * own;
+		w->host_in += WORD * own * (w->micro_count - 1) / w->micro_count;
+	}
+	if (l->offload & OFFLOAD_OPTIMIZER)
+		w->host_update = own * (28 + 18);
+	w->host_in_rate = 1e9 * COPY_SHARE *
+			  fmin(cut->net->site.gpus ? w->gpu->pcie_gbps : 1,
+				  host->uplink_gbps / host->uplink_gpus);
+	dram = host->dram_gbps / host->processes;
+	if (!host->threads)
+		threads = host->pod_processes > 1 ? 1
+						  : (double)host->cores / host->processes;
+	w->host_update_rate = 1e9 * fmin(dram, threads * host->thread_gbps);
+}
+
+enum err work_make(const struct train_job *job, struct train_work *w)
+{
+	const struct train_model *m = job->model;
+	const struct train_layout *l = job->layout;
+	struct cut cut = {.m = m, .l = l, .net = job->net};
+	enum err e = grid_make(l, job->order, false, &cut.dense);
+
+	if (!e)
+		e = grid_make(l, job->order, true, &cut.expert);
+	if (e)
+		return e;
+	cut.tokens = (double)l->micro * l->sequence / l->cp;
+	*w = (struct train_work){.gpu = job->gpu,
+		.precision = l->precision,
+		.shard = l->shard,
+		.recompute = l->recompute,
+		.is_adapter = m->is_adapter,
+		.flash = l->flash,
+		.no_overlap = l->no_overlap,
+		.is_zero_bubble = l->is_zero_bubble,
+		.micro_count = layout_micro_count(l),
+		.stages = l->pp,
+		.chunks = l->vp,
+		.layers = m->layers,
+		.nodes = job->net->site.nodes};
+	w->layers_max = layout_fullest(m, l);
+	w->tokens = (double)l->batch * l->sequence;
+	w->flops_model = w->tokens * model_flops(m, l->sequence) / l->gpus;
+	gemms_make(&cut, w);
+	figures_apply(m, w);
+	memory_traffic(&cut, w);
+	optimizer(&cut, w);
+	host_path(&cut, job->host, w);
+	e = layer_wires(&cut, w);
+	if (!e)
+		e = hop(&cut, w);
+	if (!e)
+		e = data_wires(&cut, w);
+	return e;
+}
+
+void host_find(const char *machine, const struct train_gpu *gpu, struct train_host *host)
+{
+	/* p4d: two sockets with six channels of DDR4-2933 and PCIe 3; two GPUs and one
+	 * EFA behind each of four switches. */
+	static const struct {
+		const char *prefix;
+		struct train_host host;
+	} known[] = {
+		{"p4d", {160, 5, 12.5, 2, 96, 0, 8, 8}},
+		{"p5", {350, 8, 50, 1, 192, 0, 8, 8}},
+		{"p6e", {800, 12, 180, 1, 144, 0, 4, 4}},
+		{"p6", {400, 8, 50, 1, 192, 0, 8, 8}},
+		{"dgx-a100", {300, 7, 24, 2, 256, 0, 8, 8}},
+		{"dgx-h100", {450, 8, 50, 1, 224, 0, 8, 8}},
+	};
+
+	*host = (struct train_host){300, 7, gpu->pcie_gbps, 2, 96, 0, 8, 8};
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strncmp(machine, known[i].prefix, strlen(known[i].prefix))) {
+			*host = known[i].host;
+			return;
+		}
+}

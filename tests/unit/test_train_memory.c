@@ -1,0 +1,179 @@
+/* Layouts that do not divide get a sentence; stages and memory are what a sheet of paper
+ * gives. */
+#include "train/memory.h"
+
+#include <math.h>
+
+#include "test.h"
+
+static void near(double a, double b)
+{
+	if (fabs(a - b) > 1e-9 * fabs(b)) {
+		fprintf(stderr, "%.12g is not %.12g\n", a, b);
+		exit(1);
+	}
+}
+
+static void refused(struct train_layout l, const char *name, const char *word)
+{
+	struct train_model m;
+	enum err e;
+
+	EQ(model_find(name, &m), OK);
+	e = layout_complete(&l);
+	if (!e)
+		e = layout_check(&m, &l);
+	EQ(e, ERR_USAGE);
+	if (!strstr(err_last(), word)) {
+		fprintf(stderr, "'%s' does not say '%s'\n", err_last(), word);
+		exit(1);
+	}
+}
+
+static void bad_layouts(void)
+{
+	struct train_layout l, base;
+
+	layout_default(64, &base);
+	l = base;
+	l.tp = 3;
+	refused(l, "llama3-8b", "does not divide 64");
+	l = base;
+	l.tp = 8;
+	l.dp = 4;
+	refused(l, "llama3-8b", "there are 64 GPUs");
+	l = base;
+	l.tp = 64;
+	refused(l, "llama3-8b", "heads");
+	l = base;
+	l.pp = 64;
+	refused(l, "llama3-8b", "too few");
+	l = base;
+	l.ep = 2;
+	refused(l, "llama3-8b", "no experts");
+	l = base;
+	l.batch = 100;
+	refused(l, "llama3-8b", "batch of 100");
+	l = base;
+	l.pp = 4;
+	l.vp = 2;
+	l.batch = 16 * 3;
+	refused(l, "llama3-8b", "interleaved");
+	l = base;
+	l.offload = OFFLOAD_PARAMS;
+	refused(l, "llama3-8b", "zero3");
+	l = base;
+	l.cp = 32;
+	l.sequence = 100;
+	refused(l, "llama3-8b", "does not cut");
+}
+
+/* 126 layers over 8 stages of 8 chunks: with embedding and head 128, two a chunk. */
+static void stages(void)
+{
+	struct train_layout l;
+	struct train_model m;
+
+	EQ(model_find("llama3.1-405b", &m), OK);
+	layout_default(64, &l);
+	l.pp = 8;
+	l.vp = 8;
+	EQ(layout_stage_layers(&m, &l, 0), 15);
+	EQ(layout_stage_layers(&m, &l, 3), 16);
+	EQ(layout_stage_layers(&m, &l, 7), 15);
+	l.vp = 1;
+	l.pp = 4; /* 126 = 32 + 32 + 31 + 31, and 128 divides */
+	EQ(layout_stage_layers(&m, &l, 0), 31);
+	l.pp = 7;
+	EQ(layout_stage_layers(&m, &l, 6), 18);
+}
+
+/* Llama-3-8B, tp 2, dp 4: 18 bytes a parameter, 6 + 12/d, or 16/d
+ * where the master copy is the parameter. */
+static void states(void)
+{
+	static const struct memory_habit plain = {1, 0};
+	struct train_layout l;
+	struct train_model m;
+	struct train_memory memory;
+	double matrices, whole;
+
+	EQ(model_find("llama3-8b", &m), OK);
+	layout_default(8, &l);
+	l.tp = 2;
+	l.dp = 4;
+	l.batch = 4;
+	matrices = (8030261248.0 - 65 * 4096) / 2;
+	whole = matrices + 64 * 4096; /* the last norm is nobody's here */
+	l.shard = SHARD_NONE;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params, 2 * whole);
+	near(memory.grads, 4 * whole);
+	near(memory.optimizer, 12 * whole);
+	l.shard = SHARD_OPTIMIZER;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, (6 + 12.0 / 4) * whole);
+	l.shard = SHARD_ALL;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, 16.0 / 4 * whole);
+	l.offload = OFFLOAD_PARAMS | OFFLOAD_OPTIMIZER;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, 0);
+	near(memory.host, 16.0 / 4 * whole);
+}
+
+/* One layer keeps s b h (12 + 4 g/a + 6 f/h) bytes, 34 of Llama-3-8B; recomputed, its
+ * input of 2. */
+static void activations(void)
+{
+	struct train_layout l;
+	struct train_model m;
+
+	EQ(model_find("llama3-8b", &m), OK);
+	layout_default(8, &l);
+	l.sequence = 8192;
+	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * (12 + 1 + 21));
+	l.tp = 4;
+	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * 34 / 4);
+	l.recompute = RECOMPUTE_FULL;
+	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * 2 / 4);
+	l.is_sequence_parallel = false;
+	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * 2);
+}
+
+/* Stage 0 of 1F1B keeps p micro-batches, interleaved p (1 + (p - 1)/(p v)). */
+static void in_flight(void)
+{
+	static const struct memory_habit plain = {1, 0};
+	struct train_layout l;
+	struct train_model m;
+	struct train_memory memory;
+	double one;
+
+	EQ(model_find("llama3-70b", &m), OK);
+	layout_default(32, &l);
+	l.tp = 8;
+	l.pp = 4;
+	l.dp = 1;
+	l.batch = 16;
+	one = 20 * memory_layer_activations(&m, &l) + 2.0 * 4096 * 8192 / 8;
+	memory_make(&m, &l, &plain, &memory);
+	EQ(memory.stage, 0);
+	EQ(memory.alive, 4);
+	near(memory.activations, 4 * one);
+	l.vp = 5;
+	memory_make(&m, &l, &plain, &memory);
+	EQ(memory.stage, 3); /* as many, and the logits */
+	one = 20 * memory_layer_activations(&m, &l);
+	near(memory.activations, 4 * (1 + 3.0 / 20) * one);
+}
+
+int main(void)
+{
+	bad_layouts();
+	stages();
+	states();
+	activations();
+	in_flight();
+	return 0;
+}

@@ -1,0 +1,238 @@
+/* A step by its parts: bytes of each group, the bubble, the host path, each as a sheet of
+ * paper gives it; and the two measured steps that started it all. */
+#include "train/step.h"
+
+#include <math.h>
+
+#include "test.h"
+#include "train/calib.h"
+#include "train/goodput.h"
+
+static void near(double a, double b, double share)
+{
+	if (fabs(a - b) > share * fabs(b)) {
+		fprintf(stderr, "%.9g is not %.9g\n", a, b);
+		exit(1);
+	}
+}
+
+static struct train_work work_of(const char *name, const char *machine, uint32_t nodes,
+	uint32_t gpus, struct train_layout *l)
+{
+	struct train_order order;
+	const struct train_gpu *gpu;
+	struct train_host host;
+	struct train_model m;
+	struct train_net net;
+	struct train_work w;
+
+	EQ(order_parse("tp-cp-ep-dp-pp", &order), OK);
+	EQ(model_find(name, &m), OK);
+	EQ(net_make(&net, machine, nodes, gpus), OK);
+	l->gpus = nodes * net.site.gpus;
+	EQ(layout_complete(l), OK);
+	EQ(layout_check(&m, l), OK);
+	EQ(gpu_of_machine(machine, &gpu), OK);
+	host_find(machine, gpu, &host);
+	EQ(work_make(&(struct train_job){&m, l, &order, &net, gpu, &host}, &w), OK);
+	net_free(&net);
+	return w;
+}
+
+/* The curve is the engine's own answer at its points, and between them. */
+static void wires(void)
+{
+	const struct net_group group = {.per_node = 8, .nodes = 1};
+	const struct net_curve *curve, *again;
+	struct sim_answer answer;
+	struct sim_scene scene;
+	struct train_net net;
+
+	EQ(net_make(&net, "dgx-h100", 1, 8), OK);
+	EQ(sim_scene_make(&net.site, &scene), OK);
+	EQ(net_curve_get(&net, COLL_ALL_GATHER, &group, &curve), OK);
+	EQ(net_curve_get(&net, COLL_ALL_GATHER, &group, &again), OK);
+	TRUE(curve == again);
+	for (int bits = 20; bits <= 30; bits += 2) {
+		EQ(sim_predict(&scene, &net.calib, COLL_ALL_GATHER, (uint64_t)1 << bits,
+			   &answer),
+			OK);
+		near(net_curve_time(curve, ldexp(1, bits)), answer.time_us * 1e-6, 1e-9);
+	}
+	EQ(sim_predict(&scene, &net.calib, COLL_ALL_GATHER, 100000000, &answer), OK);
+	near(net_curve_time(curve, 1e8), answer.time_us * 1e-6, .05);
+	TRUE(net_curve_time(NULL, 1e8) == 0);
+	sim_scene_free(&scene);
+	net_free(&net);
+}
+
+/* Products of a layer hold its FLOPs; the products of all layers and the head hold those
+ * of the model. */
+static void products(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	double flops = 0;
+
+	layout_default(0, &l);
+	l.tp = 4;
+	l.sequence = 8192;
+	w = work_of("llama3-8b", "dgx-h100", 1, 8, &l);
+	for (uint32_t i = 0; i < w.gemm_count; i++)
+		flops += 2 * w.gemms[i].m * w.gemms[i].n * w.gemms[i].k;
+	near(flops, 8192 * 2 * (2.0 * 4096 * 4096 * 1.25 + 3.0 * 4096 * 14336) / 4,
+		1e-12);
+	flops = 3 *
+		(32 * (flops + w.attention_flops) + 2 * w.head.m * w.head.n * w.head.k);
+	near(w.micro_count * flops, w.flops_model, 1e-12);
+}
+
+/* With nothing but a beat of b a stage: (m + p - 1) b, interleaved (m + (p - 1)/v) b. */
+static void bubble(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+	double beat;
+
+	layout_default(0, &l);
+	l.pp = 4;
+	l.batch = 16 * 2;
+	l.dp = 2;
+	w = work_of("llama2-7b", "dgx-h100", 1, 8, &l);
+	calib_default(&params);
+	w.head = (struct work_gemm){1, 1, 1, 0};
+	w.head_bytes = w.hop_s = w.dp_gather_s = w.dp_reduce_s = 0;
+	step_make(&w, &params, &s);
+	beat = 3 * s.forward_s;
+	near(s.seen[PART_BUBBLE], 3 * beat, 1e-9);
+	w.chunks = 2;
+	step_make(&w, &params, &s);
+	near(s.seen[PART_BUBBLE], 1.5 * beat, 1e-9);
+	w.is_zero_bubble = true;
+	step_make(&w, &params, &s);
+	near(s.seen[PART_BUBBLE], .5 * beat, 1e-9);
+}
+
+/* Full recomputation is a fourth pass of the layers, and of their sending. */
+static void recompute(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step plain, full;
+	double head;
+
+	layout_default(0, &l);
+	l.tp = 8;
+	w = work_of("llama3-70b", "dgx-h100", 1, 8, &l);
+	calib_default(&params);
+	w.head = (struct work_gemm){1, 1, 1, 0};
+	head = w.head_bytes / (w.gpu->hbm_gbps * 1e9);
+	step_make(&w, &params, &plain);
+	w.recompute = RECOMPUTE_FULL;
+	step_make(&w, &params, &full);
+	near((full.seen[PART_GEMM] - head) / (plain.seen[PART_GEMM] - head), 4.0 / 3,
+		1e-9);
+	near(full.total[PART_TP] / plain.total[PART_TP], 1.5, 1e-9);
+}
+
+/* Parts sum to the step, and nothing is seen that was not sent. */
+static void parts(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+	double sum = 0;
+
+	layout_default(0, &l);
+	l.tp = 2;
+	l.ep = 8;
+	l.etp = 1;
+	l.cp = 2;
+	l.batch = 64;
+	w = work_of("qwen3-30b-a3b", "dgx-h100", 4, 8, &l);
+	calib_default(&params);
+	step_make(&w, &params, &s);
+	for (int i = 0; i < STEP_PARTS; i++)
+		sum += s.seen[i];
+	near(sum, s.seconds, 1e-12);
+	TRUE(s.seen[PART_EP] > 0 && s.seen[PART_EP] <= s.total[PART_EP]);
+	TRUE(s.seen[PART_DP] <= s.total[PART_DP]);
+	near(step_seconds(&w, &params), s.seconds, 1e-12);
+	near(s.tokens_per_s, 64 * 4096 / s.seconds, 1e-12);
+}
+
+/* Llama-3-8B with ZeRO-3 and offload on four GPUs of a p4d. 36.0 s in one pod, 33.9 s in
+ * four: the slower network is not slower, because the host is the bound. */
+static void seed(uint32_t pods, double measured, double *seconds)
+{
+	struct train_order order;
+	struct train_calib calib;
+	struct calib_answer answer;
+	struct train_host host;
+	struct train_layout l;
+	struct train_model m;
+	struct train_work w;
+	struct train_step s;
+	struct train_net net;
+	struct calib_who who = {"", NULL, PRECISION_BF16, false};
+
+	EQ(order_parse("tp-cp-ep-dp-pp", &order), OK);
+	EQ(model_find("llama3-8b", &m), OK);
+	EQ(net_make(&net, "p4d.24xlarge", 1, 4), OK);
+	EQ(gpu_of_machine("p4d.24xlarge", &who.gpu), OK);
+	EQ_STR(who.gpu->name, "A100-40GB");
+	host_find("p4d.24xlarge", who.gpu, &host);
+	host.processes = 4;
+	host.pod_processes = 4 / pods;
+	if (pods > 1)
+		EQ(sim_site_pods(&net.site, pods, 4 / pods, 1), OK);
+	layout_default(4, &l);
+	l.shard = SHARD_ALL;
+	l.offload = OFFLOAD_PARAMS | OFFLOAD_OPTIMIZER;
+	l.micro = 4;
+	l.batch = 64;
+	l.sequence = 1024;
+	EQ(layout_complete(&l), OK);
+	EQ(work_make(&(struct train_job){&m, &l, &order, &net, who.gpu, &host}, &w), OK);
+	/* 2 x 4.0 GB of parameters in, 4.0 GB of gradients out, and back in but once. */
+	near(w.host_in, 2 * 8030261248.0 / 4 * (2 + .75), 1e-9);
+	near(w.host_out, 2 * 8030261248.0 / 4, 1e-9);
+	near(w.host_update, 46 * 8030261248.0 / 4, 1e-9);
+	calib_load(&calib);
+	calib_ask(&calib, &who, &answer);
+	step_make(&w, &answer.params, &s);
+	near(s.seconds, measured, .1);
+	TRUE(s.bound == PART_HOST_COPY || s.bound == PART_HOST_UPDATE);
+	*seconds = s.seconds;
+	net_free(&net);
+}
+
+static void goodput(void)
+{
+	struct train_goodput g;
+
+	goodput_make(16384, 60, 600, &g);
+	near(g.mtbf_s, 3600 * 50700.0 / 16384, 1e-12);
+	near(g.interval_s, sqrt(2 * 60 * g.mtbf_s), 1e-12);
+	near(1 - g.share, 600 / g.mtbf_s + 2 * sqrt(60 / (2 * g.mtbf_s)), 1e-9);
+}
+
+int main(void)
+{
+	double one, four;
+
+	wires();
+	products();
+	bubble();
+	recompute();
+	parts();
+	goodput();
+	seed(1, 36.0, &one);
+	seed(4, 33.9, &four);
+	TRUE(four < one);
+	return 0;
+}

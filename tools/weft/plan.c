@@ -1,0 +1,80 @@
+/* weft plan - how long a training step takes, and which layout is best. */
+#include "weft/plan.h"
+
+#include <string.h>
+
+#include "weft/command.h"
+#include "weft/versus.h"
+
+int plan_failed(enum err e)
+{
+	fprintf(stderr, "weft plan: %s\n", err_last());
+	return e == ERR_USAGE || e == ERR_ARGUMENT ? EXIT_USAGE : EXIT_WRONG;
+}
+
+static int versus(const struct plan_run *run, int argc, char **argv)
+{
+	static struct plan_run other;
+	static struct versus v;
+	struct plan_args args;
+	enum err e;
+
+	versus_words(&v, argc, argv, run->args->vs);
+	if (!plan_args_parse(&args, v.count, v.words))
+		return EXIT_USAGE;
+	e = plan_run_make(&args, true, &other);
+	if (e)
+		return plan_failed(e);
+	plan_versus_print(run, &other);
+	plan_run_free(&other);
+	return EXIT_GOOD;
+}
+
+static int show(struct plan_run *run, int argc, char **argv)
+{
+	const struct plan_args *args = run->args;
+
+	if (args->groups)
+		return plan_groups_print(run);
+	if (args->svg)
+		return plan_svg(run, args->svg);
+	if (args->json)
+		return plan_json(run);
+	if (args->vs)
+		return versus(run, argc, argv);
+	plan_page_print(run);
+	return run->memory.total <= run->gpu->memory_gb * 1e9 ? EXIT_GOOD : EXIT_WRONG;
+}
+
+int command_plan(int argc, char **argv)
+{
+	static struct plan_run run;
+	struct plan_args args;
+	int status;
+	enum err e;
+
+	if (command_wants_help(argc, argv)) {
+		plan_args_usage(stdout);
+		return EXIT_GOOD;
+	}
+	if (!plan_args_parse(&args, argc, argv))
+		return EXIT_USAGE;
+	if (args.models) {
+		plan_models_print();
+		return EXIT_GOOD;
+	}
+	if (args.cases)
+		return plan_cases_print(args.cases);
+	if (args.accuracy)
+		return plan_accuracy(&args);
+	if (args.calibrate)
+		return plan_calibrate(args.calibrate);
+	if (args.gpus_last)
+		return plan_scaling(&args);
+	e = plan_run_make(&args, !args.search, &run);
+	if (e)
+		return plan_failed(e);
+	status = args.search ? plan_search(&run) : show(&run, argc, argv);
+	plan_run_free(&run);
+	return status;
+}

@@ -1,0 +1,77 @@
+/*
+ * plan.h - the parts of `weft plan`: what it is asked, what comes out, and one function
+ * for each way to show it. Those that return int return an exit status, after a sentence
+ * on standard error when it is not 0.
+ */
+#ifndef TOOLS_WEFT_PLAN_H
+#define TOOLS_WEFT_PLAN_H
+
+#include <stdio.h>
+
+#include "train/cases.h"
+
+struct plan_args {
+	const char *model, *machine, *gpu, *stack;
+	struct train_model flags; /* sizes that were said; 0: not */
+	struct train_layout layout;
+	struct train_order order;
+	uint32_t nodes, gpus_per_node;
+	uint32_t gpus_first, gpus_last;	   /* --gpus A..B; 0: not said */
+	uint32_t pods, pod_gpus, pod_nics; /* 0: not cut */
+	uint32_t threads;		   /* of a process on the host */
+	double budget;			   /* GPU-hours for --train-tokens */
+	double train_tokens;
+	double checkpoint_s, restart_s;
+	bool json, search, groups, models;
+	bool rows, refit; /* of --accuracy */
+	const char *svg, *vs, *cases, *accuracy, *calibrate;
+	char **words; /* borrowed */
+	int word_count;
+};
+
+/* False with a sentence on standard error. */
+bool plan_args_parse(struct plan_args *args, int argc, char **argv);
+void plan_args_usage(FILE *file);
+
+/* One question with its answer. */
+struct plan_run {
+	const struct plan_args *args;
+	struct train_model model;
+	struct train_layout layout;
+	const struct train_gpu *gpu;
+	struct train_net net;
+	struct train_host host;
+	struct train_calib calib;
+	struct calib_answer answer;
+	struct train_work work;
+	struct train_step step;
+	struct train_memory memory;
+};
+
+/* Machine, model and calibration; with `is_whole` the layout is checked and answered. */
+enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_run *run);
+enum err plan_run_answer(struct plan_run *run);
+void plan_run_free(struct plan_run *run);
+
+/* Print "weft plan: .." with the library's sentence; the exit status that fits. */
+int plan_failed(enum err e);
+
+/* plan_cases.c, plan_accuracy.c */
+int plan_cases_print(const char *path);
+int plan_accuracy(const struct plan_args *args);
+int plan_calibrate(const char *path);
+
+/* plan_text.c */
+void plan_page_print(const struct plan_run *run);
+void plan_versus_print(const struct plan_run *run, const struct plan_run *other);
+int plan_groups_print(const struct plan_run *run);
+
+void plan_models_print(void);
+
+/* plan_json.c, plan_svg.c, plan_search.c */
+int plan_json(const struct plan_run *run);
+int plan_svg(const struct plan_run *run, const char *path);
+int plan_search(struct plan_run *run);
+int plan_scaling(const struct plan_args *args);
+
+#endif

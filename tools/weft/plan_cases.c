@@ -1,0 +1,41 @@
+/* weft plan --cases: the rows of a table answered, one line each. */
+#include <math.h>
+
+#include "weft/command.h"
+#include "weft/plan.h"
+
+static void row_print(const struct train_case *c, const char *name)
+{
+	static struct train_calib calib;
+	struct calib_answer answer;
+	struct train_memory memory;
+	struct train_step step;
+
+	if (!calib.count)
+		calib_load(&calib);
+	calib_ask(&calib, &c->who, &answer);
+	step_make(&c->work, &answer.params, &step);
+	memory_make(&c->model, &c->layout, &answer.habit, &memory);
+	if (*name)
+		printf("%s", name);
+	else
+		printf("%u", c->row);
+	printf(",%.6g,%.6g,%.6g,%.4g,%s\n", step.seconds,
+		step.seconds * exp(-answer.spread), step.seconds * exp(answer.spread),
+		memory.total / 1e9, step_part_name(step.bound));
+}
+
+int plan_cases_print(const char *path)
+{
+	struct train_cases cases;
+	enum err e = train_cases_read(path, &cases);
+
+	if (e)
+		return plan_failed(e);
+	printf("case,step_s,lo_s,hi_s,mem_gb,bound\n");
+	for (uint32_t i = 0; i < cases.count; i++)
+		row_print(&cases.cases[i], table_at(&cases.table, cases.cases[i].row,
+						   table_column(&cases.table, "case")));
+	train_cases_free(&cases);
+	return EXIT_GOOD;
+}

@@ -1,0 +1,284 @@
+/* The page of `weft plan`, two of them side by side, and the groups. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/goodput.h"
+#include "weft/command.h"
+#include "weft/plan.h"
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void head_print(const struct plan_run *run)
+{
+	const struct train_layout *l = &run->layout;
+	const struct sim_site *site = &run->net.site;
+	char text[LAYOUT_TEXT_BYTES];
+
+	layout_text(l, text);
+	printf("%s: %.2f B parameters", run->model.name, model_params(&run->model) / 1e9);
+	if (run->model.experts)
+		printf(", %.2f B active", model_params_active(&run->model) / 1e9);
+	printf(", %.1f GFLOP a token at %u tokens%s\n",
+		model_flops(&run->model, l->sequence) / 1e9, l->sequence,
+		run->model.is_figures ? " (published figures; sizes guessed)" : "");
+	printf("%u x %s, %u GPUs each (%s): %u GPUs\n", site->nodes, site->machine,
+		site->gpus, run->gpu->name, l->gpus);
+	printf("%s, %s, batch %u in %u micro-batches a pipeline\n\n", text,
+		precision_name(l->precision), l->batch, layout_micro_count(l));
+}
+
+static void sum_print(const struct plan_run *run)
+{
+	const struct train_step *s = &run->step;
+	double spread = run->answer.spread;
+
+	printf("step        %.4g s   (9 of 10: %.4g to %.4g s)\n", s->seconds,
+		s->seconds * exp(-spread), s->seconds * exp(spread));
+	printf("tokens      %.0f a second, %.0f a GPU\n", s->tokens_per_s,
+		s->tokens_per_s / run->layout.gpus);
+	printf("MFU         %.1f %% of the 16-bit peak\n", 100 * s->mfu);
+	if (run->answer.level < LEVEL_STACK)
+		printf("            %s\n",
+			*run->args->stack
+				? "nobody measured this stack: the figures are those of "
+				  "all"
+				: "of all software measured; --stack names one");
+}
+
+static void table_print(const struct plan_run *run)
+{
+	const struct train_step *s = &run->step;
+
+	printf("\nwhere the time goes       in all s   seen s      %%\n");
+	for (int i = 0; i < STEP_PARTS; i++)
+		if (s->seen[i] > 1e-9 || s->total[i] > 1e-9)
+			printf("  %-24s %8.3f %8.3f  %5.1f\n",
+				step_part_name((enum step_part)i), s->total[i],
+				s->seen[i], share(s->seen[i], s->seconds));
+}
+
+static const char *advice(const struct plan_run *run)
+{
+	switch (run->step.bound) {
+	case PART_HOST_COPY:
+		return "PCI between GPUs and host: keep parameters on the GPU, or use "
+		       "GPUs behind different switches";
+	case PART_HOST_UPDATE:
+		return run->host.pod_processes > 1 && !run->host.threads
+			       ? "the optimizer runs on one core a process, as torchrun "
+				 "sets OMP_NUM_THREADS=1: raise it, or keep the "
+				 "optimizer on "
+				 "the GPU"
+			       : "the optimizer moves through host memory: more "
+				 "machines, "
+				 "or keep it on the GPU";
+	case PART_TP:
+		return "tensor-parallel sending: a lower tp, or keep it inside a node";
+	case PART_DP:
+		return "gradients and shards on the network: more micro-batches a step, "
+		       "a lower shard, or a faster network";
+	case PART_EP:
+		return "tokens on their way to experts: keep ep inside the NVLink domain";
+	case PART_BUBBLE:
+		return "the pipeline's bubble: more micro-batches, a higher --vp, or a "
+		       "lower --pp";
+	case PART_POINT:
+		return "memory bandwidth: fused kernels, or less recomputation";
+	case PART_OTHER:
+		return "launches and waiting: larger micro-batches";
+	case PART_ATTENTION:
+		return "attention: a better kernel, context parallelism, shorter "
+		       "sequences";
+	default:
+		return "matrix products: lower precision, larger products, less "
+		       "recomputation";
+	}
+}
+
+static void memory_print(const struct plan_run *run)
+{
+	const struct train_memory *m = &run->memory;
+	double have = run->gpu->memory_gb * 1e9;
+
+	printf("\nmemory of the fullest GPU (stage %u)      GB\n", m->stage);
+	printf("  %-32s %8.1f\n", "parameters", m->params / 1e9);
+	printf("  %-32s %8.1f\n", "gradients", m->grads / 1e9);
+	printf("  %-32s %8.1f\n", "optimizer", m->optimizer / 1e9);
+	printf("  %-32s %8.1f   %u micro-batches under way\n", "activations",
+		m->activations / 1e9, m->alive);
+	printf("  %-32s %8.1f\n", "logits, gathered layers",
+		(m->logits + m->gathered) / 1e9);
+	printf("  %-32s %8.1f\n", "software", m->other / 1e9);
+	printf("  %-32s %8.1f   of %.1f: %s\n", "all", m->total / 1e9, have / 1e9,
+		m->total <= have ? "fits" : "DOES NOT FIT");
+	if (m->host > 0)
+		printf("  on the host, of each process     %8.1f\n", m->host / 1e9);
+}
+
+static void goodput_print(const struct plan_run *run)
+{
+	const struct plan_args *args = run->args;
+	struct train_goodput g;
+
+	goodput_make(run->layout.gpus, args->checkpoint_s, args->restart_s, &g);
+	printf("\ngoodput     %.1f %%: a stop every %.1f h, a checkpoint every %.0f "
+	       "min\n",
+		100 * g.share, g.mtbf_s / 3600, g.interval_s / 60);
+	if (args->train_tokens > 0) {
+		double days = args->train_tokens / run->step.tokens_per_s / g.share /
+			      86400;
+		double hours = days * 24 * run->layout.gpus;
+
+		printf("training    %.3g tokens: %.1f days, %.0f GPU-hours%s\n",
+			args->train_tokens, days, hours,
+			args->budget <= 0	? ""
+			: hours <= args->budget ? ", within the budget"
+						: ", OVER the budget");
+	}
+}
+
+void plan_page_print(const struct plan_run *run)
+{
+	head_print(run);
+	sum_print(run);
+	table_print(run);
+	printf("\nbound by %s (%.0f %%)\nwhat would change it: %s\n",
+		step_part_name(run->step.bound),
+		share(run->step.seen[run->step.bound], run->step.seconds), advice(run));
+	memory_print(run);
+	goodput_print(run);
+	if (strstr(run->gpu->source, "not measured"))
+		printf("\nguessed: the ceiling of %s's products is that of its kin\n",
+			run->gpu->name);
+}
+
+void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
+{
+	const struct plan_run *both[2] = {run, other};
+
+	for (int i = 0; i < 2; i++) {
+		char text[LAYOUT_TEXT_BYTES];
+
+		layout_text(&both[i]->layout, text);
+		printf("%c: %s, %u x %s, %u GPUs each, %s\n", 'A' + i,
+			both[i]->model.name, both[i]->net.site.nodes,
+			both[i]->net.site.machine, both[i]->net.site.gpus, text);
+	}
+	printf("\n%-26s %10s %10s %10s\n", "seconds of the step", "A", "B", "B - A");
+	for (int i = 0; i < STEP_PARTS; i++)
+		if (run->step.seen[i] > 5e-4 || other->step.seen[i] > 5e-4)
+			printf("  %-24s %10.3f %10.3f %+10.3f\n",
+				step_part_name((enum step_part)i), run->step.seen[i],
+				other->step.seen[i],
+				other->step.seen[i] - run->step.seen[i]);
+	printf("  %-24s %10.3f %10.3f %+10.3f  (%+.1f %%)\n", "step", run->step.seconds,
+		other->step.seconds, other->step.seconds - run->step.seconds,
+		100 * (other->step.seconds / run->step.seconds - 1));
+	printf("  %-24s %10.3f %10.3f\n", "9 of 10, from",
+		run->step.seconds * exp(-run->answer.spread),
+		other->step.seconds * exp(-other->answer.spread));
+	printf("  %-24s %10.3f %10.3f\n", "to",
+		run->step.seconds * exp(run->answer.spread),
+		other->step.seconds * exp(other->answer.spread));
+	printf("  %-24s %10.1f %10.1f\n", "memory GB", run->memory.total / 1e9,
+		other->memory.total / 1e9);
+	for (int i = 0; i < 2; i++)
+		printf("%c is bound by %s: %s\n", 'A' + i,
+			step_part_name(both[i]->step.bound), advice(both[i]));
+}
+
+/* The worst way between two neighbours of a group. */
+static const char *way(const struct plan_run *run, const uint32_t *ranks, uint32_t size)
+{
+	uint32_t node = run->net.site.gpus, domain = run->net.domain;
+	bool is_apart = false, is_far = false;
+
+	for (uint32_t i = 1; i < size; i++) {
+		uint32_t a = ranks[i - 1] / node, b = ranks[i] / node;
+
+		is_apart |= a != b;
+		is_far |= domain > 1 ? a / domain != b / domain : a != b;
+	}
+	if (!is_apart)
+		return run->net.site.inner == SIM_PCIE ? "PCI of one node"
+						       : "NVLink of one node";
+	if (!is_far)
+		return "NVLink between nodes";
+	return sim_wire_name(run->net.site.outer);
+}
+
+/* Do all members sit at the same place of their nodes? Then one rail carries them. */
+static bool is_rail(const struct plan_run *run, const uint32_t *ranks, uint32_t size)
+{
+	for (uint32_t i = 1; i < size; i++)
+		if (ranks[i] % run->net.site.gpus != ranks[0] % run->net.site.gpus)
+			return false;
+	return size > 1;
+}
+
+static void ranks_print(const uint32_t *ranks, uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++)
+		printf("%s%u", i ? " " : "", ranks[i]);
+}
+
+static enum err kind_print(
+	const struct plan_run *run, enum train_group group, const struct train_grid *grid)
+{
+	uint32_t *ranks = calloc(run->layout.gpus, sizeof(*ranks));
+	struct train_group_shape shape;
+
+	if (!ranks)
+		return err_set(ERR_SYSTEM, "no memory for %u ranks", run->layout.gpus);
+	group_shape(grid, group, run->net.site.gpus, &shape);
+	if (shape.size > 1)
+		printf("%s: %u groups of %u\n", group_name(group), shape.count,
+			shape.size);
+	for (uint32_t i = 0; shape.size > 1 && i < shape.count; i++) {
+		uint32_t size = group_ranks(grid, group, i, ranks);
+		const char *by = way(run, ranks, size);
+
+		printf("  %-20s%-6s ", by,
+			strncmp(by, "NVL", 3) && is_rail(run, ranks, size) ? " rail"
+									   : "");
+		ranks_print(ranks, size);
+		putchar('\n');
+	}
+	free(ranks);
+	return OK;
+}
+
+int plan_groups_print(const struct plan_run *run)
+{
+	struct train_grid dense, expert;
+	enum err e = grid_make(&run->layout, &run->args->order, false, &dense);
+
+	if (!e)
+		e = grid_make(&run->layout, &run->args->order, true, &expert);
+	for (int i = 0; !e && i < GROUPS; i++) {
+		bool is_expert = i >= GROUP_EP;
+
+		if (is_expert && run->layout.ep == 1)
+			continue;
+		e = kind_print(run, (enum train_group)i, is_expert ? &expert : &dense);
+	}
+	return e ? plan_failed(e) : EXIT_GOOD;
+}
+
+void plan_models_print(void)
+{
+	struct train_model m;
+
+	for (uint32_t i = 0; model_name(i); i++) {
+		if (model_find(model_name(i), &m))
+			continue;
+		printf("%-24s %8.2f B parameters", m.name, model_params(&m) / 1e9);
+		if (m.experts)
+			printf(", %.1f B active", model_params_active(&m) / 1e9);
+		printf("%s\n", m.is_figures ? " (published figures; sizes guessed)" : "");
+	}
+}
