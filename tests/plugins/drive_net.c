@@ -32,11 +32,8 @@ enum {
 static const ncclNet_t *net;
 static bool is_quiet;
 
-static void say(int level, unsigned long flags, const char *file, int line,
-	const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-static void say(int level, unsigned long flags, const char *file, int line,
-	const char *format, ...)
+__attribute__((format(printf, 5, 6))) static void say(int level, unsigned long flags,
+	const char *file, int line, const char *format, ...)
 {
 	va_list args;
 
