@@ -101,14 +101,25 @@ int comm_close(struct ofi_comm *comm)
 
 /* ---- connecting ---- */
 
-static int caller_hear(struct ofi_comm *listener, struct caller *caller)
+/* Hear as many as can be. There being no room now is no failure. */
+static int callers_hear(struct ofi_comm *listener)
 {
-	struct port_message message = {.data = &caller->call,
-		.bytes = sizeof(caller->call),
-		.tag = listener->tag};
+	int result = OFI_OK;
 
-	memset(&caller->request, 0, sizeof(caller->request));
-	return port_recv(listener->port, &message, &caller->request);
+	while (listener->callers_heard - listener->callers_taken < CALLERS_HEARD &&
+		!result) {
+		struct caller *caller =
+			&listener->callers[listener->callers_heard % CALLERS];
+		struct port_message message = {.data = &caller->call,
+			.bytes = sizeof(caller->call),
+			.tag = listener->tag};
+
+		memset(&caller->request, 0, sizeof(caller->request));
+		result = port_recv(listener->port, &message, &caller->request);
+		if (!result)
+			listener->callers_heard++;
+	}
+	return result == OFI_AGAIN ? OFI_OK : result;
 }
 
 int comm_listen(
@@ -131,12 +142,12 @@ int comm_listen(
 	body.is_rdma = port->device->is_rdma;
 	body.address_bytes = (uint16_t)rail->address_bytes;
 	memcpy(body.address, rail->address, sizeof(body.address));
-	for (int i = 0; comm->callers && i < CALLERS && !result; i++)
-		result = caller_hear(comm, &comm->callers[i]);
+	result = comm->callers ? callers_hear(comm) : OFI_SYSTEM;
 	pthread_mutex_unlock(&port->lock);
-	if (!comm->callers || result) {
+	if (result) {
+		say_wrong(OFI_SYSTEM, "%s cannot listen", port->device->name);
 		comm_close(comm);
-		return say_wrong(OFI_SYSTEM, "%s cannot listen", port->device->name);
+		return OFI_SYSTEM;
 	}
 	memset(handle, 0, PLUGIN_HANDLE_BYTES);
 	memcpy(handle, &body, sizeof(body));
@@ -202,39 +213,47 @@ static int protocol_check(const struct ofi_comm *comm, bool is_rdma)
 		is_rdma ? "RDMA" : "SENDRECV", is_rdma ? "SENDRECV" : "RDMA");
 }
 
-/* Call the listener, and hear its answer. With the lock. */
+/* With the lock. */
 static int connect_begin(struct ofi_comm *comm, const struct handle *handle)
 {
 	struct ofi_port *port = comm->port;
-	struct port_message message = {
-		.data = &comm->answer, .bytes = sizeof(comm->answer)};
 	int result = protocol_check(comm, handle->is_rdma);
 
 	if (!result)
 		result = port_peer(port, 0, handle->address, &comm->peers[0]);
-	if (result)
-		return result;
-	message.tag = port_id(port);
 	comm->call = (struct call){.magic = MAGIC,
 		.version = WIRE_VERSION,
 		.address_bytes = (uint16_t)port->rails[0].address_bytes,
 		.is_rdma = port->device->is_rdma,
 		.rail_count = (uint8_t)port->rail_count,
-		.answer = message.tag};
+		.answer = port_id(port)};
 	addresses_give(port, comm->call.addresses);
-	return port_recv(port, &message, &comm->answer_request);
+	return result;
 }
 
-static int connect_move(struct ofi_comm *comm, const struct handle *handle)
+/* Hear the listener's answer, and call it. */
+static int listener_call(struct ofi_comm *comm, const struct handle *handle)
 {
-	struct port_message message = {.data = &comm->call,
+	struct port_message answer = {.data = &comm->answer,
+		.bytes = sizeof(comm->answer),
+		.tag = comm->call.answer};
+	struct port_message call = {.data = &comm->call,
 		.bytes = sizeof(comm->call),
 		.peer = comm->peers[0],
 		.tag = handle->listener};
 	int result = OFI_OK;
 
-	if (!comm->call_request.is_asked)
-		result = port_send(comm->port, &message, &comm->call_request);
+	if (!comm->answer_request.is_asked)
+		result = port_recv(comm->port, &answer, &comm->answer_request);
+	if (!result && !comm->call_request.is_asked)
+		result = port_send(comm->port, &call, &comm->call_request);
+	return result;
+}
+
+static int connect_move(struct ofi_comm *comm, const struct handle *handle)
+{
+	int result = listener_call(comm, handle);
+
 	if (!result)
 		result = port_move(comm->port);
 	if (result)
@@ -339,30 +358,24 @@ static int accept_move(struct ofi_comm *comm)
 	return result;
 }
 
-/* Has somebody called? With the lock. */
+/* Has somebody called? What is no call is passed over. With the lock. */
 static int callers_look(struct ofi_comm *listener)
 {
 	int result = port_move(listener->port);
 
-	for (int i = 0; i < CALLERS && !listener->accepting && !result; i++) {
-		struct caller *caller = &listener->callers[i];
+	while (!listener->accepting && !result) {
+		struct caller *caller =
+			&listener->callers[listener->callers_taken % CALLERS];
 
-		if (!caller->request.is_asked) { /* there was no room */
-			result = caller_hear(listener, caller);
-			result = result == OFI_AGAIN ? OFI_OK : result;
-		}
-		if (!caller->request.is_done || result)
-			continue;
-		/* what is no call is passed over */
+		if (!caller->request.is_done)
+			break;
+		caller->request.is_done = false;
+		listener->callers_taken++;
 		if (!caller->request.why[0] &&
 			caller->request.bytes == sizeof(caller->call))
 			result = accept_begin(listener, &caller->call);
-		if (!result)
-			result = caller_hear(listener, caller);
-		if (result == OFI_AGAIN)
-			result = OFI_OK;
 	}
-	return result;
+	return result ? result : callers_hear(listener);
 }
 
 int comm_accept(struct ofi_comm *listener, struct ofi_comm **receiver)

@@ -9,8 +9,13 @@
 #include "state.h"
 
 enum {
-	INVITATIONS = 64, /* that a sender hears; more wait in the provider's hands */
-	EAGER_ROOM = 16,  /* short messages that nobody has asked for yet */
+	HEARD = 32, /* invitations that a sender hears; more wait in the provider's hands
+		     */
+	EAGER_ROOM = 16, /* short messages that nobody has asked for yet */
+	/* There are twice as many places, so that one is not used again at once: a
+	 * completion may be told twice. */
+	EARS = 2 * HEARD,
+	LAPS = 2 * EAGER_ROOM,
 	EAGER_BYTES_MAX = 8192,
 	SEQUENCE_BITS = 10,
 	PART_BITS = 2,
@@ -51,20 +56,20 @@ struct sender {
 	uint32_t rail;	  /* for the next message */
 	bool is_waiting;  /* libfabric has not taken all parts */
 	struct invitation invitations[REQUESTS_MAX]; /* by sequence */
-	struct ear ears[INVITATIONS];
+	struct ear ears[EARS];
 	struct outgoing out[EAGER_ROOM];
 };
 
 struct receiver {
-	struct ear said[INVITATIONS]; /* what goes out */
-	struct lap laps[EAGER_ROOM];
+	struct ear said[EARS]; /* what goes out */
+	struct lap laps[LAPS];
 };
 
 struct rdma_end {
 	struct known *known; /* all of this, where that is wanted */
 	uint32_t sequence;   /* of the next message */
-	uint32_t taken;	     /* of what is heard: ears or laps, in turn */
-	uint32_t deaf;	     /* of those nobody hears by */
+	uint32_t heard;	     /* ears or laps, in turn, that are listened by */
+	uint32_t taken;	     /* what came by them */
 	uint32_t failures;   /* of the port, as seen last */
 	union {
 		struct sender sender;
@@ -135,21 +140,21 @@ static int lap_hear(struct ofi_comm *comm, struct lap *lap)
 	return port_recv(comm->port, &message, &lap->request);
 }
 
-/* Listen wherever nobody does. There being no room now is no failure. */
+/* Listen by the next. There being no room now is no failure. */
 static int hear(struct ofi_comm *comm)
 {
 	bool is_sender = comm->kind == COMM_SENDER;
-	uint32_t count = is_sender ? INVITATIONS : EAGER_ROOM;
+	uint32_t most = is_sender ? HEARD : EAGER_ROOM;
 	struct rdma_end *end = comm->rdma;
 	int result = OFI_OK;
 
-	while (end->deaf && !result) { /* in turn, as they are taken */
-		uint32_t i = (end->taken + count - end->deaf) % count;
+	while (end->heard - end->taken < most && !result) {
+		uint32_t next = end->heard;
 
-		result = is_sender ? ear_hear(comm, &end->sender.ears[i])
-				   : lap_hear(comm, &end->receiver.laps[i]);
+		result = is_sender ? ear_hear(comm, &end->sender.ears[next % EARS])
+				   : lap_hear(comm, &end->receiver.laps[next % LAPS]);
 		if (!result)
-			end->deaf--;
+			end->heard++;
 	}
 	return result == OFI_AGAIN ? OFI_OK : result;
 }
@@ -163,7 +168,6 @@ int rdma_open(struct ofi_comm *comm)
 	end = comm->rdma;
 	if (!end)
 		return say_wrong(OFI_SYSTEM, "no memory for a connection");
-	end->deaf = comm->kind == COMM_SENDER ? INVITATIONS : EAGER_ROOM;
 	end->failures = comm->port->failures;
 	if (comm->port->device->needs_known)
 		rc = known_get(&comm->port->cache, end, sizeof(*end), &end->known);
@@ -181,11 +185,11 @@ static struct ofi_request *own_request(struct ofi_comm *comm, uint32_t i)
 	struct rdma_end *end = comm->rdma;
 
 	if (comm->kind == COMM_SENDER)
-		return i < INVITATIONS ? &end->sender.ears[i].request : NULL;
-	if (i < INVITATIONS)
+		return i < EARS ? &end->sender.ears[i].request : NULL;
+	if (i < EARS)
 		return &end->receiver.said[i].request;
-	i -= INVITATIONS;
-	return i < EAGER_ROOM ? &end->receiver.laps[i].request : NULL;
+	i -= EARS;
+	return i < LAPS ? &end->receiver.laps[i].request : NULL;
 }
 
 uint32_t rdma_cancel(struct ofi_comm *comm, bool calls_off)
@@ -232,14 +236,13 @@ static int ear_take(struct ofi_comm *comm, struct ear *ear)
 static int ears_move(struct ofi_comm *comm)
 {
 	struct rdma_end *end = comm->rdma;
-	struct ear *ear = &end->sender.ears[end->taken % INVITATIONS];
+	struct ear *ear = &end->sender.ears[end->taken % EARS];
 	int result = OFI_OK;
 
 	while (ear->request.is_done && !result) {
 		result = ear_take(comm, ear);
 		ear->request.is_done = false;
-		end->deaf++;
-		ear = &end->sender.ears[++end->taken % INVITATIONS];
+		ear = &end->sender.ears[++end->taken % EARS];
 	}
 	return result ? result : hear(comm);
 }
@@ -400,7 +403,7 @@ static int lap_check(const struct ofi_comm *comm, const struct lap *lap)
 static int laps_move(struct ofi_comm *comm)
 {
 	struct rdma_end *end = comm->rdma;
-	struct lap *lap = &end->receiver.laps[end->taken % EAGER_ROOM];
+	struct lap *lap = &end->receiver.laps[end->taken % LAPS];
 
 	while (lap->request.is_done) {
 		int result = lap_check(comm, lap);
@@ -412,8 +415,7 @@ static int laps_move(struct ofi_comm *comm)
 			break;
 		lap_give(lap, request);
 		lap->request.is_done = false;
-		end->deaf++;
-		lap = &end->receiver.laps[++end->taken % EAGER_ROOM];
+		lap = &end->receiver.laps[++end->taken % LAPS];
 	}
 	return hear(comm);
 }
@@ -422,7 +424,7 @@ int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
 	struct ofi_request *request)
 {
 	struct rdma_end *end = comm->rdma;
-	struct ear *said = &end->receiver.said[end->sequence % INVITATIONS];
+	struct ear *said = &end->receiver.said[end->sequence % EARS];
 	struct invitation *invitation = &said->invitation;
 	struct port_message letter = {.data = invitation,
 		.bytes = sizeof(*invitation),

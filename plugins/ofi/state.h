@@ -10,7 +10,8 @@
 enum {
 	MAGIC = 0x57464f31, /* of handles and of what is said when connecting */
 	WIRE_VERSION = 2,
-	CALLERS = 8, /* that a listener hears at once */
+	CALLERS_HEARD = 8,	     /* at once, by a listener */
+	CALLERS = 2 * CALLERS_HEARD, /* as in rdma.c: none is used again at once */
 	REQUESTS_MAX = 128,
 };
 
@@ -54,7 +55,8 @@ struct ofi_comm {
 	struct ofi_request call_request, answer_request;
 	struct call call;
 	struct answer answer;
-	struct caller *callers;	    /* owned: of a listener */
+	struct caller *callers; /* owned: of a listener */
+	uint32_t callers_heard, callers_taken;
 	struct ofi_comm *accepting; /* owned: the answer is not on its way yet */
 	struct rdma_end *rdma;	    /* owned: of the RDMA protocol */
 	uint32_t next_request;

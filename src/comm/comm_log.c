@@ -26,14 +26,17 @@ void comm_log_init(
 		snprintf(born, sizeof(born), "parent %p childCount %u color %d key %d ",
 			(const void *)args->parent, args->split_count, args->color,
 			args->key);
-	if (!is_complete) /* all ranks are on one host */
-		log_info(LOG_INIT | LOG_NET, "Using network SHM");
 	log_info(LOG_INIT,
 		"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %u busId %" PRIx64
 		" commId 0x%" PRIx64 " %s- Init %s",
 		args->caller, (const void *)comm, comm->rank, comm->rank_count,
 		comm->device, comm->rank, host_rank_busid(comm->rank), comm->id_hash,
 		born, is_complete ? "COMPLETE" : "START");
+}
+
+void comm_log_near(void)
+{
+	log_info(LOG_INIT | LOG_NET, "Using network SHM");
 }
 
 static void init_line(void *context, const char *line)
@@ -48,25 +51,29 @@ static void graph_line(void *context, const char *line)
 	log_info(LOG_GRAPH, "%s", line);
 }
 
-/* All ranks are on one host. NCCL may make several nodes of it, and then so do we. */
+/* Which node a rank is on: a host, or on one host what NCCL would make of it. */
+static int node_of(const struct comm *comm, const struct cluster *cluster, uint32_t rank)
+{
+	if (comm->hosts)
+		return comm->hosts[rank];
+	return cluster ? cluster->rank_node[rank] : 0;
+}
+
 static void summary_log(const struct comm *comm, const struct cluster *cluster)
 {
-	int nodes = cluster ? cluster->node_count : 1, local_rank = (int)comm->rank;
-	int locals = (int)comm->rank_count;
+	int mine = node_of(comm, cluster, comm->rank), last = 0;
+	int locals = 0, local_rank = 0;
 
-	if (nodes > 1) {
-		local_rank = locals = 0;
-		for (int r = 0; r < cluster->rank_count; r++) {
-			bool is_here = cluster->rank_node[r] ==
-				       cluster->rank_node[comm->rank];
+	for (uint32_t r = 0; r < comm->rank_count; r++) {
+		int node = node_of(comm, cluster, r);
 
-			locals += is_here;
-			local_rank += is_here && r < (int)comm->rank;
-		}
+		last = node > last ? node : last;
+		locals += node == mine;
+		local_rank += node == mine && r < comm->rank;
 	}
 	log_info(LOG_INIT,
 		"comm %p rank %u nRanks %u nNodes %d localRanks %d localRank %d MNNVL 0",
-		(const void *)comm, comm->rank, comm->rank_count, nodes, locals,
+		(const void *)comm, comm->rank, comm->rank_count, last + 1, locals,
 		local_rank);
 }
 

@@ -18,6 +18,9 @@ struct init_times {
 void comm_log_init(
 	const struct comm *comm, const struct comm_init_args *args, bool is_complete);
 
+/* All ranks are on one host: there is no network. */
+void comm_log_near(void);
+
 /* The summary line and, where they are known, rings, trees, thresholds and channels. */
 void comm_log_wiring(const struct comm *comm);
 

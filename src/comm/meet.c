@@ -316,6 +316,8 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 	on_gpu = on_gpu && !comm->hosts;
 	if (!e && comm->hosts)
 		e = comm_hosts_connect(comm, meeting);
+	else if (!e)
+		comm_log_near();
 	if (!e)
 		e = comm_attach(comm, records);
 	e = boot_agree(meeting, e, false);

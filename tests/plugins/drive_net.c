@@ -32,11 +32,22 @@ enum {
 static const ncclNet_t *net;
 static bool is_quiet;
 
-static void say(int level, unsigned long flags, const char *file, int line,
-	const char *format, ...) __attribute__((format(printf, 5, 6)));
+static bool may_fail;
+static int failure;	/* the first */
+static char said[8192]; /* warnings */
 
-static void say(int level, unsigned long flags, const char *file, int line,
-	const char *format, ...)
+/* Did it succeed? Where it must, it has. */
+static bool went(int result)
+{
+	if (!may_fail)
+		EQ(result, ncclSuccess);
+	if (result && !failure)
+		failure = result;
+	return !result;
+}
+
+__attribute__((format(printf, 5, 6))) static void say(int level, unsigned long flags,
+	const char *file, int line, const char *format, ...)
 {
 	va_list args;
 
@@ -46,9 +57,10 @@ static void say(int level, unsigned long flags, const char *file, int line,
 	if (level > 2 || is_quiet)
 		return;
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(said + strlen(said), sizeof(said) - strlen(said), format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	if (!may_fail)
+		fprintf(stderr, "%s\n", said);
 }
 
 /* ---- versions ---- */
@@ -179,10 +191,10 @@ static void line_listen(struct line *line, struct world *from, struct world *to)
 static bool line_ask(struct line *line)
 {
 	if (!line->send.comm)
-		EQ(net_connect(line->world, line->handle, &line->send.comm), ncclSuccess);
+		went(net_connect(line->world, line->handle, &line->send.comm));
 	if (!line->recv.comm)
-		EQ(net_accept(line->listener, &line->recv.comm), ncclSuccess);
-	return line->send.comm && line->recv.comm;
+		went(net_accept(line->listener, &line->recv.comm));
+	return failure || (line->send.comm && line->recv.comm);
 }
 
 static void end_memory(struct end *end)
@@ -190,10 +202,11 @@ static void end_memory(struct end *end)
 	end->data = aligned_alloc(4096, (size_t)STEPS * STEP_BYTES);
 	TRUE(end->data);
 	memset(end->data, 0, (size_t)STEPS * STEP_BYTES);
-	EQ(net->regMr(
-		   end->comm, end->data, STEPS * STEP_BYTES, NCCL_PTR_HOST, &end->known),
-		ncclSuccess);
-	TRUE(end->known);
+	if (went(net->regMr(end->comm, end->data, STEPS * STEP_BYTES, NCCL_PTR_HOST,
+		    &end->known)))
+		TRUE(end->known);
+	else
+		end->known = NULL;
 }
 
 static void lines_open(
@@ -216,7 +229,7 @@ static void lines_open(
 			is_done = line_ask(&lines[i]) && is_done;
 		TRUE(time(NULL) < until);
 	}
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && !failure; i++) {
 		end_memory(&lines[i].send);
 		end_memory(&lines[i].recv);
 	}
@@ -281,8 +294,7 @@ static void send_post(struct line *line)
 		return;
 	for (size_t i = 0; i < bytes; i++)
 		data[i] = (char)byte_of(line->seed, message, i);
-	EQ(net_send(end->comm, data, bytes, end->known, &request), ncclSuccess);
-	if (!request)
+	if (!went(net_send(end->comm, data, bytes, end->known, &request)) || !request)
 		return;
 	end->requests[message % STEPS] = request;
 	end->posted++;
@@ -295,10 +307,9 @@ static void recv_post(struct line *line)
 
 	if (end->posted == MESSAGES || end->posted - end->done == STEPS)
 		return;
-	EQ(net_recv(end->comm, step_of(end, end->posted), STEP_BYTES, end->known,
-		   &request),
-		ncclSuccess);
-	if (!request)
+	if (!went(net_recv(end->comm, step_of(end, end->posted), STEP_BYTES, end->known,
+		    &request)) ||
+		!request)
 		return;
 	end->requests[end->posted % STEPS] = request;
 	end->posted++;
@@ -310,8 +321,7 @@ static int request_test(struct end *end, uint64_t message)
 	void **request = &end->requests[message % STEPS];
 	int done = 0, bytes = -1;
 
-	EQ(net->test(*request, &done, &bytes), ncclSuccess);
-	if (!done)
+	if (!went(net->test(*request, &done, &bytes)) || !done)
 		return -1;
 	*request = NULL;
 	return bytes;
@@ -366,8 +376,9 @@ static void lines_run(struct line *lines, int count)
 		is_done = true;
 		for (int i = 0; i < count; i++) {
 			line_move(&lines[i]);
-			is_done = is_done && lines[i].recv.done == MESSAGES &&
-				  lines[i].send.done == MESSAGES;
+			is_done = is_done &&
+				  (failure || (lines[i].recv.done == MESSAGES &&
+						      lines[i].send.done == MESSAGES));
 		}
 		TRUE(time(NULL) < until);
 	}
@@ -578,6 +589,62 @@ static void part_memory(void)
 	world_close(&world);
 }
 
+static void failure_check(void)
+{
+	const char *wanted = getenv("DRIVE_SAYS");
+
+	TRUE(failure >= 1 && failure <= 7); /* what NCCL knows */
+	if (!wanted || strstr(said, wanted))
+		return;
+	fprintf(stderr, "not \"%s\", but: %s\n", wanted, said);
+	exit(1);
+}
+
+static void part_fails(void)
+{
+	struct world world = world_open();
+	struct line line;
+
+	may_fail = true;
+	lines_open(&line, 1, &world, &world);
+	if (!failure)
+		lines_run(&line, 1);
+	failure_check();
+	line_close(&line, 0);
+	world_close(&world);
+}
+
+/* A message that is longer than what was asked for. */
+static void part_longer(void)
+{
+	enum { ASKED = 64, SENT = 5000 };
+	struct world world = world_open();
+	void *requests[2] = {NULL, NULL};
+	struct line line;
+
+	lines_open(&line, 1, &world, &world);
+	memset(line.recv.data, 7, STEP_BYTES);
+	may_fail = true;
+	for (time_t until = deadline(); !failure; TRUE(time(NULL) < until)) {
+		int done = 0;
+
+		if (!requests[0])
+			went(net_recv(line.recv.comm, line.recv.data, ASKED,
+				line.recv.known, &requests[0]));
+		if (!requests[1] && !failure)
+			went(net_send(line.send.comm, line.send.data, SENT,
+				line.send.known, &requests[1]));
+		for (int i = 0; i < 2 && !failure; i++)
+			if (requests[i])
+				went(net->test(requests[i], &done, NULL));
+	}
+	failure_check();
+	for (int i = ASKED; i < STEP_BYTES; i++)
+		EQ(line.recv.data[i], 7);
+	line_close(&line, 0);
+	world_close(&world);
+}
+
 static void *thread_main(void *unused)
 {
 	(void)unused;
@@ -599,23 +666,27 @@ static void part_threads(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-} parts[] = {{"properties", part_properties}, {"messages", part_messages},
-	{"both ways", part_both_ways}, {"early", part_early}, {"many", part_many},
-	{"outlived", part_outlived}, {"abort", part_abort}, {"memory", part_memory},
-	{"threads", part_threads}};
+	bool is_odd; /* only where it is named */
+} parts[] = {{"properties", part_properties, false}, {"messages", part_messages, false},
+	{"both ways", part_both_ways, false}, {"early", part_early, false},
+	{"many", part_many, false}, {"outlived", part_outlived, false},
+	{"abort", part_abort, false}, {"memory", part_memory, false},
+	{"threads", part_threads, false}, {"fails", part_fails, true},
+	{"longer", part_longer, true}};
 
-static bool is_wanted(const char *name, int argc, char **argv)
+static bool is_wanted(int part, int argc, char **argv)
 {
 	for (int i = 2; i < argc; i++)
-		if (!strcmp(argv[i], name))
+		if (!strcmp(argv[i], parts[part].name))
 			return true;
-	return argc <= 2;
+	return argc <= 2 && !parts[part].is_odd;
 }
 
 int main(int argc, char **argv)
 {
 	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
 	char symbol[32];
+	int run = 0;
 
 	if (!library) {
 		fprintf(stderr, "usage: drive_net PLUGIN.so [PART ..]: %s\n", dlerror());
@@ -625,12 +696,15 @@ int main(int argc, char **argv)
 	net = dlsym(library, symbol);
 	TRUE(net);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		if (!is_wanted(parts[i].name, argc, argv))
+		if (!is_wanted((int)i, argc, argv))
 			continue;
 		printf("%s: %s ..", symbol, parts[i].name);
 		fflush(stdout);
 		parts[i].run();
 		printf(" as it should be\n");
+		run++;
 	}
-	return 0;
+	if (!run)
+		fprintf(stderr, "drive_net: no such part\n");
+	return run ? 0 : 2;
 }
