@@ -154,6 +154,7 @@ struct meeting {
 
 static void deadline_set(struct visit *visit)
 {
+	visit->since_ns = clock_ns();
 	visit->deadline_ns = boot_timeout_ns() ? clock_ns() + boot_timeout_ns() +
 							 VISIT_GRACE_MS * CLOCK_MS
 					       : UINT64_MAX;
@@ -204,8 +205,10 @@ static enum err visit_begin(struct visit *visit, void *records)
 			args->rank, args->rank_count, visit->why);
 	if (e == ERR_TIMEOUT && refuse_here(visit, e))
 		root_await_end(visit);
-	/* It could not be reached, perhaps for want of a descriptor: a last try. */
-	if (e && e != ERR_TIMEOUT && !visit->is_root_known) {
+	/* It could not be reached, perhaps for want of a descriptor: a last try. Not
+	 * where the caller knows of somebody who is lost: it may be the root's own
+	 * process, and the others know it as well. */
+	if (e && e != ERR_TIMEOUT && !visit->is_root_known && !visit->is_hopeless) {
 		struct boot_args refusal = *args;
 
 		refusal.failed = e;

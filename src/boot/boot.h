@@ -59,8 +59,11 @@ struct boot_args {
 	uint32_t record_bytes;	 /* the same on every rank, at most BOOT_RECORD_MAX */
 	const atomic_int *abort; /* non-zero ends the wait with ERR_REMOTE; may be NULL */
 	/* Asked while waiting; a failure, with its sentence, ends the wait for all ranks:
-	 * the caller knows of somebody who will not come. May be NULL. */
-	enum err (*hope)(void *hope_arg);
+	 * the caller knows of somebody who will not come. Once all have met, the root
+	 * sees who is lost; but it may be silent itself, or wait for one that is. So when
+	 * that takes long it is asked again, with `has_met`: not of who left in peace
+	 * meanwhile. May be NULL. */
+	enum err (*hope)(void *hope_arg, bool has_met);
 	void *hope_arg;
 	/* This rank cannot take part, for the reason in err_last(): tell the others. */
 	enum err failed;

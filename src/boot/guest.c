@@ -122,7 +122,7 @@ static void record_take(struct guest *guest)
 }
 
 /* A word of another round, or a second one, is no guest's of ours; but that it cannot go
- * on may have crossed with the verdict of a round. */
+ * on may follow the word, or have crossed with the verdict of a round. */
 static void say_take(struct guest *guest)
 {
 	const struct wire_say *say = (const void *)guest->in;
@@ -130,7 +130,7 @@ static void say_take(struct guest *guest)
 	uint32_t round = le32toh(say->round), brings = le32toh(say->record_bytes);
 	uint32_t what = guest->kind == WIRE_PORCH ? le32toh(say->what) : WIRE_SAYS;
 
-	if (guest->has_said ||
+	if ((guest->has_said && !code) || guest->has_recanted ||
 		(round != guest->round && !(code && round + 1 == guest->round)) ||
 		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX || what > WIRE_NO_PORCH ||
 		brings > (code ? 0 : BOOT_GATHER_MAX) ||
@@ -139,6 +139,7 @@ static void say_take(struct guest *guest)
 		guest->phase = GUEST_GONE;
 		return;
 	}
+	guest->has_recanted = guest->has_said;
 	guest->has_said = !brings;
 	guest->bring_bytes = guest->said.brings = brings;
 	guest->said.what = what;
@@ -262,7 +263,7 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 	guest->payload_bytes = news->bytes;
 	guest->payload_done = 0;
 	guest->round++;
-	guest->has_said = false;
+	guest->has_said = guest->has_recanted = false;
 	if (news->is_last)
 		guest->phase = GUEST_TOLD;
 	guest_flush(guest);

@@ -37,7 +37,8 @@ struct guest {
 		record_bytes; /* its claim, from GUEST_RECORD on */
 	bool is_member;	      /* the root counts it among those that came */
 	uint32_t round;	      /* verdicts it has been told */
-	bool has_said; /* `said` is its word of this round, and its record is whole */
+	bool has_said;	   /* `said` is its word of this round, and its record is whole */
+	bool has_recanted; /* .. and after it that it cannot go on: `said` is that now */
 	/* Its record of this round, which it brings along with its word. */
 	uint32_t bring_bytes;
 	unsigned char *bring_to; /* borrowed; NULL: the root has not said where to yet */

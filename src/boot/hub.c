@@ -528,6 +528,7 @@ static void hub_stop(bool at_once)
 void hub_put(void)
 {
 	hub_lock();
+	hub_settle(); /* exit() may be ending it in another thread */
 	if (hub.users > 1)
 		hub.users--;
 	else if (hub.users && hub.process == getpid())

@@ -443,6 +443,7 @@ static void guest_leave(struct root *root, const struct guest *guest)
 static void guest_hear(struct root *root, struct guest *guest)
 {
 	bool was_stranger = guest_is_stranger(guest), had_said = guest->has_said;
+	bool had_recanted = guest->has_recanted;
 
 	guest_move(guest, root->args.secret);
 	if (guest->phase == GUEST_HERE && guest_is_bringing(guest)) {
@@ -460,7 +461,8 @@ static void guest_hear(struct root *root, struct guest *guest)
 	}
 	if (was_stranger && guest->phase == GUEST_HERE)
 		guest_arrive(root, guest);
-	else if (guest->phase == GUEST_HERE && guest->has_said && !had_said)
+	else if (guest->phase == GUEST_HERE && guest->has_said &&
+		 (!had_said || guest->has_recanted != had_recanted))
 		guest->kind == WIRE_PORCH ? porch_speak(root, guest)
 					  : guest_speak(root, guest);
 	/* it was in the middle of an earlier verdict when all was decided */

@@ -12,7 +12,10 @@
 #include "net/addr.h"
 #include "net/psk.h"
 
-enum { SLICE_MAX_MS = 100 }; /* of a slice, where there are many that look */
+enum {
+	SLICE_MAX_MS = 100,   /* of a slice, where there are many that look */
+	MET_PATIENCE_MS = 500 /* with a root that has brought all together */
+};
 
 enum err visit_fail(struct visit *visit, enum err code, const char *why)
 {
@@ -59,12 +62,15 @@ static bool is_aborted(const struct visit *visit)
 /* May we go on waiting? */
 static enum err wait_check(struct visit *visit)
 {
-	/* once all have met, the root sees who is lost */
-	bool is_hoping = visit->args.hope && !visit->round;
-	enum err e = is_hoping ? visit->args.hope(visit->args.hope_arg) : OK;
+	bool has_met = visit->round > 0;
+	bool is_long = clock_ns() - visit->since_ns > MET_PATIENCE_MS * CLOCK_MS;
+	bool is_hoping = visit->args.hope && (!has_met || is_long);
+	enum err e = is_hoping ? visit->args.hope(visit->args.hope_arg, has_met) : OK;
 
-	if (e)
+	if (e) {
+		visit->is_hopeless = true;
 		return visit_fail(visit, e, err_last());
+	}
 	if (is_aborted(visit))
 		return visit_fail(visit, ERR_REMOTE,
 			"the communicator was aborted while it was made");

@@ -23,9 +23,9 @@ struct visit {
 	struct addr to;	    /* where the root is, as seen from here */
 	struct addr beyond; /* .. and where it is if that is only a porch (porch.h) */
 	bool is_at_porch;
-	int connect_errno; /* how the last try to reach it ended */
-	uint64_t deadline_ns;
-	int fd;		    /* owned; -1 between connections */
+	int connect_errno;		/* how the last try to reach it ended */
+	uint64_t deadline_ns, since_ns; /* of this round: when the wait began */
+	int fd;				/* owned; -1 between connections */
 	struct seal *seal;  /* owned; NULL: nothing is encrypted, or no connection */
 	bool is_root_known; /* it has once proved itself: when refused now, it has gone */
 	struct auth_nonces nonces;
@@ -34,6 +34,7 @@ struct visit {
 	uint32_t round;				   /* verdicts heard */
 	size_t payload_bytes; /* that the next verdict brings when all is well */
 	bool is_over;	      /* the last of them, or a failure */
+	bool is_hopeless;     /* the caller knew better: see boot_args */
 	char why[WIRE_SENTENCE_MAX + 1];
 };
 

@@ -124,7 +124,7 @@ static enum err gone_check(const struct birth_place *place)
 /* Can every member still take part? Asked again and again while waiting. Causes first:
  * the rank that the parent's failure is blamed on, then the dead, then those that have
  * given up, perhaps because of them. */
-static enum err members_check(void *arg)
+static enum err members_check(void *arg, bool has_met)
 {
 	const struct birth_place *place = arg;
 	const struct comm *parent = place->parent;
@@ -135,7 +135,7 @@ static enum err members_check(void *arg)
 		e = dead_check(parent, culprit);
 	for (uint32_t i = 0; i < place->count && !e; i++)
 		e = dead_check(parent, place->members ? place->members[i] : i);
-	return e ? e : gone_check(place);
+	return e || has_met ? e : gone_check(place);
 }
 
 /* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */
@@ -150,7 +150,7 @@ static enum err hope_check(struct birth_place *place, uint32_t from)
 		return err_set(ERR_TIMEOUT,
 			"waited %ld s for rank %u to begin the new communicator",
 			(long)limit_s, from < place->parent->rank_count ? from : 0);
-	e = members_check(place);
+	e = members_check(place, false);
 	if (e && from < place->parent->rank_count)
 		err_set(e, "%s, while rank %u had not answered yet", err_last(), from);
 	return e;
@@ -241,7 +241,8 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	if (!e)
 		e = comm_init(child, &args);
 	/* where the root was lost the parent knows why, a moment later perhaps */
-	for (int i = 0; e && is_root_lost && i < CAUSE_MS && !members_check(&place); i++)
+	for (int i = 0;
+		e && is_root_lost && i < CAUSE_MS && !members_check(&place, false); i++)
 		usleep(1000);
 	if (e && is_made)
 		boot_id_drop(&id);

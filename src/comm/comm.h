@@ -63,7 +63,7 @@ struct comm_init_args {
 	uint32_t split_count;
 	int color, key;
 	/* a child: what its parent knows of the members' end, see boot_args; else NULL */
-	enum err (*hope)(void *hope_arg);
+	enum err (*hope)(void *hope_arg, bool has_met);
 	void *hope_arg;
 	const char *root;   /* .. and who gathers them */
 	bool *is_root_lost; /* .. and whether that one has gone */

@@ -34,6 +34,7 @@ struct seat {
 	uint32_t rounds;     /* before the last one */
 	enum err fails;	     /* it says so in the last round */
 	bool dies;	     /* .. or is gone by then */
+	uint32_t dawdles_ms; /* .. before the last round */
 	uint32_t gathers[4]; /* sizes of the records it brings, each in a round; 0 ends */
 	uint32_t gather_fails; /* .. but not the n-th, counted from 1: it says why */
 	uint32_t gather_dies;  /* .. or is gone by then */
@@ -131,6 +132,7 @@ static void *meet(void *argument)
 			seat->e = gather_once(seat, meeting, n);
 	if (!seat->e && seat->fails)
 		err_set(seat->fails, "no bread for rank %u", seat->args.rank);
+	usleep(seat->dawdles_ms * 1000);
 	if (!seat->e && !seat->dies)
 		seat->e = boot_agree(meeting, seat->fails, true);
 	boot_leave(meeting);
@@ -287,8 +289,9 @@ static void one_cannot_come(void)
 	}
 }
 
-static enum err no_hope(void *arg)
+static enum err no_hope(void *arg, bool has_met)
 {
+	(void)has_met;
 	return err_set(ERR_REMOTE, "%s", (const char *)arg);
 }
 
@@ -301,6 +304,23 @@ static void hope_is_lost(void)
 	seats[1].args.hope_arg = (void *)(uintptr_t) "rank 2 is no more";
 	seats_run(2);
 	all_failed(2, ERR_REMOTE, "rank 2 is no more");
+}
+
+static enum err no_more_hope(void *arg, bool has_met)
+{
+	return has_met ? no_hope(arg, has_met) : OK;
+}
+
+/* .. and also when all have met and one, as if it were stopped, says nothing more. */
+static void hope_is_lost_later(void)
+{
+	EQ(id_make(), OK);
+	seats_set(3, 3);
+	seats[1].args.hope = no_more_hope;
+	seats[1].args.hope_arg = (void *)(uintptr_t) "rank 2 is silent";
+	seats[2].dawdles_ms = 3000;
+	seats_run(3);
+	all_failed(3, ERR_REMOTE, "rank 2 is silent");
 }
 
 /* A used id is refused at once, as is one that was never an id. */
@@ -798,6 +818,7 @@ int main(void)
 	records_are_gathered();
 	one_cannot_come();
 	hope_is_lost();
+	hope_is_lost_later();
 	old_ids_are_refused();
 	wrong_secret();
 	claims_must_fit();
