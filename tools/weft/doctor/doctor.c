@@ -5,6 +5,7 @@
 #include "weft/command.h"
 #include "weft/doctor/doctor_args.h"
 #include "weft/doctor/expect.h"
+#include "weft/doctor/gain.h"
 #include "weft/doctor/harvest.h"
 #include "weft/doctor/live.h"
 #include "weft/doctor/report.h"
@@ -56,6 +57,7 @@ static bool examine(const struct log_facts *facts, const struct doctor_args *arg
 	struct diagnosis *diagnosis)
 {
 	diagnose(facts, diagnosis);
+	gain_add(facts, args->expect, diagnosis);
 	if (!args->expect || !expect_add(facts, args->expect, args->nodes, diagnosis))
 		return true;
 	fprintf(stderr, "weft doctor: %s\n", err_last());
