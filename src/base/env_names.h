@@ -16,11 +16,15 @@ enum env_name_kind {
 	ENV_NAME_KNOWN,
 	ENV_NAME_OBSOLETE, /* it was known once, or is often believed to be */
 	ENV_NAME_UNKNOWN,
-	ENV_NAME_FOREIGN /* not of NCCL_, OFI_NCCL_ or FI_EFA_: not ours to judge */
+	ENV_NAME_FOREIGN /* not of NCCL_, OFI_NCCL_, FI_EFA_ or WEFT_: not ours to judge
+			  */
 };
 
 /* What is this name? `why` is a half sentence for an obsolete one, else NULL. */
 enum env_name_kind env_name_kind(const char *name, const char **why);
+
+/* Would NCCL, its plugin for libfabric, libfabric or we have to read it? */
+bool env_name_is_ours(const char *name);
 
 /* The known name that is most like it; false when none is near. */
 bool env_name_nearest(const char *name, char nearest[ENV_NAME_BYTES]);

@@ -94,6 +94,61 @@ static int check_cases(void)
 	return bad;
 }
 
+/* What nvidia-smi and fi_info print. */
+static void check_tools(void)
+{
+	static struct host_facts facts;
+
+	host_take_output(&facts, HOST_TOOL_NVLINK,
+		"GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n"
+		"\t Link 1: <inactive>\nGPU 1: NVIDIA H100 (UUID: GPU-2)\n"
+		"\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n");
+	EQ(facts.links_up, 3);
+	EQ(facts.links_down, 1);
+	/* cards without a bridge */
+	host_take_output(&facts, HOST_TOOL_NVLINK,
+		"GPU 0: NVIDIA A100\n\t Link 0: <inactive>\n\t Link 1: <inactive>\n");
+	EQ(facts.links_up, 0);
+	EQ(facts.links_down, 0);
+	host_take_output(&facts, HOST_TOOL_ERRORS,
+		"GPU 0: NVIDIA H100\n\t Link 0: Replay Errors: 7\n"
+		"\t Link 0: Recovery Errors: 1\n\t Link 0: CRC Errors: 2\n");
+	EQ(facts.link_errors, 3);
+	host_take_output(&facts, HOST_TOOL_P2P,
+		" \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tOK\tX\t\n\nLegend:\n\n"
+		"  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n");
+	EQ(facts.p2p_refused, 1);
+	EQ_STR(facts.p2p_why, "CNS");
+	host_take_output(&facts, HOST_TOOL_FABRIC,
+		"    Product Name : X\n    Persistence State : On\n    Fabric\n"
+		"        State                             : In Progress\n"
+		"        Status                            : N/A\n");
+	EQ_STR(facts.fabric_state, "In Progress");
+	host_take_output(&facts, HOST_TOOL_PROVIDERS,
+		"efa:\n    version: 118.0\ntcp:\n    version: 118.0\n");
+	EQ_STR(facts.providers, "efa tcp");
+}
+
+/* A chain of extended capabilities with ACS second; one that is cut; one that loops. */
+static void check_acs(void)
+{
+	static unsigned char config[4096];
+
+	EQ(host_acs_control(config, 64), HOST_UNKNOWN);
+	EQ(host_acs_control(config, sizeof(config)), 0);
+	config[0x100] = 0x01;
+	config[0x102] = 0x01;
+	config[0x103] = 0x20; /* the next is at 0x200 */
+	config[0x200] = 0x0d;
+	config[0x202] = 0x01;
+	config[0x206] = 0x1d;
+	EQ(host_acs_control(config, sizeof(config)), 0x1d);
+	EQ(host_acs_control(config, 0x204), 0);
+	config[0x200] = 0x02;
+	config[0x203] = 0x10; /* back to 0x100 */
+	EQ(host_acs_control(config, sizeof(config)), 0);
+}
+
 static void check_capture(void)
 {
 	static struct host_facts here, again;
@@ -117,6 +172,14 @@ static void check_capture(void)
 	TRUE(host_facts_capture(&here, folder) != OK);
 	empty_folder();
 	TRUE(host_facts_read(&again, folder) != OK);
+	/* one file instead, to send */
+	strcat(folder, ".tar");
+	EQ(host_facts_capture(&here, folder), OK);
+	EQ(host_facts_read(&again, folder), OK);
+	EQ_STR(again.boot_id, here.boot_id);
+	EQ(again.env_count, here.env_count);
+	TRUE(host_facts_capture(&here, folder) != OK);
+	empty_folder();
 }
 
 int main(void)
@@ -125,6 +188,8 @@ int main(void)
 
 	snprintf(folder, sizeof(folder), "/tmp/weft-doctor-live.%d", (int)getpid());
 	bad = check_cases();
+	check_tools();
+	check_acs();
 	check_capture();
 	for (int i = FIND_LIVE_GPU; i < FIND_COUNT; i++)
 		if (!shown[i]) {

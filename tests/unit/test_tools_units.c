@@ -64,7 +64,7 @@ static void rates(void)
 
 int main(void)
 {
-	int64_t value = 7;
+	int64_t value = 7, pods = 0, gpus = 0;
 
 	sizes();
 	times();
@@ -72,6 +72,15 @@ int main(void)
 	TRUE(!units_int("3x", 0, 9, &value));
 	TRUE(!units_int("10", 0, 9, &value));
 	TRUE(!units_int("", 0, 9, &value));
+	TRUE(units_pair("8x1", 16, &pods, &gpus));
+	EQ(pods, 8);
+	EQ(gpus, 1);
+	TRUE(!units_pair("8x", 16, &pods, &gpus));
+	TRUE(!units_pair("x8", 16, &pods, &gpus));
+	TRUE(!units_pair("17x1", 16, &pods, &gpus));
+	TRUE(!units_pair("2x0", 16, &pods, &gpus));
+	TRUE(!units_pair("22", 16, &pods, &gpus));
+	EQ(pods, 8); /* left alone */
 	EQ(value, 7);
 	TRUE(units_int("-1", -1, 9, &value));
 	EQ(value, -1);

@@ -99,6 +99,24 @@ bool units_int(const char *text, int64_t lowest, int64_t highest, int64_t *value
 	return true;
 }
 
+bool units_pair(const char *text, int64_t highest, int64_t *first, int64_t *second)
+{
+	const char *cross = strchr(text, 'x');
+	char before[32];
+	int64_t one, two;
+
+	if (!cross || (size_t)(cross - text) >= sizeof(before))
+		return false;
+	memcpy(before, text, (size_t)(cross - text));
+	before[cross - text] = 0;
+	if (!units_int(before, 1, highest, &one) ||
+		!units_int(cross + 1, 1, highest, &two))
+		return false;
+	*first = one;
+	*second = two;
+	return true;
+}
+
 void units_print_size(uint64_t bytes, char *text, size_t text_size)
 {
 	static const char letters[] = "KMG";

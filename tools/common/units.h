@@ -23,6 +23,9 @@ bool units_rate(const char *text, double *bytes_per_second);
 /* A whole number from `lowest` to `highest`, decimal. */
 bool units_int(const char *text, int64_t lowest, int64_t highest, int64_t *value);
 
+/* "8x1", as pods on a machine and GPUs of a pod: two such numbers from 1 to `highest`. */
+bool units_pair(const char *text, int64_t highest, int64_t *first, int64_t *second);
+
 /* "64M", "1.5K", "100": the shortest form that units_size() reads back. */
 void units_print_size(uint64_t bytes, char *text, size_t text_size);
 

@@ -5,7 +5,7 @@
 
 #include "common/units.h"
 
-enum { PODS_MAX = 128, NICS_MAX = 640, PAIR_BYTES = 32 };
+enum { PODS_MAX = 128, NICS_MAX = 640 };
 
 enum flag {
 	FLAG_RANK = MACHINE_FLAGS_END,
@@ -22,15 +22,9 @@ enum flag {
 /* "4x2" */
 static bool pods(struct graph_args *args)
 {
-	char text[PAIR_BYTES], *second;
-	int64_t count = 0, gpus = 0;
+	int64_t count, gpus;
 
-	snprintf(text, sizeof(text), "%s", optarg);
-	second = strchr(text, 'x');
-	if (second)
-		*second++ = 0;
-	if (!second || !units_int(text, 1, PODS_MAX, &count) ||
-		!units_int(second, 1, PODS_MAX, &gpus))
+	if (!units_pair(optarg, PODS_MAX, &count, &gpus))
 		return machine_args_refuse(&args->machines, "--pods",
 			"give pods per machine and GPUs per pod, such as 4x2");
 	args->pods = (uint32_t)count;

@@ -83,19 +83,6 @@ static const char *const reasons[GRAPH_ENV_REASONS] = {
 	[GRAPH_ENV_UNKNOWN] = "it is not known here",
 };
 
-const char *graph_env_names(const char *list)
-{
-	size_t next = 0;
-
-	while (list && others[next].names != list)
-		next++;
-	next += list != NULL;
-	if (next < sizeof(others) / sizeof(others[0]) &&
-		others[next].why != GRAPH_ENV_GONE)
-		return others[next].names;
-	return NULL;
-}
-
 static bool counts(const char *name)
 {
 	enum param id;

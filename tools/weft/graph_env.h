@@ -26,9 +26,4 @@ enum graph_env_why {
 };
 enum graph_env_why graph_env_why(const char *name, bool is_this_machine);
 
-/* Lists of names after NCCL_ that are read, a space around each: the one after `list`,
- * the first for NULL; NULL at the end. The parameters of base/param.h are not among them.
- */
-const char *graph_env_names(const char *list);
-
 #endif

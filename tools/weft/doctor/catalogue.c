@@ -230,7 +230,7 @@ static const struct finding_info table[FIND_LIVE_GPU] = {
 [FIND_BELOW_EXPECTATION] = {"below-expectation", SEVERITY_PERFORMANCE, DEPTH_SYMPTOM,
 	"this is not what the machine should do",
 	"The log differs from what NCCL's rules give for the machine that was named. The lines above show what to look at first.",
-	"compare with weft graph and weft tune for that machine", NULL},
+	"weft graph MACHINE shows what NCCL decides there, weft sim MACHINE --measured LOG where the time goes", NULL},
 [FIND_TOPO_FILE_EMPTY] = {"topo-file-empty", SEVERITY_NOTE, DEPTH_CAUSE,
 	"NCCL_TOPO_FILE is set to nothing",
 	"An empty value counts as set: NCCL opens a file without a name, and the EFA plugin keeps its own description of the instance to itself. Between hosts NICs are then chosen badly.",

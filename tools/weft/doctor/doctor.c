@@ -5,6 +5,7 @@
 #include "weft/command.h"
 #include "weft/doctor/doctor_args.h"
 #include "weft/doctor/expect.h"
+#include "weft/doctor/gain.h"
 #include "weft/doctor/harvest.h"
 #include "weft/doctor/live.h"
 #include "weft/doctor/report.h"
@@ -27,10 +28,11 @@ static void usage(void)
 	       "machine\n"
 	       "                    (weft topo --list, or an XML file)\n"
 	       "  --nodes N         so many of them; else as many as the log has\n"
-	       "  --root DIR        look at a captured host instead of this one\n"
-	       "  --capture DIR     write what a look at this host needs into a new "
-	       "folder,\n"
-	       "                    without secrets\n\n"
+	       "  --root PATH       look at a captured host instead of this one\n"
+	       "  --capture PATH    write what a look at this host needs into a new "
+	       "folder, or\n"
+	       "                    into one file where PATH ends in .tar; without "
+	       "secrets\n\n"
 	       "Exit status: 0 nothing or notes, 3 something costs performance, 4 "
 	       "something\n"
 	       "is fatal, 1 a log cannot be read, 2 usage.\n\n"
@@ -56,6 +58,7 @@ static bool examine(const struct log_facts *facts, const struct doctor_args *arg
 	struct diagnosis *diagnosis)
 {
 	diagnose(facts, diagnosis);
+	gain_add(facts, args->expect, diagnosis);
 	if (!args->expect || !expect_add(facts, args->expect, args->nodes, diagnosis))
 		return true;
 	fprintf(stderr, "weft doctor: %s\n", err_last());

@@ -3,9 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
+#include "weft/doctor/gain.h"
 #include "weft/graph_job.h"
 
-enum { TYPE_FLOAT = 7, OP_SUM = 0, FEW_BYTES = 1 << 20 };
+enum {
+	TYPE_FLOAT = 7,
+	OP_SUM = 0,
+	FEW_BYTES = 1 << 20,
+	SIZES_SAID = 3,
+	SIZES_APART = 16
+};
 
 /* Less than so much of what the model says is worth a word. */
 static const double enough = 0.6;
@@ -92,29 +100,86 @@ static void compare_shape(const struct log_facts *facts, const struct cluster *c
 	}
 }
 
+/* How fast a size should be: by the engine of weft sim for machines it knows, else by
+ * NCCL's own cost model. `low`: what nine of ten measurements are above. */
+struct speed {
+	double busbw, low;
+};
+
+static bool speed_of(const struct log_facts *facts, const struct graph_job *job,
+	const struct sim_site *site, uint64_t bytes, struct speed *speed)
+{
+	struct sim_answer answer;
+
+	if (site) {
+		if (gain_ask(facts, site, bytes, &answer))
+			return false;
+		*speed = (struct speed){answer.busbw, answer.low};
+		return true;
+	}
+	speed->busbw = expected_busbw(
+		&job->model, facts, bytes, job->decision->cluster->rank_count);
+	speed->low = enough * speed->busbw;
+	return speed->busbw > 0;
+}
+
+/* The sizes that are slower than they should be, the largest of each factor of 16. */
 static void compare_speed(const struct log_facts *facts, const struct graph_job *job,
+	const struct sim_site *site, struct finding *finding)
+{
+	uint64_t before = UINT64_MAX;
+
+	for (int said = 0; said < SIZES_SAID; said++) {
+		const struct fact_row *row = NULL;
+		struct speed speed;
+		char text[160], size[32];
+
+		for (uint32_t i = 0; i < facts->row_count; i++)
+			if (facts->rows[i].bytes < before &&
+				(!row || facts->rows[i].bytes > row->bytes))
+				row = &facts->rows[i];
+		if (!row || row->bytes < FEW_BYTES)
+			return;
+		before = row->bytes / SIZES_APART + 1;
+		if (!speed_of(facts, job, site, row->bytes, &speed) ||
+			row->busbw >= speed.low)
+			continue;
+		units_print_size(row->bytes, size, sizeof(size));
+		snprintf(text, sizeof(text),
+			"%.1f GB/s at %s, expected %.1f (%.1f at least)", row->busbw,
+			size, speed.busbw, speed.low);
+		say(finding, text);
+		if (!finding->gain[0])
+			snprintf(finding->gain, sizeof(finding->gain),
+				"%.1f against %.1f GB/s of bus bandwidth at %s by %s",
+				row->busbw, speed.busbw, size,
+				site ? "weft sim" : "NCCL's own cost model");
+	}
+}
+
+/* Between hosts: the network that was taken, and whether it reaches GPU memory. */
+static void compare_network(const struct log_facts *facts, const struct sim_site *site,
 	struct finding *finding)
 {
-	int ranks = job->decision->cluster->rank_count;
-	const struct fact_row *last = NULL;
 	char text[160];
-	double expected;
+	uint64_t lines = 0, direct = 0;
 
-	for (uint32_t i = 0; i < facts->row_count; i++)
-		if (!last || facts->rows[i].bytes > last->bytes)
-			last = &facts->rows[i];
-	if (!last || last->bytes < FEW_BYTES)
+	if (!site || site->nodes < 2 || site->outer == SIM_TCP || site->outer == SIM_ENA)
 		return;
-	expected = expected_busbw(&job->model, facts, last->bytes, ranks);
-	if (expected <= 0 || last->busbw >= enough * expected)
+	for (uint32_t i = 0; i < facts->networks.count; i++)
+		if (!strcmp(facts->networks.words[i].text, "Socket")) {
+			snprintf(text, sizeof(text), "TCP between hosts, expected %s",
+				sim_wire_name(site->outer));
+			say(finding, text);
+			return;
+		}
+	for (uint32_t i = 0; i < facts->net_count; i++) {
+		lines += facts->nets[i].lines;
+		direct += facts->nets[i].gdr_lines;
+	}
+	if (site->outer == SIM_STAGED || !lines || direct)
 		return;
-	snprintf(text, sizeof(text), "%.1f GB/s at %llu bytes, expected %.1f",
-		last->busbw, (unsigned long long)last->bytes, expected);
-	say(finding, text);
-	snprintf(finding->gain, sizeof(finding->gain),
-		"%.1f GB/s bus bandwidth here, %.1f by NCCL's own cost model of the "
-		"machine",
-		last->busbw, expected);
+	say(finding, "no GPUDirect between hosts, expected it");
 }
 
 enum err expect_add(const struct log_facts *facts, const char *machine, uint32_t nodes,
@@ -123,6 +188,7 @@ enum err expect_add(const struct log_facts *facts, const char *machine, uint32_t
 	char *names[] = {(char *)machine};
 	struct graph_job job;
 	struct finding *finding;
+	struct sim_site site, *known = NULL;
 	enum err e;
 
 	graph_job_init(&job);
@@ -133,9 +199,12 @@ enum err expect_add(const struct log_facts *facts, const char *machine, uint32_t
 	if (!e)
 		e = graph_job_run(&job);
 	if (!e) {
+		if (!gain_site(facts, machine, job.args.host_count, &site))
+			known = &site;
 		finding = diagnosis_add(diagnosis, FIND_BELOW_EXPECTATION, NULL);
 		compare_shape(facts, job.decision->cluster, finding);
-		compare_speed(facts, &job, finding);
+		compare_network(facts, known, finding);
+		compare_speed(facts, &job, known, finding);
 		if (!finding->detail[0])
 			diagnosis->count--;
 		diagnosis_sort(diagnosis);

@@ -1,6 +1,7 @@
 /*
- * expect.h - a log against what NCCL's rules give for a machine: ranks, channels,
- * GPUDirect, and the bandwidth that NCCL's own cost model expects of each size.
+ * expect.h - a log against what a machine should do: ranks, channels, the network with
+ * GPUDirect, and the bandwidth by size that weft sim expects (NCCL's own cost model where
+ * the machine is a file).
  */
 #ifndef TOOLS_WEFT_DOCTOR_EXPECT_H
 #define TOOLS_WEFT_DOCTOR_EXPECT_H

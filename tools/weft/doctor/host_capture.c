@@ -99,7 +99,30 @@ static enum err copy_names(const char *folder, const char *path, const char *pre
 	return e;
 }
 
-/* Of every NVIDIA device on PCI: vendor and class. */
+/* Of a bridge's configuration the one word that is asked for. */
+static enum err save_acs(const char *folder, const char *name)
+{
+	static unsigned char config[4096];
+	char path[PATH], text[16];
+	FILE *file;
+	size_t bytes;
+	int control;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.64s/config", name);
+	file = fopen(path, "r");
+	if (!file)
+		return OK;
+	bytes = fread(config, 1, sizeof(config), file);
+	fclose(file);
+	control = host_acs_control(config, bytes);
+	if (control == HOST_UNKNOWN)
+		return OK;
+	snprintf(path, sizeof(path), "sys/bus/pci/devices/%.64s/weft-acs", name);
+	snprintf(text, sizeof(text), "0x%04x\n", control);
+	return write_text(folder, path, text);
+}
+
+/* Of every device on PCI: vendor and class. */
 static enum err copy_pci(const char *folder)
 {
 	static const char *const files[] = {"vendor", "class"};
@@ -115,6 +138,8 @@ static enum err copy_pci(const char *folder)
 				entry->d_name, files[i]);
 			e = copy_file(folder, path);
 		}
+		if (!e && entry->d_name[0] != '.')
+			e = save_acs(folder, entry->d_name);
 	}
 	if (dir)
 		closedir(dir);
@@ -171,15 +196,31 @@ static enum err save_process(const struct host_facts *facts, const char *folder)
 		"shm %lld\nmemlock %lld\nfiles %lld\ncpus %g\nmaster %d\n",
 		(long long)facts->shm_bytes, (long long)facts->memlock_bytes,
 		(long long)facts->files_max, facts->cpus, (int)facts->master);
+	used = strlen(text);
+	if (facts->links_up >= 0)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"links %d %d\n", facts->links_up, facts->links_down);
+	if (facts->link_errors >= 0)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"link-errors %lld\n", (long long)facts->link_errors);
+	if (facts->p2p_refused >= 0)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"p2p-refused %d %s\n", facts->p2p_refused, facts->p2p_why);
+	snprintf(text + used, sizeof(text) - used,
+		"fabric %s\nfabric-manager %d\nimex-service %d\nproviders %s\n"
+		"plugin-error %s\n",
+		facts->fabric_state, facts->fabric_manager, facts->imex_service,
+		facts->providers, facts->plugin_error);
 	e = write_text(folder, "weft/limits", text);
 	text[0] = 0;
+	used = 0;
 	for (uint32_t i = 0; i < facts->env_count; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s\n",
 			facts->envs[i].name, facts->envs[i].value);
 	return e ? e : write_text(folder, "weft/environment", text);
 }
 
-enum err host_facts_capture(const struct host_facts *facts, const char *folder)
+enum err host_capture_folder(const struct host_facts *facts, const char *folder)
 {
 	static const char *const files[] = {"proc/sys/kernel/hostname",
 		"proc/sys/kernel/random/boot_id", "proc/driver/nvidia/version",

@@ -9,6 +9,7 @@
 #define TOOLS_WEFT_DOCTOR_HOST_FACTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -18,7 +19,7 @@ enum {
 	HOST_NICS_MAX = 64,
 	HOST_ENVS_MAX = 256,
 	HOST_IFACES_MAX = 64,
-	HOST_UNSEEN_MAX = 12
+	HOST_UNSEEN_MAX = 16
 };
 
 /* Of numbers: not known. */
@@ -50,10 +51,21 @@ struct host_facts {
 	bool is_open_driver, has_peermem, has_gdrcopy, has_imex;
 	int fabric_manager; /* 1 runs, 0 does not, HOST_UNKNOWN */
 	bool has_iommu, is_passthrough;
+	int bridge_count, bridges_hidden; /* hidden: only root may read them whole */
+	int acs_count;			  /* bridges that redirect what peers send */
+	char acs_bridge[32];		  /* the first of them */
+	int links_up, links_down;	  /* NVLinks; HOST_UNKNOWN */
+	int64_t link_errors;		  /* HOST_UNKNOWN */
+	int p2p_refused;		  /* pairs of GPUs, both ways; HOST_UNKNOWN */
+	char p2p_why[8];		  /* as nvidia-smi says it: CNS, GNS, TNS, DR */
+	char fabric_state[32];
+	int imex_service;    /* 1 runs, HOST_UNKNOWN */
+	char providers[256]; /* of libfabric, blanks between; "": nobody was asked */
 	struct host_nic nics[HOST_NICS_MAX];
 	uint32_t nic_count;
 	int verbs_files;
-	char plugin[256]; /* path, or "" */
+	char plugin[256];	/* path, or "" */
+	char plugin_error[256]; /* why it cannot be loaded, or "" */
 	int64_t shm_bytes, memlock_bytes, files_max, hugepages_free;
 	double cpus; /* by affinity and control group */
 	int64_t memory_limit, memory_used;
@@ -66,18 +78,39 @@ struct host_facts {
 	uint32_t unseen_count;
 };
 
-/* Look. `root` NULL: this host. ERR_ARGUMENT when it is no folder. */
+/* Look. `root` NULL: this host; a folder or a tar: a captured one. ERR_ARGUMENT when it
+ * is neither. */
 enum err host_facts_read(struct host_facts *facts, const char *root);
 
-/* Write what host_facts_read() needs of this host into a new folder; variables that are
- * not NCCL's, libfabric's or a launcher's, and everything that looks like a secret, stay
- * out. */
-enum err host_facts_capture(const struct host_facts *facts, const char *folder);
+/* Write what host_facts_read() needs of this host into a new folder, or into a new tar
+ * where the path ends so; variables that are not NCCL's, libfabric's or a launcher's, and
+ * everything that looks like a secret, stay out. */
+enum err host_facts_capture(const struct host_facts *facts, const char *path);
+
+/* What is asked of other programs; live only, a captured host has the answers. */
+enum host_tool {
+	HOST_TOOL_NVLINK,
+	HOST_TOOL_ERRORS,
+	HOST_TOOL_P2P,
+	HOST_TOOL_FABRIC,
+	HOST_TOOL_PROVIDERS,
+	HOST_TOOL_PLUGIN,
+	HOST_TOOLS
+};
+void host_ask_tools(struct host_facts *facts);
+void host_take_output(struct host_facts *facts, enum host_tool tool, const char *text);
+
+/* The ACS control register in a device's configuration space: 0 when it has none,
+ * HOST_UNKNOWN when so little of the space is there that nobody can tell. */
+int host_acs_control(const unsigned char *config, size_t bytes);
 
 const char *host_env(const struct host_facts *facts, const char *name);
 
-/* The parts: files of the kernel's, and the rest. */
+/* The parts: folders; files of the kernel's, and the rest. */
+enum err host_read_folder(struct host_facts *facts, const char *root);
+enum err host_capture_folder(const struct host_facts *facts, const char *folder);
 void host_read_files(struct host_facts *facts, const char *root);
+void host_read_bus(struct host_facts *facts, const char *root);
 void host_read_process(struct host_facts *facts);
 enum err host_read_saved(struct host_facts *facts, const char *root);
 

@@ -59,6 +59,28 @@ static int count_names(const char *root, const char *path, const char *prefix)
 	return count;
 }
 
+/* Does a process of this name run? The kernel keeps fifteen letters of it. */
+static bool has_process(const char *root, const char *name)
+{
+	char full[PATH], text[32], path[64];
+	const struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(full, sizeof(full), "%s/proc", root);
+	dir = opendir(full);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+			strlen(entry->d_name) > 20)
+			continue;
+		snprintf(path, sizeof(path), "proc/%.20s/comm", entry->d_name);
+		found = read_text(root, path, text, sizeof(text)) && !strcmp(text, name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 static void read_gpus(struct host_facts *facts, const char *root)
 {
 	char full[PATH], text[FILE_BYTES], path[PATH];
@@ -98,11 +120,13 @@ static void read_gpus(struct host_facts *facts, const char *root)
 	facts->has_gdrcopy = exists(root, "dev/gdrdrv");
 	facts->has_imex = count_names(root, "dev/nvidia-caps-imex-channels", "") > 0;
 	/* a container does not see the host's services */
-	facts->fabric_manager = HOST_UNKNOWN;
-	if (exists(root, "run/nvidia-fabricmanager/nv-fabricmanager.pid"))
+	if (exists(root, "run/nvidia-fabricmanager/nv-fabricmanager.pid") ||
+		has_process(root, "nv-fabricmanage"))
 		facts->fabric_manager = 1;
 	else if (!facts->container[0] && facts->switch_count)
 		facts->fabric_manager = 0;
+	if (has_process(root, "nvidia-imex"))
+		facts->imex_service = 1;
 }
 
 static void read_nic(struct host_facts *facts, const char *root, const char *name)
@@ -223,36 +247,69 @@ static void read_identity(struct host_facts *facts, const char *root)
 					strstr(text, "amd_iommu=off");
 }
 
+/* The library that NCCL would look for: libnccl-net.so, or what NCCL_NET_PLUGIN makes of
+ * it; "" where it says none. */
+static void plugin_name(const struct host_facts *facts, char *name, size_t room)
+{
+	const char *asked = host_env(facts, "NCCL_NET_PLUGIN");
+
+	if (!asked || !asked[0])
+		snprintf(name, room, "libnccl-net.so");
+	else if (!strcmp(asked, "none"))
+		name[0] = 0;
+	else if (strstr(asked, ".so"))
+		snprintf(name, room, "%s", asked);
+	else
+		snprintf(name, room, "libnccl-net-%s.so", asked);
+}
+
+static bool try_plugin(
+	struct host_facts *facts, const char *root, const char *folder, const char *name)
+{
+	char path[PATH];
+
+	snprintf(path, sizeof(path), "%.700s/%.200s", folder, name);
+	if (facts->plugin[0] || !exists(root, path))
+		return facts->plugin[0] != 0;
+	snprintf(facts->plugin, sizeof(facts->plugin), "%.255s", path);
+	return true;
+}
+
 /* Where a loader would look for the network's plugin. */
 static void find_plugin(struct host_facts *facts, const char *root)
 {
-	static const char *const folders[] = {"opt/amazon/ofi-nccl/lib",
-		"opt/amazon/ofi-nccl/lib64", "opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
-		"opt/aws-ofi-nccl/install/lib", "usr/lib/x86_64-linux-gnu", "usr/lib64",
-		"usr/local/lib", "usr/lib", "opt/hpcx/nccl_rdma_sharp_plugin/lib",
-		"usr/local/gib/lib64", "usr/local/nvidia/lib64"};
+	static const char *const folders[] = {"/opt/amazon/ofi-nccl/lib",
+		"/opt/amazon/ofi-nccl/lib64", "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
+		"/opt/aws-ofi-nccl/install/lib", "/usr/lib/x86_64-linux-gnu",
+		"/usr/lib64", "/usr/local/lib", "/usr/lib",
+		"/opt/hpcx/nccl_rdma_sharp_plugin/lib", "/usr/local/gib/lib64",
+		"/usr/local/nvidia/lib64"};
 	const char *list = host_env(facts, "LD_LIBRARY_PATH");
-	char path[PATH];
+	char name[200], folder[PATH];
 
+	plugin_name(facts, name, sizeof(name));
+	if (!name[0])
+		return;
+	if (name[0] == '/') {
+		try_plugin(facts, root, "", name + 1);
+		return;
+	}
 	while (list && *list && !facts->plugin[0]) {
 		size_t bytes = strcspn(list, ":");
 
-		snprintf(path, sizeof(path), "%.*s/libnccl-net.so", (int)bytes, list);
-		if (bytes < 900 && exists(root, path))
-			snprintf(facts->plugin, sizeof(facts->plugin), "%.255s", path);
+		snprintf(folder, sizeof(folder), "%.*s", (int)bytes, list);
+		try_plugin(facts, root, folder, name);
 		list += bytes + (list[bytes] == ':');
 	}
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "/%s/libnccl-net.so", folders[i]);
-		if (!facts->plugin[0] && exists(root, path + 1))
-			snprintf(facts->plugin, sizeof(facts->plugin), "%.255s", path);
-	}
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		try_plugin(facts, root, folders[i], name);
 }
 
 void host_read_files(struct host_facts *facts, const char *root)
 {
 	read_identity(facts, root);
 	read_gpus(facts, root);
+	host_read_bus(facts, root);
 	read_nics(facts, root);
 	read_limits(facts, root);
 	find_plugin(facts, root);

@@ -120,6 +120,29 @@ void host_read_process(struct host_facts *facts)
 		host_env(facts, "MASTER_ADDR"), host_env(facts, "MASTER_PORT"));
 }
 
+/* What other programs said on a captured host. */
+static void take_answer(struct host_facts *facts, const char *name, const char *value)
+{
+	if (!strcmp(name, "links"))
+		sscanf(value, "%d %d", &facts->links_up, &facts->links_down);
+	else if (!strcmp(name, "link-errors"))
+		facts->link_errors = atoll(value);
+	else if (!strcmp(name, "p2p-refused"))
+		sscanf(value, "%d %7s", &facts->p2p_refused, facts->p2p_why);
+	else if (!strcmp(name, "fabric"))
+		snprintf(
+			facts->fabric_state, sizeof(facts->fabric_state), "%.31s", value);
+	else if (!strcmp(name, "fabric-manager"))
+		facts->fabric_manager = atoi(value);
+	else if (!strcmp(name, "imex-service"))
+		facts->imex_service = atoi(value);
+	else if (!strcmp(name, "providers"))
+		snprintf(facts->providers, sizeof(facts->providers), "%.255s", value);
+	else if (!strcmp(name, "plugin-error"))
+		snprintf(facts->plugin_error, sizeof(facts->plugin_error), "%.255s",
+			value);
+}
+
 /* "name value" lines of ROOT/weft/limits. */
 static void take_saved(struct host_facts *facts, const char *name, const char *value)
 {
@@ -133,6 +156,8 @@ static void take_saved(struct host_facts *facts, const char *name, const char *v
 		facts->cpus = atof(value);
 	else if (!strcmp(name, "master"))
 		facts->master = (enum host_master)(atoi(value) % (MASTER_SILENT + 1));
+	else
+		take_answer(facts, name, value);
 }
 
 enum err host_read_saved(struct host_facts *facts, const char *root)
@@ -155,6 +180,7 @@ enum err host_read_saved(struct host_facts *facts, const char *root)
 		if (!value)
 			continue;
 		*value++ = 0;
+		value[strcspn(value, "\n")] = 0;
 		take_saved(facts, line, value);
 	}
 	if (file)
@@ -185,19 +211,26 @@ static void note_unseen(struct host_facts *facts)
 		unseen(facts, "machine type: DMI is hidden here");
 	if (facts->gpu_count && facts->switch_count && facts->fabric_manager < 0)
 		unseen(facts, "fabric manager: its files are the host's");
-	if (facts->gpu_count)
-		unseen(facts, "NVLink errors and peer-to-peer: nvidia-smi nvlink -e, "
-			      "topo -p2p");
+	if (facts->gpu_files && facts->links_up < 0)
+		unseen(facts,
+			"NVLinks, their errors and peer-to-peer: nvidia-smi did not "
+			"answer");
+	if (facts->gpu_count > 1 && facts->bridges_hidden)
+		unseen(facts, "ACS: only root may read the bridges' configuration");
+	if (facts->nic_count && !facts->providers[0])
+		unseen(facts, "libfabric's providers: fi_info did not answer");
 	if (facts->shm_bytes < 0)
 		unseen(facts, "/dev/shm: it is not mounted or not recorded");
 }
 
-enum err host_facts_read(struct host_facts *facts, const char *root)
+enum err host_read_folder(struct host_facts *facts, const char *root)
 {
 	enum err e = OK;
 
 	memset(facts, 0, sizeof(*facts));
 	facts->is_captured = root != NULL;
+	facts->links_up = facts->links_down = facts->p2p_refused = HOST_UNKNOWN;
+	facts->link_errors = facts->fabric_manager = facts->imex_service = HOST_UNKNOWN;
 	if (root)
 		e = host_read_saved(facts, root);
 	else
@@ -205,6 +238,8 @@ enum err host_facts_read(struct host_facts *facts, const char *root)
 	if (e)
 		return e;
 	host_read_files(facts, root ? root : "");
+	if (!root)
+		host_ask_tools(facts);
 	if (host_env(facts, "KUBERNETES_SERVICE_HOST"))
 		snprintf(facts->container, sizeof(facts->container), "kubernetes pod");
 	note_unseen(facts);

@@ -22,6 +22,43 @@ static bool has_rdma(const struct host_facts *facts)
 	return facts->nic_count > 0;
 }
 
+static void check_fabric(const struct host_facts *facts, struct diagnosis *diagnosis)
+{
+	const char *state = facts->fabric_state;
+	bool is_late = state[0] && strcmp(state, "Completed") != 0 &&
+		       strcmp(state, "N/A") != 0;
+	struct finding *finding;
+
+	if (!facts->gpu_files ||
+		(!is_late && (!facts->switch_count || facts->fabric_manager != 0)))
+		return;
+	finding = diagnosis_add(diagnosis, FIND_LIVE_FABRIC, NULL);
+	if (is_late)
+		snprintf(finding->detail, sizeof(finding->detail),
+			"nvidia-smi says of the fabric: %s.", state);
+}
+
+static void check_links(const struct host_facts *facts, struct diagnosis *diagnosis)
+{
+	struct finding *finding;
+
+	if (facts->links_down > 0 || facts->link_errors > 0) {
+		finding = diagnosis_add(diagnosis, FIND_LIVE_NVLINK, NULL);
+		snprintf(finding->detail, sizeof(finding->detail),
+			"%d links are up, %d of the same GPUs are not, %lld errors.",
+			facts->links_up, facts->links_down,
+			(long long)(facts->link_errors > 0 ? facts->link_errors : 0));
+		/* a counter alone may be of last year */
+		if (facts->links_down <= 0)
+			finding->severity = SEVERITY_NOTE;
+	}
+	if (facts->p2p_refused > 0) {
+		finding = diagnosis_add(diagnosis, FIND_LIVE_P2P, NULL);
+		snprintf(finding->detail, sizeof(finding->detail), "%d pairs say %s.",
+			facts->p2p_refused, facts->p2p_why);
+	}
+}
+
 static void check_gpus(const struct host_facts *facts, struct diagnosis *diagnosis)
 {
 	const struct instance_info *machine = facts->product[0]
@@ -44,18 +81,35 @@ static void check_gpus(const struct host_facts *facts, struct diagnosis *diagnos
 			machine ? ", a " : "", machine ? facts->product : "",
 			machine ? machine->gpu_count : (uint32_t)facts->gpu_count);
 	}
-	if (facts->switch_count && facts->gpu_files && facts->fabric_manager == 0)
-		diagnosis_add(diagnosis, FIND_LIVE_FABRIC, NULL);
-	if (strstr(facts->product, "gb200") && !facts->has_imex)
-		diagnosis_add(diagnosis, FIND_LIVE_IMEX, NULL);
+	check_fabric(facts, diagnosis);
+	if ((strstr(facts->product, "gb200") || strstr(facts->product, "gb300") ||
+		    strstr(facts->product, "GB200") || strstr(facts->product, "GB300")) &&
+		(!facts->has_imex || (facts->imex_service < 0 && !facts->container[0]))) {
+		finding = diagnosis_add(diagnosis, FIND_LIVE_IMEX, NULL);
+		if (facts->has_imex)
+			snprintf(finding->detail, sizeof(finding->detail),
+				"The channel is here, and nvidia-imex does not run.");
+	}
 }
 
 static void check_bus(const struct host_facts *facts, struct diagnosis *diagnosis)
 {
+	bool is_translated = facts->has_iommu && !facts->is_passthrough;
 	struct finding *finding;
 
-	if (facts->gpu_count > 1 && facts->has_iommu && !facts->is_passthrough) {
+	if (facts->gpu_count > 1 && (is_translated || facts->acs_count)) {
 		finding = diagnosis_add(diagnosis, FIND_LIVE_ACS, NULL);
+		if (facts->acs_count)
+			snprintf(finding->detail, sizeof(finding->detail),
+				"ACS redirects on %d of %d bridges, %s among them%s.",
+				facts->acs_count, facts->bridge_count, facts->acs_bridge,
+				is_translated ? "; the IOMMU translates" : "");
+		if (facts->acs_count)
+			snprintf(finding->remedy, sizeof(finding->remedy),
+				"disable ACS in the BIOS, or for each bridge: setpci -s "
+				"%s "
+				"ECAP_ACS+6.w=0000; virtual machines need ATS instead",
+				facts->acs_bridge);
 		/* NVLink does not care */
 		if (facts->switch_count)
 			finding->severity = SEVERITY_NOTE;
@@ -63,6 +117,38 @@ static void check_bus(const struct host_facts *facts, struct diagnosis *diagnosi
 	if (facts->gpu_files && has_rdma(facts) && !facts->has_peermem &&
 		!facts->is_open_driver && facts->driver[0])
 		diagnosis_add(diagnosis, FIND_LIVE_GDR, NULL);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+	size_t bytes = strlen(word);
+
+	for (const char *at = words; (at = strstr(at, word)); at += bytes)
+		if ((at == words || at[-1] == ' ') && (!at[bytes] || at[bytes] == ' '))
+			return true;
+	return false;
+}
+
+static void check_plugin(const struct host_facts *facts, struct diagnosis *diagnosis)
+{
+	const char *asked = host_env(facts, "NCCL_NET_PLUGIN");
+	struct finding *finding;
+
+	if (facts->plugin_error[0] || (!facts->plugin[0] && has_efa(facts))) {
+		finding = diagnosis_add(diagnosis, FIND_LIVE_PLUGIN, NULL);
+		if (facts->plugin_error[0])
+			snprintf(finding->detail, sizeof(finding->detail),
+				"%.200s is there and cannot be loaded: %.200s.",
+				facts->plugin, facts->plugin_error);
+		else if (asked && asked[0])
+			snprintf(finding->detail, sizeof(finding->detail),
+				"NCCL_NET_PLUGIN=%.64s leads to no library.", asked);
+	}
+	if (has_efa(facts) && facts->providers[0] && !has_word(facts->providers, "efa")) {
+		finding = diagnosis_add(diagnosis, FIND_LIVE_PROVIDER, NULL);
+		snprintf(finding->detail, sizeof(finding->detail), "It has: %.200s.",
+			facts->providers);
+	}
 }
 
 static void check_nics(const struct host_facts *facts, struct diagnosis *diagnosis)
@@ -93,8 +179,7 @@ static void check_nics(const struct host_facts *facts, struct diagnosis *diagnos
 			"EFA devices are listed and /dev/infiniband/uverbs* is not "
 			"here.");
 	}
-	if (has_efa(facts) && !facts->plugin[0])
-		diagnosis_add(diagnosis, FIND_LIVE_PLUGIN, NULL);
+	check_plugin(facts, diagnosis);
 	if (has_efa(facts) && facts->hugepages_free == 0)
 		diagnosis_add(diagnosis, FIND_LIVE_HUGEPAGES, NULL);
 }
@@ -207,6 +292,7 @@ void live_diagnose(const struct host_facts *facts, struct diagnosis *diagnosis)
 {
 	memset(diagnosis, 0, sizeof(*diagnosis));
 	check_gpus(facts, diagnosis);
+	check_links(facts, diagnosis);
 	check_bus(facts, diagnosis);
 	check_nics(facts, diagnosis);
 	check_limits(facts, diagnosis);

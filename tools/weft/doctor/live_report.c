@@ -40,6 +40,15 @@ static void print_devices(FILE *file, const struct host_facts *facts)
 	else
 		snprintf(text, sizeof(text), "none");
 	line(file, "GPUs", text);
+	if (facts->links_up >= 0) {
+		snprintf(text, sizeof(text), "%d up, %d down; peer-to-peer %s%s%s",
+			facts->links_up, facts->links_down,
+			facts->p2p_refused > 0 ? "refused to some"
+			: facts->p2p_refused   ? "unknown"
+					       : "allowed",
+			facts->fabric_state[0] ? "; fabric " : "", facts->fabric_state);
+		line(file, "NVLink", text);
+	}
 	text[0] = 0;
 	for (uint32_t i = 0; i < facts->nic_count && used < 900; i++) {
 		const struct host_nic *nic = &facts->nics[i];
@@ -56,6 +65,7 @@ static void print_devices(FILE *file, const struct host_facts *facts)
 	if (facts->gpu_files)
 		line(file, "GPUDirect", text);
 	line(file, "plugin", facts->plugin[0] ? facts->plugin : "none found");
+	line(file, "libfabric", facts->providers);
 }
 
 void live_print(FILE *file, const struct host_facts *facts)
@@ -99,6 +109,12 @@ json_t *live_json(const struct host_facts *facts)
 	for (uint32_t i = 0; i < facts->unseen_count; i++)
 		json_array_append_new(unseen, json_string(facts->unseen[i]));
 	if (object) {
+		json_object_set_new(object, "nvlinksUp", json_integer(facts->links_up));
+		json_object_set_new(
+			object, "nvlinksDown", json_integer(facts->links_down));
+		json_object_set_new(object, "fabric", json_string(facts->fabric_state));
+		json_object_set_new(object, "plugin", json_string(facts->plugin));
+		json_object_set_new(object, "providers", json_string(facts->providers));
 		json_object_set_new(object, "nics", nics);
 		json_object_set_new(object, "notSeen", unseen);
 	}

@@ -5,7 +5,7 @@
 #include "common/units.h"
 #include "weft/option.h"
 
-enum { NODES_MAX = 65536, PODS_MAX = 128, PAIR_BYTES = 32 };
+enum { NODES_MAX = 65536, PODS_MAX = 128, VERSION_BYTES = 32 };
 
 enum flag {
 	FLAG_MACHINE = OPTION_LONG,
@@ -100,7 +100,7 @@ static bool wrong(const char *sentence)
 static bool trainer_version(struct k8s_args *args)
 {
 	const char *text = optarg + (*optarg == 'v');
-	char number[PAIR_BYTES];
+	char number[VERSION_BYTES];
 	int64_t minor;
 
 	snprintf(number, sizeof(number), "%.*s",
@@ -115,15 +115,9 @@ static bool trainer_version(struct k8s_args *args)
 /* "8x1" */
 static bool pods(struct k8s_args *args)
 {
-	char text[PAIR_BYTES], *second;
-	int64_t count = 0, gpus = 0;
+	int64_t count, gpus;
 
-	snprintf(text, sizeof(text), "%s", optarg);
-	second = strchr(text, 'x');
-	if (second)
-		*second++ = 0;
-	if (!second || !units_int(text, 1, PODS_MAX, &count) ||
-		!units_int(second, 1, PODS_MAX, &gpus))
+	if (!units_pair(optarg, PODS_MAX, &count, &gpus))
 		return refuse("--pods", optarg,
 			"give pods per machine and GPUs per pod, such as 8x1");
 	args->write.pods = (uint32_t)count;

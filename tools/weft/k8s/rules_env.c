@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env_names.h"
 #include "topo/instance.h"
-#include "weft/graph_env.h"
-#include "weft/k8s/env_names.h"
 #include "weft/k8s/rule.h"
 
 enum { NAME_BYTES = 128 };
@@ -152,20 +151,21 @@ static void empty(const struct scene *scene, const struct setting *one)
 	edit_drop(scene, finding, one);
 }
 
-static void unknown(const struct scene *scene, const struct setting *one)
+/* `why` it does nothing, where that is known; NULL: nobody ever knew it. */
+static void unknown(const struct scene *scene, const struct setting *one, const char *why)
 {
-	char near[NAME_BYTES];
+	char near[ENV_NAME_BYTES];
 	struct finding *finding = finding_add(scene->view->findings, RULE_ENV_UNKNOWN,
 		&one->at, "nobody reads %s", one->name);
 
-	if (env_names_near(one->name, near, sizeof(near))) {
+	if (!why && env_name_nearest(one->name, near)) {
 		finding->severity = SEVERITY_PERFORMANCE;
 		finding_todo(finding, "%s is read; write that if it was meant", near);
 		if (one->item && node_get(one->item, "name"))
 			edit_scalar(scene->view->work->file, finding,
 				node_get(one->item, "name"), near);
 	} else {
-		finding_todo(finding, "take it out");
+		finding_todo(finding, "%s%stake it out", why ? why : "", why ? "; " : "");
 		edit_drop(scene, finding, one);
 	}
 }
@@ -194,7 +194,10 @@ static bool interface(const struct scene *scene, const struct setting *one)
 
 static void judge(const struct scene *scene, const struct setting *one)
 {
-	if (one->value && !*one->value && env_names_is_ours(one->name)) {
+	enum env_name_kind kind;
+	const char *why;
+
+	if (one->value && !*one->value && env_name_is_ours(one->name)) {
 		empty(scene, one);
 		return;
 	}
@@ -215,8 +218,9 @@ static void judge(const struct scene *scene, const struct setting *one)
 		edit_drop(scene, finding, one);
 		return;
 	}
-	if (!env_names_known(one->name))
-		unknown(scene, one);
+	kind = env_name_kind(one->name, &why);
+	if (kind == ENV_NAME_UNKNOWN || kind == ENV_NAME_OBSOLETE)
+		unknown(scene, one, why);
 }
 
 static void env_list(const struct scene *scene, const struct node *list)
