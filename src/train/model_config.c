@@ -123,7 +123,7 @@ static void sizes(struct config *c, struct train_model *m)
 	m->heads = needed(c,
 		(const char *const[4]){"num_attention_heads", "n_head", "n_heads", NULL});
 	m->vocab = needed(c, (const char *const[4]){"vocab_size", NULL});
-	if (c->e)
+	if (c->e || !m->heads)
 		return;
 	m->ffn = number(c,
 		(const char *const[4]){"intermediate_size", "n_inner", "ffn_dim", NULL},
