@@ -342,7 +342,6 @@ void train_fit_memory(
 	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
 {
 	for (uint32_t i = 0; i < calib->count; i++)
-		if (calib->rows[i].level == LEVEL_ALL ||
-			calib->rows[i].level == LEVEL_STACK)
+		if (calib->rows[i].level == LEVEL_STACK)
 			habit_fit(cases, without, &calib->rows[i]);
 }
