@@ -318,25 +318,30 @@ static double memory_cost(const struct train_cases *cases, const struct calib_ro
 	return all;
 }
 
+/* The best of a grid of habits, in steps of 5 and of 15 %. */
+static void habit_fit(
+	const struct train_cases *cases, uint32_t without, struct calib_row *row)
+{
+	double best = INFINITY;
+
+	for (int i = 0; i < 33; i++)
+		for (int k = 0; k < 27; k++) {
+			struct memory_habit habit = {
+				.5 * pow(1.05, i), .5e9 * pow(1.15, k)};
+			double now = memory_cost(cases, row, without, &habit);
+
+			if (now < best) {
+				best = now;
+				row->memory_factor = habit.factor;
+				row->memory_base_gb = habit.base_bytes / 1e9;
+			}
+		}
+}
+
 void train_fit_memory(
 	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
 {
-	for (uint32_t i = 0; i < calib->count; i++) {
-		struct calib_row *row = &calib->rows[i];
-		double best = INFINITY;
-
-		if (row->level != LEVEL_ALL && row->level != LEVEL_STACK)
-			continue;
-		for (double factor = .5; factor < 2.5; factor *= 1.05)
-			for (double base = .5e9; base < 20e9; base *= 1.15) {
-				struct memory_habit habit = {factor, base};
-				double now = memory_cost(cases, row, without, &habit);
-
-				if (now < best) {
-					best = now;
-					row->memory_factor = factor;
-					row->memory_base_gb = base / 1e9;
-				}
-			}
-	}
+	for (uint32_t i = 0; i < calib->count; i++)
+		if (calib->rows[i].level == LEVEL_STACK)
+			habit_fit(cases, without, &calib->rows[i]);
 }

@@ -26,7 +26,8 @@ double train_error(const struct train_calib *calib, const struct train_case *c);
 
 /* Spreads: of a stack from errors of rows left out, of what is wider from errors of
  * sources left out, because there the stack asked about is not among those fitted. Memory
- * habits are fitted to the cases. */
+ * habits are fitted for each stack; of no stack in particular they stay what calib.c
+ * says. */
 void train_fit_spreads(const struct train_cases *cases, const double *rows_out,
 	const double *sources_out, struct train_calib *calib);
 void train_fit_memory(

@@ -96,7 +96,7 @@ enum err gpu_of_machine(const char *machine, const struct train_gpu **gpu)
 	static const struct {
 		const char *part, *name;
 	} parts[] = {{"1v", "V100"}, {"a100", "A100"}, {"h100", "H100"}, {"b200", "B200"},
-		{"l40s", "L40S"}, {"flat", "A100-40GB"}};
+		{"l40s", "L40S"}};
 	const struct instance_info *info = instance_find(machine);
 	const struct train_gpu *found = info ? in_summary(info->summary) : NULL;
 

@@ -123,7 +123,7 @@ static void sizes(struct config *c, struct train_model *m)
 	m->heads = needed(c,
 		(const char *const[4]){"num_attention_heads", "n_head", "n_heads", NULL});
 	m->vocab = needed(c, (const char *const[4]){"vocab_size", NULL});
-	if (c->e)
+	if (c->e || !m->heads)
 		return;
 	m->ffn = number(c,
 		(const char *const[4]){"intermediate_size", "n_inner", "ffn_dim", NULL},
@@ -172,28 +172,34 @@ enum err model_config_parse(
 	return c.e;
 }
 
+static enum err text_read(FILE *file, const char *path, struct train_model *model)
+{
+	char *text = malloc(CONFIG_BYTES_MAX);
+	size_t bytes;
+	enum err e;
+
+	if (!text)
+		return err_set(ERR_SYSTEM, "no memory for %s", path);
+	bytes = fread(text, 1, CONFIG_BYTES_MAX, file);
+	if (ferror(file))
+		e = err_set(ERR_SYSTEM, "%s cannot be read: %m", path);
+	else if (bytes == CONFIG_BYTES_MAX)
+		e = err_set(
+			ERR_USAGE, "%s is no config.json: it has over a megabyte", path);
+	else
+		e = model_config_parse(text, bytes, path, model);
+	free(text);
+	return e;
+}
+
 enum err model_config_read(const char *path, struct train_model *model)
 {
 	FILE *file = fopen(path, "re");
-	char *text = malloc(CONFIG_BYTES_MAX);
-	size_t bytes = 0;
-	enum err e = OK;
+	enum err e;
 
 	if (!file)
-		e = err_set(ERR_SYSTEM, "%s cannot be opened: %m", path);
-	else if (!text)
-		e = err_set(ERR_SYSTEM, "no memory for %s", path);
-	if (!e)
-		bytes = fread(text, 1, CONFIG_BYTES_MAX, file);
-	if (!e && ferror(file))
-		e = err_set(ERR_SYSTEM, "%s cannot be read: %m", path);
-	if (!e && bytes == CONFIG_BYTES_MAX)
-		e = err_set(
-			ERR_USAGE, "%s is no config.json: it has over a megabyte", path);
-	if (!e)
-		e = model_config_parse(text, bytes, path, model);
-	free(text);
-	if (file)
-		fclose(file);
+		return err_set(ERR_SYSTEM, "%s cannot be opened: %m", path);
+	e = text_read(file, path, model);
+	fclose(file);
 	return e;
 }

@@ -354,15 +354,15 @@ void host_find(const char *machine, const struct train_gpu *gpu, struct train_ho
 		const char *prefix;
 		struct train_host host;
 	} known[] = {
-		{"p4d", {160, 5, 12.5, 2, 96, 0, 8, 8}},
-		{"p5", {350, 8, 50, 1, 192, 0, 8, 8}},
-		{"p6e", {800, 12, 180, 1, 144, 0, 4, 4}},
-		{"p6", {400, 8, 50, 1, 192, 0, 8, 8}},
-		{"dgx-a100", {300, 7, 24, 2, 256, 0, 8, 8}},
-		{"dgx-h100", {450, 8, 50, 1, 224, 0, 8, 8}},
+		{"p4d", {160, 5, 12.5, 2, 96, 0, 8, 8, false}},
+		{"p5", {350, 8, 50, 1, 192, 0, 8, 8, false}},
+		{"p6e", {800, 12, 180, 1, 144, 0, 4, 4, false}},
+		{"p6", {400, 8, 50, 1, 192, 0, 8, 8, false}},
+		{"dgx-a100", {300, 7, 24, 2, 256, 0, 8, 8, false}},
+		{"dgx-h100", {450, 8, 50, 1, 224, 0, 8, 8, false}},
 	};
 
-	*host = (struct train_host){300, 7, gpu->pcie_gbps, 2, 96, 0, 8, 8};
+	*host = (struct train_host){300, 7, gpu->pcie_gbps, 2, 96, 0, 8, 8, true};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strncmp(machine, known[i].prefix, strlen(known[i].prefix))) {
 			*host = known[i].host;

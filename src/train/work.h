@@ -27,6 +27,7 @@ struct train_host {
 	uint32_t threads;	/* of a process; 0: by the launcher's rule */
 	uint32_t processes;	/* of the job on this machine */
 	uint32_t pod_processes; /* in one pod */
+	bool is_guessed;	/* nobody has described this machine's */
 };
 
 struct train_work {

@@ -11,7 +11,7 @@
 #include "train/cases.h"
 
 struct plan_args {
-	const char *model, *machine, *gpu, *stack;
+	const char *model, *machine, *net, *gpu, *stack;
 	struct train_model flags; /* sizes that were said; 0: not */
 	struct train_layout layout;
 	struct train_order order;

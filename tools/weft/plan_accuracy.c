@@ -323,6 +323,49 @@ static void tau_print(const struct study *s)
 			((double)good - bad) / (good + bad), good + bad);
 }
 
+/* Layouts of a case's sweep that are faster than it, as measured or as predicted; `size`
+ * counts the sweep. A layout that was run twice counts once for each. */
+static uint32_t faster(
+	const struct study *s, uint32_t i, bool is_predicted, uint32_t *size)
+{
+	const struct train_case *a = &s->cases.cases[i];
+	uint32_t count = 0;
+
+	*size = 0;
+	for (uint32_t j = 0; j < s->cases.count; j++) {
+		const struct train_case *b = &s->cases.cases[j];
+		double shift = is_predicted ? s->inside[j] - s->inside[i] : 0;
+
+		if (!is_scored(b) || !is_same_sweep(a, b))
+			continue;
+		*size += j == i || memcmp(&a->layout, &b->layout, sizeof(a->layout)) != 0;
+		count += log(b->step_s / a->step_s) + shift < -1e-9;
+	}
+	return count;
+}
+
+/* Of sweeps of four layouts or more: is the one that was the fastest among our first
+ * three? */
+static void best_print(const struct study *s)
+{
+	uint32_t sweeps = 0, good = 0;
+
+	for (uint32_t i = 0; i < s->cases.count; i++) {
+		uint32_t size;
+
+		if (!is_scored(&s->cases.cases[i]) || faster(s, i, false, &size) ||
+			size < 4)
+			continue;
+		sweeps++;
+		good += faster(s, i, true, &size) < 3;
+	}
+	if (sweeps)
+		printf("the fastest of %u sweeps of four layouts or more is among the "
+		       "first "
+		       "three predicted: %u times\n",
+			sweeps, good);
+}
+
 static void worst_print(const struct study *s)
 {
 	double ceiling = INFINITY;
@@ -381,6 +424,7 @@ int plan_accuracy(const struct plan_args *args)
 		memory_print(&s);
 		cells_print(&s);
 		tau_print(&s);
+		best_print(&s);
 		worst_print(&s);
 	}
 	study_free(&s);

@@ -12,6 +12,7 @@ enum flag {
 	FLAG_GPUS_PER_NODE,
 	FLAG_PODS,
 	FLAG_POD_NICS,
+	FLAG_NET,
 	FLAG_GPU,
 	FLAG_STACK,
 	FLAG_TP,
@@ -69,6 +70,7 @@ static const struct option options[] = {
 	{"gpus-per-node", required_argument, 0, FLAG_GPUS_PER_NODE},
 	{"pods", required_argument, 0, FLAG_PODS},
 	{"efa-per-pod", required_argument, 0, FLAG_POD_NICS},
+	{"net", required_argument, 0, FLAG_NET},
 	{"gpu", required_argument, 0, FLAG_GPU},
 	{"stack", required_argument, 0, FLAG_STACK},
 	{"tp", required_argument, 0, FLAG_TP},
@@ -136,6 +138,8 @@ void plan_args_usage(FILE *file)
 	      "each\n"
 	      "                        power of two, to see where it stops to pay\n"
 	      "  --gpus-per-node G, --pods PxG, --efa-per-pod N   as weft sim\n"
+	      "  --net CLASS           what carries messages between nodes: ib, efa, "
+	      "roce, tcp, ena\n"
 	      "  --gpu NAME            another GPU in the machine, such as H200\n"
 	      "  --stack NAME          the software: llm-foundry, megatron-bridge, nemo, "
 	      "..\n"
@@ -357,6 +361,9 @@ static bool take_machine(struct plan_args *args, int flag)
 		return pods(args);
 	case FLAG_POD_NICS:
 		return count(&args->pod_nics, 64, "--efa-per-pod");
+	case FLAG_NET:
+		args->net = optarg;
+		return true;
 	case FLAG_GPU:
 		args->gpu = optarg;
 		return true;

@@ -88,6 +88,15 @@ static enum err machine_make(const struct plan_args *args, struct plan_run *run)
 			&run->net.site, args->pods, args->pod_gpus, args->pod_nics);
 		processes = args->pods * args->pod_gpus;
 	}
+	if (!e && args->net) {
+		run->net.site.outer = sim_wire_find(args->net);
+		if (run->net.site.outer == SIM_WIRES)
+			e = err_set(ERR_USAGE,
+				"no class of network is called '%s'; there are ib, roce, "
+				"efa, "
+				"tcp, ena and others of weft sim",
+				args->net);
+	}
 	if (!e && args->gpu) {
 		run->gpu = gpu_named(args->gpu);
 		if (!run->gpu)

@@ -151,6 +151,11 @@ void plan_page_print(const struct plan_run *run)
 		share(run->step.seen[run->step.bound], run->step.seconds), advice(run));
 	memory_print(run);
 	goodput_print(run);
+	if (run->layout.offload && run->host.is_guessed)
+		printf("\nguessed: memory, cores and PCI links of the host are those of "
+		       "a common "
+		       "server, not of a %s\n",
+			run->net.site.machine);
 	if (strstr(run->gpu->source, "not measured"))
 		printf("\nguessed: the ceiling of %s's products is that of its kin\n",
 			run->gpu->name);
