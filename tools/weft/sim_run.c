@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/resolve.h"
+#include "sim/tiles.h"
 #include "topo/instance.h"
 #include "weft/sim.h"
 
@@ -107,6 +108,8 @@ enum err sim_run_make(const struct sim_args *args, struct sim_run *run)
 		e = fabric_build(&args->plan, &site, &run->fabric);
 	if (!e)
 		e = traffic_strain(&run->fabric, &run->strain);
+	if (!e && (args->plan.shape != FABRIC_SWITCH || args->plan.harm_count))
+		e = tiles_strain(&run->fabric, &run->strain);
 	if (!e)
 		e = sim_scene_make(&site, &run->scene);
 	if (!e) {
