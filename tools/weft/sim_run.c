@@ -31,6 +31,22 @@ static enum err pods_apply(const struct sim_args *args, struct sim_site *site)
 	return OK;
 }
 
+static enum err net_apply(enum sim_net net, struct sim_site *site)
+{
+	if (net == SIM_NET_OFI && !site->is_aws)
+		return err_set(ERR_USAGE,
+			"--net ofi: what the plugin does is known for instance types of "
+			"AWS, such as p4d.24xlarge, and not for a %s",
+			site->machine);
+	if (net == SIM_NET_SOCKET)
+		sim_site_sockets(site);
+	if (net == SIM_NET_PLAIN) {
+		site->is_aws = false;
+		site->regions = REGION_NONE;
+	}
+	return OK;
+}
+
 static enum err site_make(const struct sim_args *args, struct sim_site *site)
 {
 	const struct instance_info *info;
@@ -48,6 +64,9 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	if (args->nics > site->nics)
 		return err_set(ERR_USAGE, "a %s has %u NICs; --nics %u is more",
 			site->machine, site->nics, args->nics);
+	e = net_apply(args->net, site);
+	if (e)
+		return e;
 	site->gpus = gpus ? gpus : info->gpu_count;
 	site->is_environment = true;
 	if (site->before_tuner)
