@@ -370,17 +370,24 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The rows that spreads are taken from. */
+struct spread_rows {
+	const struct sim_sample *samples;
+	const double *errors;
+	uint32_t count;
+	int size; /* class of */
+};
+
 /* What nine of ten of a part's rows are within; 0 where there are too few to tell. */
-static double spread_of(const struct sim_sample *samples, uint32_t count,
-	const double *errors, enum sim_wire wire, int method, int size)
+static double spread_of(const struct spread_rows *rows, enum sim_wire wire, int method)
 {
-	double *of = calloc(count + 1, sizeof(*of)), result = 0;
+	double *of = calloc(rows->count + 1, sizeof(*of)), result = 0;
 	uint32_t found = 0;
 
-	for (uint32_t i = 0; of && i < count; i++)
-		if (belongs(&samples[i], wire, method) &&
-			(samples[i].bytes >= 1 << 20) == size)
-			of[found++] = fabs(errors[i]);
+	for (uint32_t i = 0; of && i < rows->count; i++)
+		if (belongs(&rows->samples[i], wire, method) &&
+			(rows->samples[i].bytes >= 1 << 20) == rows->size)
+			of[found++] = fabs(rows->errors[i]);
 	if (found >= SPREAD_ROWS) {
 		qsort(of, found, sizeof(*of), by_size);
 		result = of[(uint32_t)(SPREAD_QUANTILE * (found - 1))];
@@ -394,10 +401,12 @@ static double spread_of(const struct sim_sample *samples, uint32_t count,
 void sim_fit_spreads(const struct sim_sample *samples, uint32_t count,
 	const double *errors, struct sim_calib *calib)
 {
-	for (int wire = 0; wire < SIM_WIRES; wire++)
-		for (int method = 0; method <= SIM_ALL_METHODS; method++)
-			for (int size = 0; size < SIM_SIZE_CLASSES; size++)
+	for (int size = 0; size < SIM_SIZE_CLASSES; size++) {
+		const struct spread_rows rows = {samples, errors, count, size};
+
+		for (int wire = 0; wire < SIM_WIRES; wire++)
+			for (int method = 0; method <= SIM_ALL_METHODS; method++)
 				calib->effects[wire][method].spread[size] = spread_of(
-					samples, count, errors, (enum sim_wire)wire,
-					method, size);
+					&rows, (enum sim_wire)wire, method);
+	}
 }

@@ -138,20 +138,6 @@ static enum err platform_apply(const struct sim_words *words, struct sim_site *s
 		words->platform);
 }
 
-/* Sockets of a cloud's machine go over its one ordinary interface; where it has several
- * for GPUs, over those. */
-static void sockets_apply(struct sim_site *site)
-{
-	if (site->is_aws)
-		site->outer = SIM_ENA;
-	site->regions = REGION_NONE;
-	if (site->nics == 4 && site->nic_GBps == 25)
-		return;
-	site->nics = 1;
-	if (site->nic_GBps > 12.5)
-		site->nic_GBps = 12.5;
-}
-
 static void net_apply(const struct sim_words *words, struct sim_site *site)
 {
 	for (int i = 0; i < NETS; i++) {
@@ -160,7 +146,7 @@ static void net_apply(const struct sim_words *words, struct sim_site *site)
 		if (nets[i].wire != SIM_EFA && nets[i].wire != SIM_RDMA)
 			site->outer = nets[i].wire;
 		if (nets[i].wire == SIM_TCP)
-			sockets_apply(site);
+			sim_site_sockets(site);
 		break;
 	}
 	for (int i = 0; i < CHANGES; i++) {

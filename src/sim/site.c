@@ -217,6 +217,17 @@ enum err sim_site_pods(struct sim_site *site, uint32_t pods, uint32_t gpus, uint
 	return OK;
 }
 
+void sim_site_sockets(struct sim_site *site)
+{
+	site->outer = site->is_aws ? SIM_ENA : SIM_TCP;
+	site->regions = REGION_NONE;
+	if (site->nics == 4 && site->nic_GBps == 25)
+		return;
+	site->nics = 1;
+	if (site->nic_GBps > 12.5)
+		site->nic_GBps = 12.5;
+}
+
 /* One thread of the host pushes the sockets of a NIC. */
 static const double SOCKET_GBPS = 5;
 

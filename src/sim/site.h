@@ -79,6 +79,10 @@ struct sim_site {
  * `gpus` stay as they are. ERR_USAGE with the nearest name when nobody knows it. */
 enum err sim_site_machine(struct sim_site *site, const char *name);
 
+/* Plain TCP between nodes: over the one ordinary interface of a cloud's machine, or over
+ * those for the GPUs where it has several. */
+void sim_site_sockets(struct sim_site *site);
+
 /* The same as XML, with the site's NICs; the caller's. */
 enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree);
 

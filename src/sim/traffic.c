@@ -224,11 +224,14 @@ static void busiest_find(const struct fabric *fabric, struct traffic_report *rep
 	}
 }
 
-static double ideal(
-	const struct fabric *fabric, enum sim_traffic kind, double bytes, double nic_rate)
+double traffic_ideal(const struct fabric *fabric, enum sim_traffic kind, double bytes)
 {
-	double all = nic_rate * fabric->nics;
+	double nic_rate = 0, all;
 
+	for (uint32_t i = 0; i < 2 * fabric->nodes * fabric->nics; i++)
+		if (fabric->links[i].rate > nic_rate)
+			nic_rate = fabric->links[i].rate;
+	all = nic_rate * fabric->nics;
 	switch (kind) {
 	case SIM_TRAFFIC_TREE:
 		return (fabric->nodes > 2 ? 2 : 1) * bytes / all;
@@ -245,20 +248,16 @@ enum err traffic_measure(struct fabric *fabric, enum sim_traffic kind, double by
 	bool is_run = way == TRAFFIC_RUN ||
 		      (way == TRAFFIC_AUTO &&
 			      flows_of(fabric, kind) <= TRAFFIC_FLOWS_RUN);
-	double nic_rate = 0;
 	enum err e;
 
 	*report = (struct traffic_report){0};
 	if (fabric->nodes < 2)
 		return OK;
-	for (uint32_t i = 0; i < 2 * fabric->nodes * fabric->nics; i++)
-		if (fabric->links[i].rate > nic_rate)
-			nic_rate = fabric->links[i].rate;
 	e = is_run ? run(fabric, kind, bytes, report)
 		   : count(fabric, kind, bytes, report);
 	if (e)
 		return e;
-	report->ideal_us = ideal(fabric, kind, bytes, nic_rate);
+	report->ideal_us = traffic_ideal(fabric, kind, bytes);
 	busiest_find(fabric, report);
 	return OK;
 }

@@ -34,6 +34,9 @@ struct traffic_report {
 enum err traffic_measure(struct fabric *fabric, enum sim_traffic kind, double bytes,
 	enum traffic_way way, struct traffic_report *report);
 
+/* What the same takes on one switch, all NICs sound. */
+double traffic_ideal(const struct fabric *fabric, enum sim_traffic kind, double bytes);
+
 /* The flows themselves, for a timeline; the caller frees `flows`. ERR_USAGE when there
  * are more than TRAFFIC_FLOWS_RUN. */
 enum err traffic_flows(const struct fabric *fabric, enum sim_traffic kind, double bytes,

@@ -13,6 +13,10 @@
 
 enum { SIM_ROWS_MAX = 256 };
 
+/* What is between NCCL and the network: as the machine's name says, AWS's libfabric
+ * plugin, nothing (NCCL's own choices), or sockets. */
+enum sim_net { SIM_NET_MACHINE, SIM_NET_OFI, SIM_NET_PLAIN, SIM_NET_SOCKET };
+
 struct sim_args {
 	struct sim_site site;
 	struct fabric_plan plan;
@@ -21,6 +25,7 @@ struct sim_args {
 	double factor;
 	uint32_t pods, pod_gpus, pod_nics; /* 0: not cut into pods */
 	uint32_t nics;			   /* 0: the machine's */
+	enum sim_net net;
 	bool json, has_explain;
 	uint64_t explain;
 	const char *svg, *timeline, *measured, *points, *vs;

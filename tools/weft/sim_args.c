@@ -20,6 +20,7 @@ enum flag {
 	FLAG_ALGO,
 	FLAG_PROTO,
 	FLAG_NCCL,
+	FLAG_NET,
 	FLAG_EXPLAIN,
 	FLAG_VS,
 	FLAG_JSON,
@@ -46,6 +47,7 @@ static const struct option options[] = {
 	{"algo", required_argument, 0, FLAG_ALGO},
 	{"proto", required_argument, 0, FLAG_PROTO},
 	{"nccl", required_argument, 0, FLAG_NCCL},
+	{"net", required_argument, 0, FLAG_NET},
 	{"explain", required_argument, 0, FLAG_EXPLAIN},
 	{"vs", required_argument, 0, FLAG_VS},
 	{"json", no_argument, 0, FLAG_JSON},
@@ -82,6 +84,9 @@ void sim_args_usage(FILE *file)
 	      "rate\n"
 	      "  --algo, --proto     as NCCL_ALGO and NCCL_PROTO\n"
 	      "  --nccl VERSION      2.18, 2.23, 2.27, 2.30 or 2.32\n"
+	      "  --net NET           ofi: with AWS's libfabric plugin, as on its "
+	      "instances;\n"
+	      "                      plain: without; socket: TCP\n"
 	      "  --explain SIZE      where the time goes and what would change it\n"
 	      "  --vs 'NAME=VALUE ..'  beside it the same with these options\n"
 	      "  --json              the table as JSON\n"
@@ -174,6 +179,18 @@ static bool nccl(struct sim_args *args)
 	return refuse("--nccl", "2.18, 2.23, 2.27, 2.30 and 2.32 are known");
 }
 
+static bool net(struct sim_args *args)
+{
+	static const char *const known[] = {"", "ofi", "plain", "socket"};
+
+	for (int i = SIM_NET_OFI; i <= SIM_NET_SOCKET; i++)
+		if (!strcmp(optarg, known[i])) {
+			args->net = (enum sim_net)i;
+			return true;
+		}
+	return refuse("--net", "there are ofi, plain and socket");
+}
+
 static bool said(enum err e)
 {
 	if (e)
@@ -262,6 +279,8 @@ static bool take(struct sim_args *args, int flag)
 		return list(args->site.proto);
 	case FLAG_NCCL:
 		return nccl(args);
+	case FLAG_NET:
+		return net(args);
 	case FLAG_EXPLAIN:
 		args->has_explain = true;
 		return (units_size(optarg, &args->explain) && args->explain) ||

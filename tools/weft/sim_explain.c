@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "sim/tiles.h"
 #include "weft/command.h"
 #include "weft/sim.h"
 
@@ -37,6 +38,7 @@ static void links_print(const struct sim_run *run, const struct sim_answer *a)
 {
 	struct fabric fabric = run->fabric;
 	struct traffic_report report;
+	struct tiles_report tiles;
 	enum sim_traffic kind = sim_traffic_of(run->args->coll, a->terms.method);
 
 	if (run->scene.nvl_groups < 2 ||
@@ -45,6 +47,11 @@ static void links_print(const struct sim_run *run, const struct sim_answer *a)
 	printf("Busiest links between nodes (%s, %u flows):\n",
 		report.was_run ? "run flow by flow" : "counted by symmetry",
 		report.flow_count);
+	if (!tiles_measure(&fabric, kind, 1e9, &tiles))
+		printf("  The library's own %s on %u ranks, %u tiles: %.2f times as "
+		       "long.\n",
+			tiles.schedule, tiles.ranks, tiles.tiles,
+			tiles.time_us / report.time_us);
 	for (uint32_t i = 0; i < report.busiest_count; i++) {
 		char name[FABRIC_NAME_BYTES];
 

@@ -4,8 +4,25 @@
 #include <string.h>
 
 #include "sim/resolve.h"
+#include "sim/tiles.h"
 #include "topo/instance.h"
 #include "weft/sim.h"
+
+static enum err net_apply(enum sim_net net, struct sim_site *site)
+{
+	if (net == SIM_NET_OFI && !site->is_aws)
+		return err_set(ERR_USAGE,
+			"--net ofi: what the plugin does is known for instance types of "
+			"AWS, such as p4d.24xlarge, and not for a %s",
+			site->machine);
+	if (net == SIM_NET_SOCKET)
+		sim_site_sockets(site);
+	if (net == SIM_NET_PLAIN) {
+		site->is_aws = false;
+		site->regions = REGION_NONE;
+	}
+	return OK;
+}
 
 static enum err site_make(const struct sim_args *args, struct sim_site *site)
 {
@@ -24,6 +41,9 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	if (args->nics > site->nics)
 		return err_set(ERR_USAGE, "a %s has %u NICs; --nics %u is more",
 			site->machine, site->nics, args->nics);
+	e = net_apply(args->net, site);
+	if (e)
+		return e;
 	site->gpus = gpus ? gpus : info->gpu_count;
 	site->is_environment = true;
 	if (site->before_tuner)
@@ -84,6 +104,8 @@ enum err sim_run_make(const struct sim_args *args, struct sim_run *run)
 		e = fabric_build(&args->plan, &site, &run->fabric);
 	if (!e)
 		e = traffic_strain(&run->fabric, &run->strain);
+	if (!e && (args->plan.shape != FABRIC_SWITCH || args->plan.harm_count))
+		e = tiles_strain(&run->fabric, &run->strain);
 	if (!e)
 		e = sim_scene_make(&site, &run->scene);
 	if (!e) {

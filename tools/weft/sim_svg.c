@@ -8,7 +8,8 @@
 #include "weft/sim.h"
 #include "weft/svg.h"
 
-enum { WIDTH = 860, HEIGHT = 460, LEFT = 70, RIGHT = 20, TOP = 60, BOTTOM = 60 };
+enum { WIDTH = 860, HEIGHT = 460, LEFT = 70, RIGHT = 20, TOP = 76, BOTTOM = 60 };
+enum { NAMES_BYTES = 120 };
 
 struct chart {
 	struct svg svg;
@@ -85,13 +86,23 @@ static bool is_point(const struct sim_run *run, const struct sim_cases *cases,
 	       a->gpus == b->gpus && (a->nodes == 1 || a->outer == b->outer);
 }
 
-/* The points, and under the title who measured them. */
+/* Under the title, who measured the points: each platform once, as many as fit. */
+static void platform_name(
+	const struct sim_cases *cases, const struct sim_case *p, char text[NAMES_BYTES])
+{
+	const char *name = table_at(
+		&cases->table, p->row, table_column(&cases->table, "platform"));
+	size_t used = strlen(text);
+
+	if (!strstr(text, name) && used + strlen(name) + 2 < NAMES_BYTES)
+		snprintf(text + used, NAMES_BYTES - used, "%s%s", used ? "; " : "", name);
+}
+
 static void points_draw(
 	const struct chart *c, const struct sim_run *run, const struct sim_cases *cases)
 {
 	const struct svg_label small = {"soft", 11, SVG_START, false};
-	uint32_t named = cases->count;
-	int column = table_column(&cases->table, "platform");
+	char names[NAMES_BYTES] = "", text[NAMES_BYTES + 32];
 
 	for (uint32_t i = 0; i < cases->count; i++) {
 		const struct sim_case *p = &cases->cases[i];
@@ -101,19 +112,15 @@ static void points_draw(
 			log2((double)p->bytes) > c->last)
 			continue;
 		fprintf(c->svg.file,
-			"<circle class=\"point\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n",
+			"<circle class=\"point\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n",
 			(double)x_of(c, (double)p->bytes),
 			(double)y_of(c, fmin(busbw, c->top)));
-		if (named == cases->count)
-			named = i;
+		platform_name(cases, p, names);
 	}
-	if (named < cases->count) {
-		char text[160];
-
-		snprintf(text, sizeof(text), "points: measured on %s",
-			table_at(&cases->table, cases->cases[named].row, column));
-		svg_text(&c->svg, &small, LEFT, 46, text);
-	}
+	if (!*names)
+		return;
+	snprintf(text, sizeof(text), "points: measured on %s", names);
+	svg_text(&c->svg, &small, LEFT, 46, text);
 }
 
 static enum err draw(const struct sim_run *run, FILE *file)

@@ -10,6 +10,12 @@ void sim_table_print(const struct sim_run *run)
 
 	sim_run_title(run, title);
 	printf("# %s\n", title);
+	if (run->scene.site.is_aws && run->scene.site.nodes > 1)
+		printf("# %s\n",
+			run->args->net == SIM_NET_SOCKET
+				? "over sockets, without AWS's libfabric plugin"
+				: "with AWS's libfabric plugin; --net plain: NCCL's own "
+				  "choices, --net socket: TCP");
 	printf("#%11s %12s %8s %6s %5s %11s %8s %8s %8s %8s  %s\n", "size", "count",
 		"type", "redop", "root", "time", "algbw", "busbw", "low", "high", "how");
 	printf("#%11s %12s %8s %6s %5s %11s %8s %8s %8s %8s\n", "(B)", "(elements)", "",

@@ -12,10 +12,12 @@
  *                for its receiver, however many do: no buffer of the network is full
  *
  * There is one link for each ordered pair of ranks; the lanes of a rank share it, first
- * come first served, the lower lane first when both come at once. Time is counted in
- * whole picoseconds and nothing travels in less than one, so what happens at one instant
- * cannot depend on the order in which lanes are stepped: the times are a property of the
- * schedule alone.
+ * come first served, the lower lane first when both come at once. Behind it a message may
+ * have to pass links that pairs share, a NIC or the way to a spine: it enters the next
+ * one as soon as it has entered the last and that one is free, and is there when the
+ * slowest has carried it. Time is counted in whole picoseconds and nothing travels in
+ * less than one, so what happens at one instant cannot depend on the order in which lanes
+ * are stepped: the times are a property of the schedule alone.
  */
 #ifndef EXEC_SIM_SIM_H
 #define EXEC_SIM_SIM_H
@@ -26,6 +28,18 @@
 struct sim_link {
 	double latency_ns;
 	double bytes_per_ns; /* that is GB/s; 0: as much as one likes */
+};
+
+enum { SIM_HOPS_MAX = 8 };
+
+/* Links that pairs share. */
+struct sim_shared {
+	const double *bytes_per_ns; /* borrowed: of each; more than 0 */
+	uint32_t count;
+	/* Those that a message from one rank to another passes, in order: how many, at
+	 * most SIM_HOPS_MAX. Asked once per pair in use. */
+	uint32_t (*path)(const void *cookie, uint32_t from, uint32_t to,
+		uint32_t hops[SIM_HOPS_MAX]);
 };
 
 struct sim_args {
@@ -43,6 +57,7 @@ struct sim_args {
 	 */
 	void (*link_of)(
 		const void *cookie, uint32_t from, uint32_t to, struct sim_link *link);
+	struct sim_shared shared; /* none unless `path` is set */
 	const void *cookie;
 	/* Not 0: lanes that are ready at the same instant are stepped in an order drawn
 	 * from this number. For tests: no result may depend on it. */

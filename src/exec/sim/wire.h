@@ -11,12 +11,23 @@ struct wire {
 	uint64_t latency_ps;
 	double ps_per_byte;
 	uint64_t free_ps; /* the last message has left */
+	uint32_t hops[SIM_HOPS_MAX], hop_count;
 	uint64_t message_count, message_bytes;
+};
+
+/* When a link that pairs share is taken: spans in order of time, none touching the next.
+ * Those that are over are dropped. */
+struct shared_link {
+	struct span {
+		uint64_t from_ps, to_ps;
+	} * spans; /* owned */
+	uint32_t count, room;
 };
 
 struct sim_wires {
 	const struct sim_args *args; /* borrowed */
 	struct wire *wires;	     /* owned: [from * rank_count + to] */
+	struct shared_link *shared;  /* owned: as many as the arguments say */
 	/* what they carried, all together and the busiest */
 	uint32_t used_count;
 	uint64_t message_count, message_bytes, message_max, byte_max;
