@@ -48,21 +48,27 @@ static void graph_line(void *context, const char *line)
 	log_info(LOG_GRAPH, "%s", line);
 }
 
-/* All ranks are on one host. NCCL may make several nodes of it, and then so do we. */
+/* A rank's node: its host; of ranks on one host NCCL may make several, and then so do
+ * we. */
+static int node_of(const struct comm *comm, const struct cluster *cluster, uint32_t rank)
+{
+	if (comm->hosts)
+		return comm->hosts[rank];
+	return cluster ? cluster->rank_node[rank] : 0;
+}
+
 static void summary_log(const struct comm *comm, const struct cluster *cluster)
 {
-	int nodes = cluster ? cluster->node_count : 1, local_rank = (int)comm->rank;
-	int locals = (int)comm->rank_count;
+	int nodes = cluster ? cluster->node_count : 1, local_rank = 0, locals = 0;
+	int own = node_of(comm, cluster, comm->rank);
 
-	if (nodes > 1) {
-		local_rank = locals = 0;
-		for (int r = 0; r < cluster->rank_count; r++) {
-			bool is_here = cluster->rank_node[r] ==
-				       cluster->rank_node[comm->rank];
+	for (uint32_t r = 0; r < comm->rank_count; r++) {
+		int node = node_of(comm, cluster, r);
 
-			locals += is_here;
-			local_rank += is_here && r < (int)comm->rank;
-		}
+		locals += node == own;
+		local_rank += node == own && r < comm->rank;
+		if (comm->hosts && node >= nodes)
+			nodes = node + 1;
 	}
 	log_info(LOG_INIT,
 		"comm %p rank %u nRanks %u nNodes %d localRanks %d localRank %d MNNVL 0",
