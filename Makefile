@@ -55,6 +55,7 @@ fuzz: deps-build deps-clang
 bench: build
 	bench/run
 	bench/network
+	bench/doctor
 
 # Predictions of `weft sim` and `weft plan` against published measurements, each source left
 # out in turn.

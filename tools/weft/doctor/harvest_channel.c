@@ -28,7 +28,7 @@ static bool number(struct reader *reader, int32_t *value)
 	const char *first = reader->at;
 	int64_t sum = 0;
 
-	while (reader->at < reader->end && isdigit((unsigned char)*reader->at) &&
+	while (reader->at < reader->end && is_digit(*reader->at) &&
 		reader->at - first < 9)
 		sum = sum * 10 + (*reader->at++ - '0');
 	*value = (int32_t)sum;
@@ -149,7 +149,7 @@ static void take_ring(struct log_facts *facts, int32_t channel, int32_t total,
 	if (bytes >= FACTS_TEXT_BYTES)
 		bytes = FACTS_TEXT_BYTES - 1;
 	for (size_t i = 0; i < bytes; i++)
-		if (!isdigit((unsigned char)colon[1 + i]) && colon[1 + i] != ' ' &&
+		if (!is_digit(colon[1 + i]) && colon[1 + i] != ' ' &&
 			colon[1 + i] != '.')
 			return;
 	memcpy(facts->rings[channel], colon + 1, bytes);

@@ -36,7 +36,7 @@ static bool read_number(const char **at, const char *end, int64_t *number)
 	const char *digit = *at;
 	int64_t value = 0;
 
-	while (digit < end && isdigit((unsigned char)*digit) && digit - *at < DIGITS_MAX)
+	while (digit < end && is_digit(*digit) && digit - *at < DIGITS_MAX)
 		value = value * 10 + (*digit++ - '0');
 	if (digit == *at)
 		return false;
@@ -87,7 +87,7 @@ static const char *number_before(const char *at, const char *begin, int64_t *num
 {
 	const char *first = at, *read;
 
-	while (first > begin && isdigit((unsigned char)first[-1]) && at - first < 12)
+	while (first > begin && is_digit(first[-1]) && at - first < 12)
 		first--;
 	read = first;
 	return read_number(&read, at, number) ? first : NULL;
@@ -225,8 +225,8 @@ int64_t record_time(const char *line, size_t bytes)
 	for (size_t i = 0; i + 19 <= look; i++) {
 		int64_t time;
 
-		if (!isdigit((unsigned char)line[i]) || line[i + 4] != '-' ||
-			(i && isdigit((unsigned char)line[i - 1])))
+		if (!is_digit(line[i]) || line[i + 4] != '-' ||
+			(i && is_digit(line[i - 1])))
 			continue;
 		time = read_time(line + i, bytes - i);
 		if (time >= 0)

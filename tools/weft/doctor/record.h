@@ -37,6 +37,12 @@ int64_t record_time(const char *line, size_t bytes);
 /* The rank that a launcher wrote in front ([1,3]<stdout>:, "3: ", [rank3]:); -1. */
 int record_launcher_rank(const char *line, size_t bytes);
 
+/* Without the locale, which costs a call for each letter. */
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* Is this text in that one? Both ways of case. */
 const char *text_find(const char *text, size_t bytes, const char *part);
 static inline bool text_begins(const char *text, size_t bytes, const char *part)
