@@ -205,6 +205,9 @@ static enum err visit_begin(struct visit *visit, void *records)
 			args->rank, args->rank_count, visit->why);
 	if (e == ERR_TIMEOUT && refuse_here(visit, e))
 		root_await_end(visit);
+	/* a porch has said it; a root of this process may know nothing of it */
+	if (e && e != ERR_TIMEOUT && visit->is_at_porch)
+		(void)refuse_here(visit, e);
 	/* It could not be reached, perhaps for want of a descriptor: a last try. Not
 	 * where the caller knows of somebody who is lost: it may be the root's own
 	 * process, and the others know it as well. */

@@ -112,10 +112,11 @@ static enum err gone_check(const struct birth_place *place)
 	}
 	if (earliest == UINT64_MAX)
 		return OK;
+	snprintf(why, sizeof(why), "%.*s", BOARD_SENTENCE_BYTES - 1,
+		peer_status(peers, first)->sentence);
 	if (atomic_load(&peer_status(peers, first)->state) == RANK_LEFT)
-		return err_set(
-			ERR_REMOTE, "rank %u has destroyed its communicator", first);
-	snprintf(why, sizeof(why), "%s", peer_status(peers, first)->sentence);
+		return err_set(ERR_REMOTE, "rank %u has destroyed its communicator%s%s",
+			first, why[0] ? ": " : "", why);
 	if (!strncmp(why, "rank", 4)) /* it names whom it means */
 		return err_set(ERR_REMOTE, "%s", why);
 	return err_set(ERR_REMOTE, "rank %u failed: %s", first, why);

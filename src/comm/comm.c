@@ -417,12 +417,15 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	if (comm->worker)
 		stream_destroy(comm->worker);
 	if (comm->engine) {
+		struct rank_status *status = peer_status(comm->peers, comm->rank);
 		uint32_t live = RANK_LIVE;
 
-		atomic_compare_exchange_strong(
-			&peer_status(comm->peers, comm->rank)->state, &live,
-			(uint32_t)last);
-		atomic_store(&peer_status(comm->peers, comm->rank)->gone_ns, clock_ns());
+		/* others may still wait for the child that was not made: they read why */
+		if (last == RANK_LEFT && atomic_load(&status->state) == RANK_LIVE)
+			snprintf(status->sentence, sizeof(status->sentence), "%.*s",
+				BOARD_SENTENCE_BYTES - 1, comm->child_reason);
+		atomic_compare_exchange_strong(&status->state, &live, (uint32_t)last);
+		atomic_store(&status->gone_ns, clock_ns());
 		touch_state(comm);
 	}
 	touch_close(comm);
