@@ -55,6 +55,7 @@ fuzz: deps-build deps-clang
 bench: build
 	bench/run
 	bench/network
+	bench/scale
 
 # Predictions of `weft sim` against published measurements, each source left out in turn.
 accuracy: build
