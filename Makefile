@@ -56,6 +56,7 @@ bench: build
 	bench/run
 	bench/network
 	bench/doctor
+	bench/scale
 
 # Predictions of `weft sim` and `weft plan` against published measurements, each source left
 # out in turn.

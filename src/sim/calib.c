@@ -58,7 +58,7 @@ void sim_calib_load(struct sim_calib *calib)
 /* The nearest part that knows something says it. */
 static void support(const struct sim_effect *effect, int steps, struct sim_params *params)
 {
-	if (effect->rows && !params->rows) {
+	if (effect->rows >= SIM_SERIES && !params->rows) {
 		params->rows = effect->rows;
 		params->sources = effect->sources;
 		params->steps = steps;

@@ -25,6 +25,9 @@
 enum sim_param { SIM_K, SIM_H, SIM_R, SIM_Z, SIM_E, SIM_Q, SIM_PARAMS };
 enum { SIM_SIZE_CLASSES = 2 };
 
+/* Fewer rows are no series: a class with so few has its parent's name to stand on. */
+enum { SIM_SERIES = 3 };
+
 /* In the place of a method: what holds for all of them. */
 enum { SIM_ALL_METHODS = SIM_METHODS };
 

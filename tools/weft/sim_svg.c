@@ -83,7 +83,9 @@ static bool is_point(const struct sim_run *run, const struct sim_cases *cases,
 
 	return c->time_us > 0 && !c->wrong && c->coll == run->args->coll &&
 	       !strcmp(a->machine, b->machine) && a->nodes == b->nodes &&
-	       a->gpus == b->gpus && (a->nodes == 1 || a->outer == b->outer);
+	       a->gpus == b->gpus && (a->nodes == 1 || a->outer == b->outer) &&
+	       !strcmp(a->algo, b->algo) && !strcmp(a->proto, b->proto) &&
+	       a->no_nvls == b->no_nvls;
 }
 
 /* Under the title, who measured the points: each platform once, as many as fit. */
@@ -123,12 +125,26 @@ static void points_draw(
 	svg_text(&c->svg, &small, LEFT, 46, text);
 }
 
+/* 1, 2, 2.5 or 5 of a power of ten, at least that. */
+static double round_up(double value)
+{
+	static const double steps[] = {1, 2, 2.5, 5, 10};
+	double power = pow(10, floor(log10(value)));
+	int i = 0;
+
+	while (i < 4 && steps[i] * power < value)
+		i++;
+	return steps[i] * power;
+}
+
 static enum err draw(const struct sim_run *run, FILE *file)
 {
 	static const float size[2] = {WIDTH, HEIGHT};
 	static const char style[] =
-		".grid{stroke:#8884;stroke-width:1}.curve{fill:none;stroke:#2a78d6;"
-		"stroke-width:2.5}.band{fill:#2a78d6;opacity:.18}.point{fill:#d9622b}";
+		"<style>\n.grid { stroke: #888; stroke-opacity: .3; }\n"
+		".curve { fill: none; stroke: #2a78d6; stroke-width: 2.5; }\n"
+		".band { fill: #2a78d6; fill-opacity: .18; }\n"
+		".point { fill: #d9622b; fill-opacity: .75; }\n</style>\n";
 	const struct svg_label head = {"text", 15, SVG_START, true};
 	struct chart c = {.svg = {.file = file},
 		.first = log2((double)run->sizes[0]),
@@ -138,7 +154,8 @@ static enum err draw(const struct sim_run *run, FILE *file)
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < run->count; i++)
-		c.top = fmax(c.top, run->rows[i].busbw * 1.25);
+		c.top = fmax(c.top, run->rows[i].busbw * 1.1);
+	c.top = 4 * round_up(c.top / 4);
 	sim_run_title(run, title);
 	svg_begin(file, size, title, style);
 	svg_text(&c.svg, &head, LEFT, 28, title);

@@ -72,11 +72,11 @@ static void spans_drop(struct shared_link *link, uint64_t now_ps)
 
 /* A span of its own at `at`. Without memory the link is as if it were free, and the
  * caller goes on. */
-static void span_put(struct shared_link *link, uint32_t at, struct span span)
+static void span_put(struct shared_link *link, uint32_t at, struct busy_span span)
 {
 	if (link->count == link->room) {
 		uint32_t room = 2 * link->room + 8;
-		struct span *moved = realloc(link->spans, room * sizeof(*moved));
+		struct busy_span *moved = realloc(link->spans, room * sizeof(*moved));
 
 		if (!moved)
 			return;
@@ -94,14 +94,14 @@ static void span_put(struct shared_link *link, uint32_t at, struct span span)
  * more. The end. */
 static uint64_t shared_take(struct shared_link *link, uint64_t *start_ps, uint64_t length)
 {
-	struct span taken = {*start_ps, *start_ps};
+	struct busy_span taken = {*start_ps, *start_ps};
 	uint64_t end_ps = 0, left = length;
 	uint32_t first = 0, last;
 
 	while (first < link->count && link->spans[first].to_ps < taken.from_ps)
 		first++;
 	for (last = first; left && last < link->count; last++) {
-		const struct span *span = &link->spans[last];
+		const struct busy_span *span = &link->spans[last];
 
 		if (span->from_ps > taken.to_ps) {
 			if (span->from_ps - taken.to_ps > left)

@@ -18,7 +18,7 @@ struct wire {
 /* When a link that pairs share is taken: spans in order of time, none touching the next.
  * Those that are over are dropped. */
 struct shared_link {
-	struct span {
+	struct busy_span {
 		uint64_t from_ps, to_ps;
 	} * spans; /* owned */
 	uint32_t count, room;
