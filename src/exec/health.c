@@ -230,8 +230,9 @@ static void sleepers_wake(const struct health *health)
 	}
 	for (uint32_t i = 0; i < health->peers->local_count; i++) {
 		uint32_t rank = health->peers->locals[i];
-		struct pair *to = peer_pair_find(health->peers, health->rank, rank);
-		struct pair *from = peer_pair_find(health->peers, rank, health->rank);
+		struct pair_room *to = peer_pair_find(health->peers, health->rank, rank);
+		struct pair_room *from = peer_pair_find(
+			health->peers, rank, health->rank);
 
 		if (to)
 			futex_wake(&to->box.posted);

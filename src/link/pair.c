@@ -33,9 +33,9 @@ static uint64_t numbers_of(const struct board *board)
 
 void pair_layout(struct board *board)
 {
-	size_t bytes = sizeof(struct pair) + board->signal_count * sizeof(struct signal) +
-		       BOX_LETTERS * (skew_of(board) + board->pair_bytes) +
-		       skew_of(board);
+	size_t bytes =
+		sizeof(struct pair_room) + board->signal_count * sizeof(struct signal) +
+		BOX_LETTERS * (skew_of(board) + board->pair_bytes) + skew_of(board);
 	uint32_t shift = 0;
 
 	while (bytes << (shift + 1) <= CHUNK_BYTES ||
@@ -120,15 +120,15 @@ static enum err chunk_map(const struct board *board, uint32_t chunk, char **base
 	return OK;
 }
 
-static struct pair *pair_at(const struct board *board, char *chunk, uint32_t number)
+static struct pair_room *pair_at(const struct board *board, char *chunk, uint32_t number)
 {
 	uint32_t within = (number - 1) & ((1u << board->chunk_shift) - 1);
 
-	return (struct pair *)(void *)(chunk + within * board->pair_stride);
+	return (struct pair_room *)(void *)(chunk + within * board->pair_stride);
 }
 
 /* In a view the whole file is mapped in one piece, as long as it was then. */
-static struct pair *pair_view(const struct board *board, uint32_t number)
+static struct pair_room *pair_view(const struct board *board, uint32_t number)
 {
 	uint32_t chunk = (number - 1) >> board->chunk_shift;
 
@@ -138,7 +138,8 @@ static struct pair *pair_view(const struct board *board, uint32_t number)
 	return pair_at(board, board->base + chunk_offset(board, chunk), number);
 }
 
-static enum err pair_reach(const struct board *board, uint32_t number, struct pair **pair)
+static enum err pair_reach(
+	const struct board *board, uint32_t number, struct pair_room **pair)
 {
 	char *chunk;
 	enum err e = chunk_map(board, (number - 1) >> board->chunk_shift, &chunk);
@@ -148,12 +149,12 @@ static enum err pair_reach(const struct board *board, uint32_t number, struct pa
 	return e;
 }
 
-struct pair *pair_find(const struct board *board, uint32_t from, uint32_t to)
+struct pair_room *pair_find(const struct board *board, uint32_t from, uint32_t to)
 {
 	/* pairs with pair_get(): the file is long enough for what the word says */
 	uint32_t number = atomic_load_explicit(
 		pair_word(board, from, to), memory_order_acquire);
-	struct pair *pair = NULL;
+	struct pair_room *pair = NULL;
 
 	if (!number)
 		return NULL;
@@ -163,7 +164,7 @@ struct pair *pair_find(const struct board *board, uint32_t from, uint32_t to)
 }
 
 enum err pair_get(
-	const struct board *board, uint32_t from, uint32_t to, struct pair **pair)
+	const struct board *board, uint32_t from, uint32_t to, struct pair_room **pair)
 {
 	struct board_header *header = (struct board_header *)(void *)board->base;
 	_Atomic uint32_t *word = pair_word(board, from, to);
@@ -186,7 +187,7 @@ enum err pair_get(
 	return pair_reach(board, number, pair);
 }
 
-char *pair_slot(const struct board *board, struct pair *pair, uint64_t letter)
+char *pair_slot(const struct board *board, struct pair_room *pair, uint64_t letter)
 {
 	return (char *)(pair->signals + board->signal_count) + skew_of(board) +
 	       letter % BOX_LETTERS * (board->pair_bytes + skew_of(board));

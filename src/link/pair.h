@@ -18,20 +18,20 @@
 #include "link/board.h"
 
 /* One direction between two ranks; its slots come behind the signals. */
-struct pair {
+struct pair_room {
 	struct box box;
 	struct signal signals[];
 };
 
 /* The pair of two ranks, made when there is none yet. */
 enum err pair_get(
-	const struct board *board, uint32_t from, uint32_t to, struct pair **pair);
+	const struct board *board, uint32_t from, uint32_t to, struct pair_room **pair);
 
 /* The pair as it is now: NULL when nobody has made it, or when it cannot be mapped. */
-struct pair *pair_find(const struct board *board, uint32_t from, uint32_t to);
+struct pair_room *pair_find(const struct board *board, uint32_t from, uint32_t to);
 
 /* Bytes for one letter: of the slot that letter number `letter` uses. */
-char *pair_slot(const struct board *board, struct pair *pair, uint64_t letter);
+char *pair_slot(const struct board *board, struct pair_room *pair, uint64_t letter);
 
 /* Of the layout: how large pairs and chunks are, from rank_count, signal_count and
  * pair_bytes. */

@@ -90,13 +90,13 @@ static inline struct region_entry *peer_region(
 
 /* What one has for the other: made now, or NULL when neither has wanted it yet. */
 static inline enum err peer_pair(
-	const struct peers *peers, uint32_t from, uint32_t to, struct pair **pair)
+	const struct peers *peers, uint32_t from, uint32_t to, struct pair_room **pair)
 {
 	return pair_get(
 		peers->board, peers->peer[from].local, peers->peer[to].local, pair);
 }
 
-static inline struct pair *peer_pair_find(
+static inline struct pair_room *peer_pair_find(
 	const struct peers *peers, uint32_t from, uint32_t to)
 {
 	return pair_find(peers->board, peers->peer[from].local, peers->peer[to].local);

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "boot/visit.h"
 #include "entries.h"
 #include "log_text.h"
 #include "net/psk.h"
@@ -34,7 +33,6 @@ struct seat {
 	uint32_t rounds;     /* before the last one */
 	enum err fails;	     /* it says so in the last round */
 	bool dies;	     /* .. or is gone by then */
-	uint32_t dawdles_ms; /* .. before the last round */
 	uint32_t gathers[4]; /* sizes of the records it brings, each in a round; 0 ends */
 	uint32_t gather_fails; /* .. but not the n-th, counted from 1: it says why */
 	uint32_t gather_dies;  /* .. or is gone by then */
@@ -132,7 +130,6 @@ static void *meet(void *argument)
 			seat->e = gather_once(seat, meeting, n);
 	if (!seat->e && seat->fails)
 		err_set(seat->fails, "no bread for rank %u", seat->args.rank);
-	usleep(seat->dawdles_ms * 1000);
 	if (!seat->e && !seat->dies)
 		seat->e = boot_agree(meeting, seat->fails, true);
 	boot_leave(meeting);
@@ -304,23 +301,6 @@ static void hope_is_lost(void)
 	seats[1].args.hope_arg = (void *)(uintptr_t) "rank 2 is no more";
 	seats_run(2);
 	all_failed(2, ERR_REMOTE, "rank 2 is no more");
-}
-
-static enum err no_more_hope(void *arg, bool has_met)
-{
-	return has_met ? no_hope(arg, has_met) : OK;
-}
-
-/* .. and also when all have met and one, as if it were stopped, says nothing more. */
-static void hope_is_lost_later(void)
-{
-	EQ(id_make(), OK);
-	seats_set(3, 3);
-	seats[1].args.hope = no_more_hope;
-	seats[1].args.hope_arg = (void *)(uintptr_t) "rank 2 is silent";
-	seats[2].dawdles_ms = 3000;
-	seats_run(3);
-	all_failed(3, ERR_REMOTE, "rank 2 is silent");
 }
 
 /* A used id is refused at once, as is one that was never an id. */
@@ -649,68 +629,20 @@ static void porch_makes_no_difference(void)
 }
 
 /* One rank in a process of its own, which says how it went in its sentence. */
-static pid_t rank_fork(uint32_t rank, uint32_t count, const char *sentence)
+static pid_t rank_fork(uint32_t rank, const char *sentence)
 {
 	pid_t pid = fork();
 
 	TRUE(pid >= 0);
 	if (pid)
 		return pid;
-	seats_set(count, count);
+	seats_set(4, 4);
 	meet(&seats[rank]);
 	if (!strstr(seats[rank].sentence, sentence))
 		EQ_STR(seats[rank].sentence, sentence);
 	if (!rank)
 		usleep(700000); /* it has the root, where the others still ask */
 	_exit(0);
-}
-
-/* A process that is to speak for others, of which none has come, not even its own: it
- * dies, or says that it speaks for nobody and comes itself. */
-static pid_t empty_porch_fork(uint32_t rank, bool renounces)
-{
-	struct visit up = {.fd = -1, .deadline_ns = clock_ns() + 20 * CLOCK_SEC};
-	pid_t pid = fork();
-
-	TRUE(pid >= 0);
-	if (pid)
-		return pid;
-	seats_set(3, 3);
-	up.args = seats[rank].args;
-	EQ(id_read(&up.args.ids[0], &up.id, &up.to), OK);
-	EQ(visit_root(&up, WIRE_PORCH, NULL), OK);
-	if (renounces) {
-		EQ(visit_say(&up, &(struct visit_word){.what = WIRE_NO_PORCH}), OK);
-		visit_close(&up);
-		meet(&seats[rank]);
-		EQ(seats[rank].e, OK);
-	}
-	_exit(0);
-}
-
-static void empty_porch_dies(void)
-{
-	static const char *const sentences[] = {
-		"rank 1 left before all 3 ranks had come", ""};
-
-	by_porch = true; /* .. but none of three ranks looks for one */
-	set("WEFT_SECRET", PARAM_SECRET, "hush");
-	for (int renounces = 0; renounces < 2; renounces++) {
-		pid_t pids[3];
-		int status;
-
-		EQ(id_make(), OK);
-		pids[0] = rank_fork(0, 3, sentences[renounces]);
-		pids[1] = empty_porch_fork(1, renounces);
-		pids[2] = rank_fork(2, 3, sentences[renounces]);
-		for (int i = 0; i < 3; i++) {
-			EQ(waitpid(pids[i], &status, 0), pids[i]);
-			EQ(status, 0);
-		}
-	}
-	set("WEFT_SECRET", PARAM_SECRET, NULL);
-	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
-	by_porch = false;
 }
 
 /* Who spoke for the others is killed: they hear of it from the root itself. */
@@ -725,8 +657,7 @@ static void porch_dies(void)
 	set("WEFT_SECRET", PARAM_SECRET, "hush");
 	EQ(id_make(), OK);
 	for (int i = 0; i < 3; i++) { /* the first makes the porch; rank 3 never comes */
-		pids[i] = rank_fork(
-			order[i], 4, "rank 1 left before all 4 ranks had come");
+		pids[i] = rank_fork(order[i], "rank 1 left before all 4 ranks had come");
 		usleep(100000);
 	}
 	EQ(kill(pids[0], SIGKILL), 0);
@@ -809,7 +740,6 @@ int main(void)
 	secret_is_missed(NULL, 1);
 	secret_is_missed("hush", 0);
 	porch_dies();	     /* forks: before there are threads */
-	empty_porch_dies();  /* .. too */
 	spare_ids_go_home(); /* counts threads: before the others leave some */
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
@@ -818,7 +748,6 @@ int main(void)
 	records_are_gathered();
 	one_cannot_come();
 	hope_is_lost();
-	hope_is_lost_later();
 	old_ids_are_refused();
 	wrong_secret();
 	claims_must_fit();

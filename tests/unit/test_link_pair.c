@@ -33,7 +33,7 @@ static size_t file_bytes(const struct board *board)
 static void test_apart(uint32_t n, uint32_t signal_count)
 {
 	struct board *board = board_of(n, signal_count);
-	struct pair *pair;
+	struct pair_room *pair;
 
 	EQ(file_bytes(board), board->bytes);
 	for (uint32_t i = 0; i < n * n; i++) {
@@ -74,7 +74,7 @@ static void test_skew(uint32_t n)
 	bool is_taken[PAGE / LINE] = {false};
 
 	for (uint32_t way = 0; way < 2; way++) {
-		struct pair *pair;
+		struct pair_room *pair;
 		const char *places[1 + BOX_LETTERS];
 
 		EQ(pair_get(board, way, 1 - way, &pair), OK);
@@ -99,7 +99,7 @@ static void test_growth(void)
 {
 	enum { N = 1024 };
 	struct board *board = board_of(N, 1);
-	struct pair *pair;
+	struct pair_room *pair;
 
 	TRUE(board->bytes < 400ull << 20);
 	for (uint32_t rank = 0; rank < N; rank++) {
@@ -117,7 +117,7 @@ static void *race(void *arg)
 	const struct board *board = arg;
 
 	for (uint32_t i = 0; i < RANKS * RANKS; i++) {
-		struct pair *pair;
+		struct pair_room *pair;
 
 		EQ(pair_get(board, i / RANKS, i % RANKS, &pair), OK);
 		atomic_fetch_add(&pair->box.posted, 1);
@@ -156,7 +156,7 @@ static void test_race(void)
 	TRUE(file != MAP_FAILED);
 	EQ(board_view(file, file_bytes(board), &view), OK);
 	for (uint32_t i = 0; i < RANKS * RANKS; i++) {
-		struct pair *pair = pair_find(board, i / RANKS, i % RANKS);
+		struct pair_room *pair = pair_find(board, i / RANKS, i % RANKS);
 
 		EQ(atomic_load(&pair->box.posted), 3);
 		pair = pair_find(&view, i / RANKS, i % RANKS);
@@ -173,7 +173,7 @@ static void limit_in_child(const struct child *parent)
 {
 	struct board *board = board_of(2, 1);
 	struct rlimit limit = {board->bytes + 4096, board->bytes + 4096};
-	struct pair *pair;
+	struct pair_room *pair;
 
 	EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	EQ(pair_get(board, 0, 1, &pair), ERR_SYSTEM);

@@ -21,7 +21,7 @@ static void test_one_host(void)
 {
 	struct board *board = board_of(3, 3);
 	struct peers *peers;
-	struct pair *pair;
+	struct pair_room *pair;
 
 	board_status(board, 1)->pid = (uint32_t)getpid();
 	EQ(peers_create(&(struct peers_args){board, 1, 3, NULL}, &peers), OK);
@@ -50,7 +50,7 @@ static void test_hosts(void)
 	static const uint16_t hosts[] = {0, 2, 0, 1, 2};
 	struct board *board = board_of(2, 5);
 	struct peers *peers;
-	struct pair *pair;
+	struct pair_room *pair;
 
 	EQ(peers_create(&(struct peers_args){board, 4, 5, hosts}, &peers), OK);
 	EQ(peers->host_count, 3);

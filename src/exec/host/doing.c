@@ -153,7 +153,7 @@ static bool is_p2p(const struct doing *doing)
 /* Who waits has made the pair before: where it cannot be looked at, nothing is said. */
 bool doing_holds(const struct peers *peers, uint32_t rank, const struct doing *doing)
 {
-	const struct pair *pair;
+	const struct pair_room *pair;
 
 	/* of what passes between two hosts there is nothing to be seen from outside */
 	if (!peer_is_local(peers, rank) || !peer_is_local(peers, doing->rank))

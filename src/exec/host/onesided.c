@@ -9,7 +9,7 @@ static enum err signal_meet(struct onesided *onesided)
 	const struct host_engine *engine = onesided->engine;
 	uint32_t from = onesided->awaited ? onesided->peer : engine->rank;
 	uint32_t to = onesided->awaited ? engine->rank : onesided->peer;
-	struct pair *pair;
+	struct pair_room *pair;
 	enum err e;
 
 	if (onesided->word)

@@ -19,7 +19,7 @@ struct p2p {
 	struct host_engine *engine;
 	bool is_send;
 	uint32_t peer;
-	struct pair *pair; /* with a rank of this host, from the first step on */
+	struct pair_room *pair; /* with a rank of this host, from the first step on */
 	char *data;
 	size_t bytes, done;
 	bool started; /* a first letter was posted or taken */

@@ -187,7 +187,7 @@ enum err host_signs_check(struct host_engine *engine)
 
 	for (uint32_t i = 0; i < engine->peers->local_count && !e; i++) {
 		uint32_t rank = engine->peers->locals[i];
-		const struct pair *pair = peer_pair_find(
+		const struct pair_room *pair = peer_pair_find(
 			engine->peers, rank, engine->rank);
 		uint64_t posted = pair ? atomic_load(&pair->box.posted) : 0;
 
