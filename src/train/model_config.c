@@ -172,7 +172,7 @@ enum err model_config_parse(
 	return c.e;
 }
 
-static enum err text_read(FILE *file, const char *path, struct train_model *model)
+static enum err config_text(FILE *file, const char *path, struct train_model *model)
 {
 	char *text = malloc(CONFIG_BYTES_MAX);
 	size_t bytes;
@@ -199,7 +199,7 @@ enum err model_config_read(const char *path, struct train_model *model)
 
 	if (!file)
 		return err_set(ERR_SYSTEM, "%s cannot be opened: %m", path);
-	e = text_read(file, path, model);
+	e = config_text(file, path, model);
 	fclose(file);
 	return e;
 }

@@ -149,8 +149,7 @@ static void take_ring(struct log_facts *facts, int32_t channel, int32_t total,
 	if (bytes >= FACTS_TEXT_BYTES)
 		bytes = FACTS_TEXT_BYTES - 1;
 	for (size_t i = 0; i < bytes; i++)
-		if (!is_digit(colon[1 + i]) && colon[1 + i] != ' ' &&
-			colon[1 + i] != '.')
+		if (!is_digit(colon[1 + i]) && colon[1 + i] != ' ' && colon[1 + i] != '.')
 			return;
 	memcpy(facts->rings[channel], colon + 1, bytes);
 	facts->rings[channel][bytes] = 0;
