@@ -9,7 +9,7 @@ enum { WORD = 2 };
 
 /* Of a PCI link, that copies of single parameters get; with the rate of a thread (below)
  * it is set by two measured steps of ZeRO-3 with offload on a p4d. */
-static const double COPY_SHARE = .5;
+static const double COPY_SHARE = .38;
 
 struct cut {
 	const struct train_model *m;
@@ -354,7 +354,7 @@ void host_find(const char *machine, const struct train_gpu *gpu, struct train_ho
 		const char *prefix;
 		struct train_host host;
 	} known[] = {
-		{"p4d", {160, 5, 12.5, 2, 96, 0, 8, 8, false}},
+		{"p4d", {160, 7, 12.5, 2, 96, 0, 8, 8, false}},
 		{"p5", {350, 8, 50, 1, 192, 0, 8, 8, false}},
 		{"p6e", {800, 12, 180, 1, 144, 0, 4, 4, false}},
 		{"p6", {400, 8, 50, 1, 192, 0, 8, 8, false}},
