@@ -75,6 +75,8 @@ static enum err schedule_run(const struct way *way, enum sim_traffic kind, doubl
 	struct sim_report run;
 	enum err e;
 
+	if (!ranks)
+		return err_set(ERR_USAGE, "a fabric without a NIC carries nothing");
 	args.tile_bytes = count / (kind == SIM_TRAFFIC_RING ? ranks : 1) / TILES + 1;
 	e = sim_time(&args, &run);
 	if (e)

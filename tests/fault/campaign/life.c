@@ -134,8 +134,9 @@ static bool has_victim(const struct job *job, const struct group *group)
 static bool calls(struct life *life, struct group *group)
 {
 	const struct job *job = life->job;
+	/* a rank by itself has nobody to miss */
 	bool must_fail = job_is_lethal(job) && job->moment != AT_DESTROY &&
-			 has_victim(job, group);
+			 group->count > 1 && has_victim(job, group);
 	bool is_gone = false;
 	ncclResult_t got = ncclSuccess;
 

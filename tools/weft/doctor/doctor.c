@@ -83,19 +83,30 @@ static int print_jobs(const struct jobs *jobs, const struct doctor_args *args)
 	return status;
 }
 
+/* Those of one job that are this grave. */
+static void findings_add(json_t *all, json_t *job, enum severity severity)
+{
+	json_t *findings = json_object_get(job, "findings");
+
+	for (size_t i = 0; i < json_array_size(findings); i++) {
+		json_t *finding = json_array_get(findings, i);
+		const char *name = json_string_value(
+			json_object_get(finding, "severity"));
+
+		if (name && !strcmp(name, severity_name(severity)))
+			json_array_append(all, finding);
+	}
+}
+
 /* The findings of all jobs, the gravest first. */
 static json_t *all_findings(const json_t *list)
 {
-	json_t *all = json_array(), *job, *finding;
-	size_t i, k;
+	json_t *all = json_array();
 
 	for (int severity = SEVERITY_FATAL; severity >= SEVERITY_NOTE; severity--)
-		json_array_foreach(list, i, job) json_array_foreach(
-			json_object_get(job, "findings"), k,
-			finding) if (!strcmp(json_string_value(json_object_get(finding,
-						     "severity")),
-					     severity_name((enum severity)severity)))
-			json_array_append(all, finding);
+		for (size_t i = 0; i < json_array_size(list); i++)
+			findings_add(
+				all, json_array_get(list, i), (enum severity)severity);
 	return all;
 }
 
