@@ -67,7 +67,9 @@ static void spans_drop(struct shared_link *link, uint64_t now_ps)
 	while (over < link->count && link->spans[over].to_ps <= now_ps)
 		over++;
 	link->count -= over;
-	memmove(link->spans, link->spans + over, link->count * sizeof(*link->spans));
+	if (over && link->count)
+		memmove(link->spans, link->spans + over,
+			link->count * sizeof(*link->spans));
 }
 
 /* A span of its own at `at`. Without memory the link is as if it were free, and the
