@@ -68,8 +68,9 @@ static void *script_play(void *arg)
 	struct script *script = arg;
 	char asked[PMI_TEXT_BYTES];
 
-	while (!script->fd && addr_accept(script->listener, &script->fd))
-		usleep(1000);
+	if (!script->fd)
+		while (addr_accept(script->listener, &script->fd))
+			usleep(1000);
 	fcntl(script->fd, F_SETFL, 0); /* to block */
 	for (const char *const *piece = script->pieces; *piece; piece++) {
 		if (read(script->fd, asked, sizeof(asked)) <= 0 ||
