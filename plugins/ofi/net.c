@@ -2,6 +2,7 @@
  * net.c - what NCCL loads: ncclNetPlugin_v6 to _v12, one table each over the same
  * functions.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,12 +51,11 @@ static bool is_efa(void)
 	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
 }
 
-static int start(plugin_log *log)
+static int all_find(void)
 {
 	uint32_t version = fi_version();
 	int result;
 
-	say_open(log);
 	say_info("Initializing weft-ofi 0.1.0");
 	say_info("Using Libfabric version %u.%u", FI_MAJOR(version), FI_MINOR(version));
 	result = settings_read();
@@ -71,6 +71,23 @@ static int start(plugin_log *log)
 			setting_is_given(SET_PROTOCOL) ? " (user set)"
 			: device_at(0)->is_rdma	       ? " (platform set)"
 						       : "");
+	return result;
+}
+
+/* Every communicator starts, from any thread, while others use what the first has found.
+ */
+static int start(plugin_log *log)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool is_started;
+	int result = OFI_OK;
+
+	say_open(log);
+	pthread_mutex_lock(&lock);
+	if (!is_started)
+		result = all_find();
+	is_started = !result;
+	pthread_mutex_unlock(&lock);
 	return result;
 }
 
