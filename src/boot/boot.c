@@ -164,10 +164,14 @@ static void deadline_set(struct visit *visit)
 static bool refuse_here(const struct visit *visit, enum err code)
 {
 	struct root_args root = {.addr = visit->id.addr};
+	struct refusal refusal = {.code = code,
+		.rank = visit->args.rank,
+		.rank_count = visit->args.rank_count,
+		.count = !visit->is_at_porch};
 	bool found;
 
 	memcpy(root.secret, visit->id.secret, sizeof(root.secret));
-	found = root_refuse(&root, visit->args.rank, visit->args.rank_count, code);
+	found = root_refuse(&root, &refusal);
 	auth_wipe(&root, sizeof(root));
 	return found;
 }

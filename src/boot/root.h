@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/wire.h"
 #include "net/addr.h"
 #include "net/auth.h"
 
@@ -38,10 +39,17 @@ struct root_args {
  * `away` gets the port it has. ERR_AGAIN, with no sentence, when the address is taken. */
 enum err root_start(struct root_args *args);
 
+/* Why a rank of the root's process does not take part. */
+struct refusal {
+	enum err code; /* OK: none */
+	uint32_t rank, rank_count;
+	uint32_t count; /* ranks that will not come to hear it; 0: it has, at a porch */
+	char sentence[WIRE_SENTENCE_MAX];
+};
+
 /* A rank cannot take part, for the reason in err_last(), and the root is in this process:
  * it tells all others. False when it is not. */
-bool root_refuse(
-	const struct root_args *args, uint32_t rank, uint32_t rank_count, enum err code);
+bool root_refuse(const struct root_args *args, const struct refusal *said);
 
 /* Join the roots that have ended. */
 void roots_tidy(void);

@@ -115,8 +115,7 @@ bool root_refusal_take(struct root *root, struct refusal *refusal)
 	return goes_on;
 }
 
-bool root_refuse(
-	const struct root_args *args, uint32_t rank, uint32_t rank_count, enum err code)
+bool root_refuse(const struct root_args *args, const struct refusal *said)
 {
 	bool found = false;
 
@@ -129,11 +128,11 @@ bool root_refuse(
 			!memcmp(args->secret, root->args.secret, sizeof(args->secret));
 		if (!found)
 			continue;
-		refusal->count++;
+		refusal->count += said->count;
 		if (!refusal->code) { /* the first is the one that is told */
-			refusal->code = code;
-			refusal->rank = rank;
-			refusal->rank_count = rank_count;
+			refusal->code = said->code;
+			refusal->rank = said->rank;
+			refusal->rank_count = said->rank_count;
 			snprintf(refusal->sentence, sizeof(refusal->sentence), "%.*s",
 				WIRE_SENTENCE_MAX - 1, err_last());
 		}

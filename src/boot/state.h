@@ -31,11 +31,7 @@ struct root {
 	int wake_fd;
 	/* A rank of this process cannot come and cannot say so by a socket; guarded by
 	 * the list's lock. */
-	struct refusal {
-		enum err code; /* OK: none */
-		uint32_t rank, rank_count, count;
-		char sentence[WIRE_SENTENCE_MAX];
-	} refusal;
+	struct refusal refusal;
 	bool is_ending; /* guarded by the list's lock */
 
 	/* The rest belongs to the thread. */

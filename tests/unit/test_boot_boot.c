@@ -30,6 +30,7 @@ struct seat {
 	struct boot_args args;
 	pthread_t thread;
 	uint32_t record[4];
+	uint32_t late_us;    /* it comes when the others are there */
 	uint32_t rounds;     /* before the last one */
 	enum err fails;	     /* it says so in the last round */
 	bool dies;	     /* .. or is gone by then */
@@ -118,6 +119,7 @@ static void *meet(void *argument)
 
 	struct meeting *meeting = NULL;
 
+	usleep(seat->late_us);
 	if (seat->args.failed)
 		err_set(seat->args.failed, "no bed for rank %u", seat->args.rank);
 	seat->e = boot_meet(&seat->args, seat->records, &meeting);
@@ -348,6 +350,13 @@ static void claims_must_fit(void)
 	seats_set(3, 3);
 	seats[1].args.rank_count = 2;
 	seats_run(3);
+	all_failed(3, ERR_USAGE, "ranks, rank ");
+
+	EQ(id_make(), OK); /* one that comes when the others have heard it hears it, too */
+	seats_set(3, 3);
+	seats[1].args.rank_count = 2;
+	seats[2].late_us = 100000;
+	TRUE(seats_run(3) < 60000);
 	all_failed(3, ERR_USAGE, "ranks, rank ");
 
 	EQ(id_make(), OK);
