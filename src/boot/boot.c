@@ -296,6 +296,7 @@ static enum err round_make(
 		return mine;
 	deadline_set(visit);
 	visit->why[0] = '\0';
+	visit->own_errno = 0;
 	visit->payload_bytes = (size_t)visit->args.rank_count * word->record_bytes;
 	e = visit_say(visit, word);
 	/* the root may have told everybody of a failure, and closed, before it heard us

@@ -66,12 +66,21 @@ static void guest_watch(struct root *root, struct guest *guest)
 	guest->watched = events;
 }
 
+/* How many of those that are to hear the last word hear it with this guest? One that was
+ * lost has been counted, and may be here again. */
+static uint32_t hearers(const struct root *root, const struct guest *guest)
+{
+	if (guest->kind == WIRE_PORCH)
+		return guest->rank_total;
+	return !root->has_lost || guest->rank != root->lost_rank;
+}
+
 /* Tell a guest that is here, once what it was told before is on its way. */
 static void guest_told(struct root *root, struct guest *guest)
 {
 	if (guest->phase != GUEST_HERE || guest_has_output(guest))
 		return;
-	root->told += guest->kind == WIRE_PORCH ? guest->rank_total : 1;
+	root->told += hearers(root, guest);
 	guest_tell(guest, &root->news);
 	guest_watch(root, guest);
 }
@@ -436,6 +445,8 @@ static void guest_leave(struct root *root, const struct guest *guest)
 	} else {
 		/* a porch is the process of a rank, which came or was about to */
 		root->told++;
+		root->has_lost = true;
+		root->lost_rank = guest->rank;
 		rank_lost(root, guest->rank);
 	}
 }

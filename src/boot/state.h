@@ -44,6 +44,8 @@ struct root {
 	bool is_knockable; /* the doors are looked at */
 	uint32_t rank_count, record_bytes, first_rank; /* what the first arrival said */
 	uint32_t arrived, told, expected;
+	uint32_t lost_rank;	/* it went without a word, and that is the last word .. */
+	bool has_lost;		/* .. if one did */
 	uint32_t round;		/* verdicts given; 0: ranks are still coming */
 	unsigned char *came;	/* owned; per rank: here, or has said in this round */
 	unsigned char *records; /* owned; in rank order */

@@ -45,6 +45,13 @@ enum err visit_root_gone(struct visit *visit)
 {
 	char why[128];
 
+	if (visit->own_errno) {
+		snprintf(why, sizeof(why), "cannot hear %s: %s",
+			visit->args.root ? visit->args.root
+					 : "the process in which the ranks meet",
+			strerror(visit->own_errno));
+		return visit_fail(visit, ERR_SYSTEM, why);
+	}
 	if (visit->args.is_root_lost)
 		*visit->args.is_root_lost = true;
 	snprintf(why, sizeof(why), "%s has gone while the communicator was made",
@@ -120,6 +127,24 @@ static enum err socket_wait(struct visit *visit, short events)
 	}
 }
 
+/* Is it the other end that has gone, or the way to it? Anything else is this process's
+ * own trouble. */
+static bool is_of_the_peer(int status)
+{
+	switch (status) {
+	case ECONNRESET:
+	case ECONNABORTED:
+	case EPIPE:
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENETDOWN:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* What an errno of the connection means. Who listens and has another key, or none, has so
  * for good. */
 static enum err socket_judge(struct visit *visit, short events)
@@ -128,8 +153,10 @@ static enum err socket_judge(struct visit *visit, short events)
 		return socket_wait(visit, events);
 	if (errno == EINTR)
 		return OK;
-	if (errno != EPROTO)
+	if (errno != EPROTO) {
+		visit->own_errno = is_of_the_peer(errno) ? 0 : errno;
 		return ERR_AGAIN;
+	}
 	return visit_fail(visit, ERR_USAGE, seal_fault_text(seal_fault(visit->seal)));
 }
 

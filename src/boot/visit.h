@@ -23,7 +23,8 @@ struct visit {
 	struct addr to;	    /* where the root is, as seen from here */
 	struct addr beyond; /* .. and where it is if that is only a porch (porch.h) */
 	bool is_at_porch;
-	int connect_errno;		/* how the last try to reach it ended */
+	int connect_errno; /* how the last try to reach it ended */
+	int own_errno;	   /* this process could not speak or hear; 0: it is not that */
 	uint64_t deadline_ns, since_ns; /* of this round: when the wait began */
 	int fd;				/* owned; -1 between connections */
 	struct seal *seal;  /* owned; NULL: nothing is encrypted, or no connection */
@@ -56,7 +57,8 @@ enum {
 /* Keep the reason; returns the code. */
 enum err visit_fail(struct visit *visit, enum err code, const char *why);
 
-/* The process in which the root was has gone. */
+/* The connection ended in the middle: the process in which the root was has gone, or this
+ * one cannot hear it. */
 enum err visit_root_gone(struct visit *visit);
 
 /* Sleep a little before trying again. */

@@ -352,7 +352,8 @@ static void claims_must_fit(void)
 	seats_run(3);
 	all_failed(3, ERR_USAGE, "ranks, rank ");
 
-	EQ(id_make(), OK); /* one that comes when the others have heard it hears it, too */
+	EQ(id_make(),
+		OK); /* one that comes when the others have heard it hears it, too */
 	seats_set(3, 3);
 	seats[1].args.rank_count = 2;
 	seats[2].late_us = 100000;
@@ -681,6 +682,27 @@ static void porch_dies(void)
 	by_porch = false;
 }
 
+/* One that was lost comes again: it is one, and the root waits for the others. */
+static void lost_and_found(void)
+{
+	pid_t pid;
+
+	EQ(id_make(), OK);
+	pid = fork();
+	TRUE(pid >= 0);
+	seats_set(3, 3);
+	if (!pid) {
+		meet(&seats[1]);
+		_exit(1); /* there is nobody to meet */
+	}
+	usleep(100000);
+	EQ(kill(pid, SIGKILL), 0);
+	EQ(waitpid(pid, NULL, 0), pid);
+	seats[2].late_us = 100000;
+	seats_run(3);
+	all_failed(3, ERR_REMOTE, "rank 1 left before all 3 ranks had come");
+}
+
 /* In a process of its own: an address without a key is warned of once, one with it never.
  */
 static void secret_is_missed(const char *secret, int times)
@@ -748,7 +770,8 @@ int main(void)
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	secret_is_missed(NULL, 1);
 	secret_is_missed("hush", 0);
-	porch_dies();	     /* forks: before there are threads */
+	porch_dies(); /* forks: before there are threads */
+	lost_and_found();
 	spare_ids_go_home(); /* counts threads: before the others leave some */
 	for (uint32_t count = 1; count <= 64; count *= 8)
 		ranks_meet(count);
