@@ -142,8 +142,14 @@ static enum err pair_reach(
 	const struct board *board, uint32_t number, struct pair_room **pair)
 {
 	char *chunk;
-	enum err e = chunk_map(board, (number - 1) >> board->chunk_shift, &chunk);
+	enum err e;
 
+	if (number > numbers_of(board)) /* any process of the job can write there */
+		return err_set(ERR_SYSTEM,
+			"the shared memory of this job names pair %u of %llu: a process "
+			"has overwritten it",
+			number, (unsigned long long)numbers_of(board));
+	e = chunk_map(board, (number - 1) >> board->chunk_shift, &chunk);
 	if (!e)
 		*pair = pair_at(board, chunk, number);
 	return e;

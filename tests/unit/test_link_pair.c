@@ -195,8 +195,22 @@ static void test_limit(void)
 	child_join(&child);
 }
 
+/* A number that no pair has, written by whoever shares the memory. */
+static void test_overwritten(void)
+{
+	struct board *board = board_of(4, 1);
+	struct pair_room *pair;
+
+	*((uint32_t *)(void *)board_region(board, 0, BOARD_REGIONS) + 1) = 0x7fffffff;
+	TRUE(!pair_find(board, 0, 1));
+	EQ(pair_get(board, 0, 1, &pair), ERR_SYSTEM);
+	TRUE(strstr(err_last(), "names pair 2147483647 of 32"));
+	board_release(board);
+}
+
 int main(void)
 {
+	test_overwritten();
 	test_apart(1, 1);
 	test_apart(2, 3);
 	test_apart(7, 1);
