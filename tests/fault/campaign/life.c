@@ -129,14 +129,23 @@ static bool has_victim(const struct job *job, const struct group *group)
 	return false;
 }
 
+/* Ranks that are struck together, as those of a stopped process, miss nobody when they go
+ * on; nor does one by itself. */
+static bool has_other(const struct job *job, const struct group *group)
+{
+	for (int i = 0; i < group->count; i++)
+		if (!job_is_victim(job, group->members[i]))
+			return true;
+	return false;
+}
+
 /* Until it fails where it must, else a fixed number. False: it failed, or the
  * communicator is gone. */
 static bool calls(struct life *life, struct group *group)
 {
 	const struct job *job = life->job;
-	/* a rank by itself has nobody to miss */
 	bool must_fail = job_is_lethal(job) && job->moment != AT_DESTROY &&
-			 group->count > 1 && has_victim(job, group);
+			 has_victim(job, group) && has_other(job, group);
 	bool is_gone = false;
 	ncclResult_t got = ncclSuccess;
 
