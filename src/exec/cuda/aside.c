@@ -9,6 +9,7 @@
 
 enum {
 	NON_BLOCKING = 1, /* of streams */
+	BATCH_MAX = 200,  /* operations the driver takes at a time, and some less */
 	DEVICES_MAX = 64,
 	LIMIT_MS = 500,
 	NAP_US = 50
@@ -93,6 +94,20 @@ enum err aside_open(const struct cuda_driver *driver, struct aside **aside)
 	return e;
 }
 
+static enum err writes_enqueue(struct aside *aside, struct cu_memop *ops, uint32_t count)
+{
+	enum err e = OK;
+
+	for (uint32_t done = 0; done < count && !e; done += BATCH_MAX) {
+		uint32_t some = count - done < BATCH_MAX ? count - done : BATCH_MAX;
+
+		e = cuda_check(aside->driver->stream_batch_memop(
+				       aside->stream, some, ops + done, 0),
+			"write words from a second context");
+	}
+	return e;
+}
+
 static enum err writes_await(const struct aside *aside)
 {
 	uint64_t end = clock_ns() + LIMIT_MS * CLOCK_MS;
@@ -114,8 +129,7 @@ enum err aside_write(struct aside *aside, struct cu_memop *ops, uint32_t count)
 	pthread_mutex_lock(&lock);
 	aside->driver->context_get(&had);
 	aside->driver->context_set(aside->context);
-	e = cuda_check(cuda_memops(aside->driver, aside->stream, ops, count),
-		"write words from a second context");
+	e = writes_enqueue(aside, ops, count);
 	if (!e)
 		e = writes_await(aside);
 	aside->driver->context_set(had);

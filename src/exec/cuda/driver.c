@@ -96,7 +96,6 @@ static const struct symbol {
 	{"cuLaunchKernel", NULL, offsetof(struct cuda_driver, launch)},
 };
 enum { SYMBOL_COUNT = sizeof(symbols) / sizeof(*symbols) };
-enum { MEMOPS_MAX = 200 }; /* that the driver takes at a time, and some less */
 _Static_assert(SYMBOL_COUNT * sizeof(void (*)(void)) == sizeof(struct cuda_driver),
 	"one row per function");
 
@@ -195,19 +194,6 @@ uint64_t cuda_stream_number(const struct cuda_driver *driver, cu_stream stream)
 	if (!driver->stream_id || driver->stream_id(stream, &id))
 		return (uint64_t)(uintptr_t)stream;
 	return id;
-}
-
-cu_result cuda_memops(const struct cuda_driver *driver, cu_stream stream,
-	struct cu_memop *ops, uint32_t count)
-{
-	cu_result result = 0;
-
-	for (uint32_t done = 0; done < count && !result; done += MEMOPS_MAX) {
-		uint32_t some = count - done < MEMOPS_MAX ? count - done : MEMOPS_MAX;
-
-		result = driver->stream_batch_memop(stream, some, ops + done, 0);
-	}
-	return result;
 }
 
 enum err cuda_check(cu_result result, const char *what)

@@ -202,10 +202,6 @@ void cuda_capture_restore(const struct cuda_driver *driver, int had);
  * the same handle. */
 uint64_t cuda_stream_number(const struct cuda_driver *driver, cu_stream stream);
 
-/* Operations on memory words, in this order; any number of them. */
-cu_result cuda_memops(const struct cuda_driver *driver, cu_stream stream,
-	struct cu_memop *ops, uint32_t count);
-
 /* OK, or ERR_CUDA with a sentence: what was tried and the driver's name for the error. */
 enum err cuda_check(cu_result result, const char *what);
 

@@ -7,6 +7,7 @@
 #include "exec/cuda/state.h"
 
 enum {
+	BATCH_MAX = 200,	/* operations the driver takes at a time, and some less */
 	FREE_WAIT = 0x3fffffff, /* so far ahead that every wait is over */
 	THROUGH_MS = 5,		/* until a stream of ours is said to be stuck */
 	GRACE_MS = 10,		/* for a launch that was under way */
@@ -37,8 +38,16 @@ struct cu_memop memop_wait(cu_ptr address, uint32_t value)
 enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_memop *ops,
 	uint32_t count)
 {
-	return cuda_check(cuda_memops(engine->driver, stream, ops, count),
-		"order a stream by memory words");
+	for (uint32_t done = 0; done < count;) {
+		uint32_t some = count - done < BATCH_MAX ? count - done : BATCH_MAX;
+		cu_result result = engine->driver->stream_batch_memop(
+			stream, some, ops + done, 0);
+
+		if (result)
+			return cuda_check(result, "order a stream by memory words");
+		done += some;
+	}
+	return OK;
 }
 
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset)
@@ -63,13 +72,18 @@ cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t
 enum { WRITES_MAX = sizeof(((struct words *)0)->values) / sizeof(uint32_t) };
 struct writes {
 	uint32_t count;
-	struct cu_memop list[WRITES_MAX];
+	struct {
+		cu_ptr address;
+		uint32_t value;
+	} list[WRITES_MAX];
 };
 
 static void writes_add(struct writes *writes, cu_ptr address, uint32_t value)
 {
-	if (writes->count < WRITES_MAX)
-		writes->list[writes->count++] = memop_write(address, value);
+	if (writes->count == WRITES_MAX)
+		return;
+	writes->list[writes->count].address = address;
+	writes->list[writes->count++].value = value;
 }
 
 /* Not for ever: it may share its channel with one that waits. */
@@ -85,11 +99,26 @@ static bool stream_is_through(const struct cuda_engine *engine, cu_stream stream
 	return true;
 }
 
+static void writes_submit(struct cuda_engine *engine, const struct writes *writes)
+{
+	struct cu_memop ops[BATCH_MAX];
+
+	for (uint32_t first = 0; first < writes->count; first += BATCH_MAX) {
+		uint32_t count = writes->count - first;
+
+		count = count < BATCH_MAX ? count : BATCH_MAX;
+		for (uint32_t i = 0; i < count; i++)
+			ops[i] = memop_write(writes->list[first + i].address,
+				writes->list[first + i].value);
+		memops_submit(engine, engine->watcher, ops, count);
+	}
+}
+
 /* By copies, which have channels of their own. */
-static void writes_copy(struct cuda_engine *engine, struct writes *writes)
+static void writes_copy(struct cuda_engine *engine, const struct writes *writes)
 {
 	for (uint32_t i = 0; i < writes->count; i++) {
-		engine->words->values[i] = (uint32_t)writes->list[i].value;
+		engine->words->values[i] = writes->list[i].value;
 		engine->driver->memcpy_async(writes->list[i].address,
 			engine->words_device + offsetof(struct words, values) +
 				i * sizeof(uint32_t),
@@ -98,9 +127,9 @@ static void writes_copy(struct cuda_engine *engine, struct writes *writes)
 }
 
 /* False: it does not get through now. */
-static bool writes_do(struct cuda_engine *engine, struct writes *writes)
+static bool writes_do(struct cuda_engine *engine, const struct writes *writes)
 {
-	memops_submit(engine, engine->watcher, writes->list, writes->count);
+	writes_submit(engine, writes);
 	if (stream_is_through(engine, engine->watcher))
 		return true;
 	writes_copy(engine, writes);
@@ -239,7 +268,7 @@ static void waits_free(struct cuda_engine *engine, struct writes *writes)
 }
 
 /* How the words get to the device. */
-typedef bool writes_way(struct cuda_engine *engine, struct writes *writes);
+typedef bool writes_way(struct cuda_engine *engine, const struct writes *writes);
 
 /* The signals that few programs have: of those only what was ever waited for. */
 static bool signals_free(
@@ -307,9 +336,18 @@ void memops_free(struct cuda_engine *engine)
 	free(writes);
 }
 
-static bool writes_do_aside(struct cuda_engine *engine, struct writes *writes)
+static bool writes_do_aside(struct cuda_engine *engine, const struct writes *writes)
 {
-	return !aside_write(engine->fate.aside, writes->list, writes->count);
+	struct cu_memop *ops = calloc(writes->count, sizeof(*ops));
+	enum err e = ops ? OK
+			 : err_set(ERR_SYSTEM, "no memory for %u words", writes->count);
+
+	for (uint32_t i = 0; i < writes->count && !e; i++)
+		ops[i] = memop_write(writes->list[i].address, writes->list[i].value);
+	if (!e)
+		e = aside_write(engine->fate.aside, ops, writes->count);
+	free(ops);
+	return !e;
 }
 
 void memops_free_aside(struct cuda_engine *engine)
