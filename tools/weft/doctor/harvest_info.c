@@ -101,8 +101,6 @@ static void take_init(struct log_facts *facts, const struct fact_place *at)
 	if (rank_count > facts->rank_count) {
 		facts->rank_count = rank_count;
 		facts->node_count = facts->local_max = facts->local_min = 0;
-		memset(facts->rings, 0, sizeof(facts->rings));
-		facts->ring_count = 0;
 	}
 	if (!proc)
 		return;
