@@ -1,6 +1,5 @@
 /* Channel lines: who talks to whom, by what. */
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +83,7 @@ static void take_net(struct log_facts *facts, struct reader *reader,
 	if (!number(reader, &device))
 		return;
 	/* "/GD" is what a torn line leaves of it */
-	gdr = memmem(slash, (size_t)(reader->end - slash), "/GD", 3) != NULL;
+	gdr = text_seek(slash, (size_t)(reader->end - slash), "/GD", 3) != NULL;
 	net->lines++;
 	net->gdr_lines += gdr;
 	if (device < 64)
@@ -139,23 +138,31 @@ static void take_via(struct log_facts *facts, struct reader *reader, int32_t ran
 static uint32_t copy_ring(struct reader *reader, char ring[FACTS_TEXT_BYTES])
 {
 	uint32_t count = 0;
+	bool is_cut = false;
 	size_t used = 0;
 	int32_t rank;
 
 	for (skip_blanks(reader); reader->at < reader->end; skip_blanks(reader)) {
+		const char *first = reader->at;
+		size_t digits;
+
 		if (skip(reader, ".."))
 			break;
 		if (!number(reader, &rank))
 			return 0;
-		if (used + 16 < FACTS_TEXT_BYTES)
-			used += (size_t)snprintf(ring + used, FACTS_TEXT_BYTES - used,
-				"%s%d", count ? " " : "", rank);
-		else if (used + 3 < FACTS_TEXT_BYTES) {
-			memcpy(ring + used, " ..", 4);
-			used = FACTS_TEXT_BYTES;
-		}
+		digits = (size_t)(reader->at - first);
 		count++;
+		is_cut = is_cut || used + digits + 4 > FACTS_TEXT_BYTES;
+		if (is_cut)
+			continue;
+		memcpy(ring + used, first, digits);
+		ring[used + digits] = ' ';
+		used += digits + 1;
 	}
+	if (is_cut)
+		memcpy(ring + used, "..", 3);
+	else if (used)
+		ring[used - 1] = 0;
 	return count;
 }
 
