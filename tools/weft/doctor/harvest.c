@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "weft/doctor/signs.h"
 
 enum { FOUND_MAX = 64 };
@@ -83,6 +84,28 @@ static void note_transfer(struct log_facts *facts, const struct record *record)
 	memcpy(facts->peer, peer, bytes);
 }
 
+/* The good bits of a product are the upper ones: they must reach the lower. */
+static uint64_t mix(uint64_t hash, uint64_t part)
+{
+	uint64_t product = hash_spread(hash ^ part);
+
+	return product ^ product >> 32;
+}
+
+/* Eight bytes at a time: much less than looking for words takes. Never 0. */
+static uint64_t hash_of(const char *text, size_t bytes)
+{
+	uint64_t hash = mix(HASH_START, bytes), part;
+
+	for (; bytes >= sizeof(part); text += sizeof(part), bytes -= sizeof(part)) {
+		memcpy(&part, text, sizeof(part));
+		hash = mix(hash, part);
+	}
+	part = 0;
+	memcpy(&part, text, bytes);
+	return mix(mix(hash, part), 0) | 1;
+}
+
 /* True: a sign of the catalogue, or benign. */
 static bool take_signs(struct harvest *harvest, const struct fact_place *at)
 {
@@ -93,10 +116,17 @@ static bool take_signs(struct harvest *harvest, const struct fact_place *at)
 	uint16_t found[FOUND_MAX];
 	uint64_t done[(FIND_COUNT + 63) / 64] = {0};
 	bool taken = false;
+	uint64_t hash, *quiet;
 	size_t bytes;
 	const char *text = searched(record, &bytes);
 
+	hash = hash_of(text, bytes);
+	quiet = &harvest->quiet[hash % HARVEST_QUIET];
+	if (*quiet == hash)
+		return false;
 	count = words_find(harvest->words, text, bytes, found, FOUND_MAX);
+	if (!count)
+		*quiet = hash;
 	for (uint32_t i = 0; i < count; i++)
 		if (signs[found[i]].flags & SIGN_HOOK)
 			harvest->is_hooked = true;

@@ -10,11 +10,15 @@
 #include "weft/doctor/log_facts.h"
 #include "weft/doctor/words.h"
 
+enum { HARVEST_QUIET = 1 << 12 };
+
 struct harvest {
 	struct words *words; /* owned; the signs' */
 	struct jobs jobs;
 	struct log_facts *facts; /* borrowed; of the job whose record is read */
 	bool is_hooked;		 /* a word says that this line is worth a closer look */
+	/* hashes of texts without any word: ranks all write the same */
+	uint64_t quiet[HARVEST_QUIET];
 };
 
 enum err harvest_init(struct harvest *harvest);

@@ -83,7 +83,7 @@ static void take_net(struct log_facts *facts, struct reader *reader,
 	if (!number(reader, &device))
 		return;
 	/* "/GD" is what a torn line leaves of it */
-	gdr = memmem(slash, (size_t)(reader->end - slash), "/GD", 3) != NULL;
+	gdr = text_seek(slash, (size_t)(reader->end - slash), "/GD", 3) != NULL;
 	net->lines++;
 	net->gdr_lines += gdr;
 	if (device < 64)
@@ -134,25 +134,52 @@ static void take_via(struct log_facts *facts, struct reader *reader, int32_t ran
 	}
 }
 
-/* "Channel 00/24 : 0 1 2 3" is a ring; the first of each number is kept. */
-static void take_ring(struct log_facts *facts, int32_t channel, int32_t total,
-	const struct fact_place *at)
+/* Copy "  0   7  6" as "0 7 6" and count; 0: there is something else in it. */
+static uint32_t copy_ring(struct reader *reader, char ring[FACTS_TEXT_BYTES])
 {
-	const char *colon = memchr(at->record->text, ':', at->record->bytes);
-	int32_t comm = at->proc >= 0 ? facts->procs[at->proc].comm_ranks : 0;
-	size_t bytes;
+	uint32_t count = 0;
+	bool is_cut = false;
+	size_t used = 0;
+	int32_t rank;
 
-	if (!colon || channel >= FACTS_RINGS_MAX || total > 1024 ||
-		facts->rings[channel][0] || (comm && comm < facts->rank_count))
+	for (skip_blanks(reader); reader->at < reader->end; skip_blanks(reader)) {
+		const char *first = reader->at;
+		size_t digits;
+
+		if (skip(reader, ".."))
+			break;
+		if (!number(reader, &rank))
+			return 0;
+		digits = (size_t)(reader->at - first);
+		count++;
+		is_cut = is_cut || used + digits + 4 > FACTS_TEXT_BYTES;
+		if (is_cut)
+			continue;
+		memcpy(ring + used, first, digits);
+		ring[used + digits] = ' ';
+		used += digits + 1;
+	}
+	if (is_cut)
+		memcpy(ring + used, "..", 3);
+	else if (used)
+		ring[used - 1] = 0;
+	return count;
+}
+
+/* "Channel 00/24 : 0 1 2 3" is a ring. Of each number the longest is kept: it is of the
+ * largest communicator, whose size old versions tell only afterwards. */
+static void take_ring(struct log_facts *facts, int32_t channel, struct reader *reader)
+{
+	char ring[FACTS_TEXT_BYTES] = "";
+	uint32_t count;
+
+	if (channel >= FACTS_RINGS_MAX)
 		return;
-	bytes = (size_t)(at->record->text + at->record->bytes - colon - 1);
-	if (bytes >= FACTS_TEXT_BYTES)
-		bytes = FACTS_TEXT_BYTES - 1;
-	for (size_t i = 0; i < bytes; i++)
-		if (!is_digit(colon[1 + i]) && colon[1 + i] != ' ' && colon[1 + i] != '.')
-			return;
-	memcpy(facts->rings[channel], colon + 1, bytes);
-	facts->rings[channel][bytes] = 0;
+	count = copy_ring(reader, ring);
+	if (count <= facts->ring_ranks[channel])
+		return;
+	memcpy(facts->rings[channel], ring, sizeof(ring));
+	facts->ring_ranks[channel] = count;
 	if (facts->ring_count <= (uint32_t)channel)
 		facts->ring_count = (uint32_t)channel + 1;
 }
@@ -160,6 +187,7 @@ static void take_ring(struct log_facts *facts, int32_t channel, int32_t total,
 void harvest_channel(struct log_facts *facts, const struct fact_place *at)
 {
 	struct reader reader = {at->record->text, at->record->text + at->record->bytes};
+	struct reader ring;
 	int32_t channel, total = 0, ranks[2];
 	bool is_channel = skip(&reader, "Channel ");
 
@@ -171,9 +199,10 @@ void harvest_channel(struct log_facts *facts, const struct fact_place *at)
 	if (!skip(&reader, ":"))
 		return;
 	skip_blanks(&reader);
+	ring = reader;
 	if (!endpoint(&reader, &ranks[0])) {
-		if (is_channel && total)
-			take_ring(facts, channel, total, at);
+		if (is_channel && total && total <= 1024)
+			take_ring(facts, channel, &ring);
 		return;
 	}
 	if (!skip(&reader, " -> ") || !endpoint(&reader, &ranks[1]))

@@ -238,7 +238,7 @@ static void take_exports(struct log_facts *facts, const struct fact_place *at)
 	const char *text = at->record->text, *end = text + at->record->bytes,
 		   *from = text;
 
-	while ((from = memmem(from, (size_t)(end - from), "NCCL_", 5))) {
+	while ((from = text_seek(from, (size_t)(end - from), "NCCL_", 5))) {
 		const char *name = from, *value;
 		struct record record = *at->record;
 		struct fact_place place = *at;
@@ -275,7 +275,7 @@ static size_t mark_bytes(const char *text, size_t bytes)
 	size_t at = 0;
 
 	if (text_begins(text, bytes, "[1,")) {
-		const char *end = memmem(text, bytes < 40 ? bytes : 40, ">:", 2);
+		const char *end = text_seek(text, bytes < 40 ? bytes : 40, ">:", 2);
 
 		return end ? (size_t)(end + 2 - text) : 0;
 	}
@@ -292,7 +292,7 @@ static void take_version(struct log_facts *facts, const struct fact_place *at)
 {
 	static const char words[] = "NCCL version ";
 	const char *end = at->record->text + at->record->bytes;
-	const char *found = memmem(
+	const char *found = text_seek(
 		at->record->text, at->record->bytes, words, sizeof(words) - 1);
 	const char *from = found ? found + sizeof(words) - 1 : end;
 	size_t length = 0;
@@ -325,19 +325,19 @@ void harvest_program(struct log_facts *facts, const struct fact_place *at, bool 
 	if (!is_hooked)
 		return;
 	/* behind the marks of launchers and collectors we do not know each of */
-	if (memmem(text, bytes, "# ", 2))
+	if (text_seek(text, bytes, "# ", 2))
 		take_comment(facts, at);
 	take_version(facts, at);
 	take_row(facts, text, bytes);
-	if (memmem(text, bytes, "NCCL_", 5))
+	if (text_seek(text, bytes, "NCCL_", 5))
 		take_exports(facts, at);
-	if (memmem(text, bytes, "WorkNCCL(", 9))
+	if (text_seek(text, bytes, "WorkNCCL(", 9))
 		take_watchdog(facts, at);
-	if (facts->root_lines > 0 || memmem(text, bytes, "Root Cause", 10))
+	if (facts->root_lines > 0 || text_seek(text, bytes, "Root Cause", 10))
 		take_root(facts, at);
-	if (memmem(text, bytes, "Gbps", 4))
+	if (text_seek(text, bytes, "Gbps", 4))
 		take_gbps(facts, record);
-	if (memmem(text, bytes, "\"status\": \"success\"", 19) &&
-		memmem(text, bytes, "run_stop", 8))
+	if (text_seek(text, bytes, "\"status\": \"success\"", 19) &&
+		text_seek(text, bytes, "run_stop", 8))
 		facts->ended_well = true;
 }

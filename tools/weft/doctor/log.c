@@ -24,6 +24,23 @@ static void usage(void)
 	       "example: weft log job.log --svg job.svg\n");
 }
 
+static json_t *rings_json(const struct log_facts *facts, const struct log_view *view)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < view->ring_count; i++) {
+		const char *text = facts->rings[view->rings[i]];
+		json_t *ranks = json_array();
+		uint32_t rank;
+
+		while (log_ring_next(&text, &rank))
+			json_array_append_new(ranks, json_integer(rank));
+		json_array_append_new(list, json_pack("{s:i, s:o}", "channel",
+						    (int)view->rings[i], "ranks", ranks));
+	}
+	return list;
+}
+
 static json_t *view_json(const struct log_facts *facts, const struct log_view *view)
 {
 	json_t *object = report_facts_json(facts), *list = json_array();
@@ -41,6 +58,7 @@ static json_t *view_json(const struct log_facts *facts, const struct log_view *v
 						(int)view->connections[row][column]));
 	json_object_set_new(object, "ranksPerCell", json_integer(view->per_cell));
 	json_object_set_new(object, "connections", list);
+	json_object_set_new(object, "rings", rings_json(facts, view));
 	return object;
 }
 

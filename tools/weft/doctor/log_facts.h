@@ -145,7 +145,8 @@ struct log_facts {
 	uint64_t via_lines[VIA_COUNT];
 	uint64_t p2p_kinds[5]; /* direct pointer, IPC, CUMEM, indirect, MNNVL */
 	struct evidence via_seen[VIA_COUNT];
-	char rings[FACTS_RINGS_MAX][FACTS_TEXT_BYTES];
+	char rings[FACTS_RINGS_MAX][FACTS_TEXT_BYTES]; /* "0 1 2", ".." where it is cut */
+	uint32_t ring_ranks[FACTS_RINGS_MAX];
 	uint32_t ring_count;
 	double max_bw;
 	bool has_nvlink, has_system;

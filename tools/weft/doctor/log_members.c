@@ -69,7 +69,7 @@ void log_facts_add_pid(struct log_facts *facts, int32_t host, int64_t pid)
 
 static uint64_t hex_after(const struct record *record, const char *words)
 {
-	const char *at = memmem(record->text, record->bytes, words, strlen(words));
+	const char *at = text_seek(record->text, record->bytes, words, strlen(words));
 	const char *end = record->text + record->bytes;
 	uint64_t value = 0;
 

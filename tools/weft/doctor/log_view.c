@@ -1,5 +1,6 @@
 #include "weft/doctor/log_view.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/terminal.h"
@@ -59,6 +60,32 @@ static void name_hosts(const struct log_facts *facts, struct log_view *view)
 	}
 }
 
+static void choose_rings(const struct log_facts *facts, struct log_view *view)
+{
+	for (uint32_t i = 0; i < facts->ring_count && view->ring_count < LOG_VIEW_RINGS;
+		i++) {
+		bool known = !facts->rings[i][0];
+
+		for (uint32_t k = 0; k < view->ring_count; k++)
+			known = known ||
+				!strcmp(facts->rings[i], facts->rings[view->rings[k]]);
+		if (!known)
+			view->rings[view->ring_count++] = i;
+	}
+}
+
+bool log_ring_next(const char **text, uint32_t *rank)
+{
+	char *end;
+	unsigned long value = strtoul(*text, &end, 10);
+
+	if (end == *text || value > UINT32_MAX)
+		return false;
+	*text = end;
+	*rank = (uint32_t)value;
+	return true;
+}
+
 void log_view_make(const struct log_facts *facts, struct log_view *view)
 {
 	memset(view, 0, sizeof(*view));
@@ -92,6 +119,7 @@ void log_view_make(const struct log_facts *facts, struct log_view *view)
 			view->way[row][column] = (uint8_t)way;
 	}
 	name_hosts(facts, view);
+	choose_rings(facts, view);
 }
 
 static enum terminal_look look_of(enum log_way way)
@@ -102,22 +130,14 @@ static enum terminal_look look_of(enum log_way way)
 	return looks[way];
 }
 
-static void print_rings(FILE *file, const struct log_facts *facts)
+static void print_rings(
+	FILE *file, const struct log_facts *facts, const struct log_view *view)
 {
-	uint32_t shown = 0;
-
-	for (uint32_t i = 0; i < facts->ring_count && shown < 4; i++) {
-		const char *ring = facts->rings[i];
-		bool known = false;
-
-		for (uint32_t k = 0; k < i; k++)
-			known = known || !strcmp(ring, facts->rings[k]);
-		if (known || !ring[0])
-			continue;
-		while (*ring == ' ')
-			ring++;
-		fprintf(file, "%sring %-3u %s\n", shown++ ? "" : "\n", i, ring);
-	}
+	for (uint32_t i = 0; i < view->ring_count; i++)
+		fprintf(file, "%sring %-3u %s%s\n", i ? "" : "\n", view->rings[i],
+			facts->rings[view->rings[i]],
+			facts->ring_ranks[view->rings[i]] < view->rank_count ? " .."
+									     : "");
 }
 
 void log_view_print(
@@ -153,5 +173,5 @@ void log_view_print(
 			fprintf(file, "%c  %s, %llu connections\n", letters[way],
 				log_way_name((enum log_way)way),
 				(unsigned long long)view->totals[way]);
-	print_rings(file, facts);
+	print_rings(file, facts, view);
 }

@@ -31,6 +31,23 @@ const char *text_find(const char *text, size_t bytes, const char *part)
 	return NULL;
 }
 
+const char *text_seek(const char *text, size_t bytes, const char *part, size_t length)
+{
+	/* blanks are everywhere: look for what comes after one */
+	size_t skip = length > 1 && part[0] == ' ';
+	const char *at = text + skip, *end;
+
+	if (length > bytes)
+		return NULL;
+	end = at + (bytes - length) + 1;
+	while (at < end && (at = memchr(at, part[skip], (size_t)(end - at)))) {
+		if (!memcmp(at - skip, part, length))
+			return at - skip;
+		at++;
+	}
+	return NULL;
+}
+
 static bool read_number(const char **at, const char *end, int64_t *number)
 {
 	const char *digit = *at;
@@ -51,7 +68,7 @@ bool text_number(const char *text, size_t bytes, const char *part, int64_t *numb
 	size_t length = strlen(part);
 	const char *at = text;
 
-	while ((at = memmem(at, (size_t)(end - at), part, length))) {
+	while ((at = text_seek(at, (size_t)(end - at), part, length))) {
 		bool is_word = at == text || !isalnum((unsigned char)part[0]) ||
 			       !isalnum((unsigned char)at[-1]);
 

@@ -58,6 +58,9 @@ static void print_job(FILE *file, const struct log_facts *facts)
 		used += (size_t)snprintf(text + used, sizeof(text) - used,
 			" on %d node%s, %d on each", facts->node_count,
 			facts->node_count == 1 ? "" : "s", facts->local_max);
+	else if (used && facts->host_count > 1)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			" on at least %u hosts", facts->host_count);
 	if (facts->one_rank_comms > 1 && facts->rank_count == 1)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, ", %d times",
 			facts->one_rank_comms);
