@@ -342,22 +342,29 @@ static int eager_send(struct ofi_comm *comm, const struct port_message *message,
 	return OFI_OK;
 }
 
+/* Short messages may run ahead of invitations. */
+static bool is_invited(const struct rdma_end *end)
+{
+	return (int32_t)(end->sender.invited - end->sequence) > 0;
+}
+
 int rdma_send(struct ofi_comm *comm, const struct port_message *message,
 	struct ofi_request *request)
 {
 	struct rdma_end *end = comm->rdma;
 	int result = ears_move(comm);
 
-	if (!result && end->sequence == end->sender.invited) {
+	/* The caller may have no request left that it could test, so the invitation must
+	 * be heard from here. */
+	if (!result && !is_invited(end)) {
 		result = port_move(comm->port);
 		if (!result)
 			result = ears_move(comm);
 	}
 	if (result)
 		return result;
-	return (int32_t)(end->sender.invited - end->sequence) > 0
-		       ? invited_send(comm, message, request)
-		       : eager_send(comm, message, request);
+	return is_invited(end) ? invited_send(comm, message, request)
+			       : eager_send(comm, message, request);
 }
 
 /* ---- the receiver ---- */
