@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "boot/carry.h"
 #include "boot/edges.h"
 #include "boot/hub.h"
 
@@ -18,11 +19,7 @@ enum {
 	LINGER_MS = 10,	    /* .. and for the others to hang up; unread words undo them */
 	HURRY_MS = 5,	    /* all of it for who is in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
-	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
-	RECEIPT_MS = 1000,  /* .. or after this: seldom, as beats are */
-	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
-	KEPT_BYTES = 1 << 20,
-	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */
+	RECEIPT_MS = 1000   /* the other end is told what came: seldom, as beats are */
 };
 
 /* Several beats fit into the silence that is one too many. */
@@ -137,141 +134,6 @@ static void held_hear(struct session *session)
 
 /* ---- strands ---- */
 
-static bool node_has_strand(const struct session *session, uint32_t node)
-{
-	for (const struct strand *strand = session->strands; strand;
-		strand = strand->next)
-		if (strand->node == node && strand->phase != STRAND_GONE)
-			return true;
-	return false;
-}
-
-static bool strand_carries(const struct session *session, const struct strand *strand,
-	const struct bulletin *bulletin)
-{
-	if (bulletin->head.type == BULLETIN_DIRECT)
-		return session->node_of[bulletin->head.to] == strand->node;
-	return strand->is_edge && bulletin->from != strand->node;
-}
-
-static void leave_write(struct strand *strand, uint64_t now_ns)
-{
-	struct strand_head head = {.type = BULLETIN_LEAVE};
-
-	strand->is_leaving = true;
-	strand_write(strand, &head, NULL, now_ns);
-}
-
-/* We are here, and have taken so much. */
-static void beat_write(struct strand *strand, uint64_t now_ns)
-{
-	struct strand_head head = {.type = BULLETIN_BEAT, .number = strand->taken};
-
-	strand->taken_told = strand->taken;
-	strand->owed_ns = 0;
-	strand_write(strand, &head, NULL, now_ns);
-}
-
-/* The other end has taken `count` bulletins of this strand. */
-static void receipt_take(struct strand *strand, uint64_t count)
-{
-	const struct session *session = strand->owner;
-
-	while (strand->safe < strand->cursor && strand->safe_count < count) {
-		const struct bulletin *bulletin = bulletins_at(
-			&session->log, strand->safe++);
-
-		if (strand_carries(session, strand, bulletin))
-			strand->safe_count++;
-	}
-}
-
-/* Carry on with the log. */
-static void strand_pump(struct strand *strand, uint64_t now_ns)
-{
-	struct session *session = strand->owner;
-	const struct bulletins *log = &session->log;
-
-	if (strand->taken - strand->taken_told >= RECEIPT_COUNT && strand_is_idle(strand))
-		beat_write(strand, now_ns);
-	while (strand_is_idle(strand) && strand->cursor < log->end) {
-		const struct bulletin *bulletin = bulletins_at(log, strand->cursor++);
-
-		if (strand_carries(session, strand, bulletin))
-			strand_write(strand, &bulletin->head, bulletin->bytes, now_ns);
-	}
-	if (session->is_closing && strand_is_idle(strand) && !strand->is_leaving)
-		leave_write(strand, now_ns);
-	if (strand->is_leaving && strand_is_idle(strand))
-		strand_finish(strand);
-	hub_watch(strand);
-}
-
-/* From this bulletin on the other end may miss what this strand was to carry. */
-static uint64_t strand_needs(const struct strand *strand)
-{
-	const struct session *session = strand->owner;
-	uint64_t at = strand->safe;
-
-	while (at < strand->cursor &&
-		!strand_carries(session, strand, bulletins_at(&session->log, at)))
-		at++;
-	return at;
-}
-
-/* Forget the oldest, though a strand may need it. */
-static void log_drop(struct session *session)
-{
-	struct bulletins *log = &session->log;
-	const struct bulletin *oldest = bulletins_at(log, log->first);
-
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		if (strand->safe > log->first)
-			continue;
-		if (strand->cursor > log->first &&
-			strand_carries(session, strand, oldest))
-			strand->safe_count++;
-		strand->safe = log->first + 1;
-		if (strand->cursor < strand->safe)
-			strand->cursor = strand->safe;
-	}
-	bulletins_drop(log);
-}
-
-/* Forget what has arrived over every strand, but for what one that broke unseen might
- * need again. One that is gone and was not looked at yet may be made again. */
-static void log_trim(struct session *session)
-{
-	struct bulletins *log = &session->log;
-	uint64_t needed = log->end;
-
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		if (session->nodes[strand->node].state != NODE_THERE)
-			continue;
-		strand->safe = strand_needs(strand);
-		if (strand->safe < needed)
-			needed = strand->safe;
-	}
-	/* a strand that is still to be made carries all of it */
-	for (uint32_t i = 0; i < session->node_count && needed > log->first; i++)
-		if (session->nodes[i].is_wanted &&
-			session->nodes[i].state == NODE_THERE &&
-			!node_has_strand(session, i))
-			needed = log->first;
-	while (log->first < log->end &&
-		((log->first < needed && (log->end - log->first > KEPT_COUNT ||
-						 log->bytes > KEPT_BYTES)) ||
-			log->bytes > LOG_BYTES_MAX))
-		log_drop(session);
-}
-
-static void strands_pump(struct session *session, uint64_t now_ns)
-{
-	for (struct strand *strand = session->strands; strand; strand = strand->next)
-		strand_pump(strand, now_ns);
-	log_trim(session);
-}
-
 static void strand_add(struct session *session, struct strand *strand, uint32_t node)
 {
 	strand->owner = session;
@@ -323,7 +185,7 @@ static void successor_want(struct session *session)
 
 		if (node->state != NODE_THERE)
 			continue;
-		if (!node_has_strand(session, next))
+		if (!session_has_strand(session, next))
 			node->is_wanted = node->is_edge = true;
 		return;
 	}
@@ -417,7 +279,7 @@ static void strand_lost(struct strand *strand, uint64_t now_ns)
 	struct station *node = &session->nodes[strand->node];
 
 	if (session->is_closing || strand->has_left || node->state != NODE_THERE ||
-		is_given_up(session) || node_has_strand(session, strand->node))
+		is_given_up(session) || session_has_strand(session, strand->node))
 		return;
 	if (!strand->was_open) {
 		node_trouble(session, strand->node, strand->status, now_ns);
@@ -460,8 +322,11 @@ static void flood_take(struct session *session, const struct strand *strand,
 		snprintf(why, sizeof(why), "%.*s", (int)head->bytes,
 			(const char *)bulletin->bytes);
 	held_hear(session);
-	strands_pump(session, now_ns);
-	if (head->type == BULLETIN_LOST && head->kind < session->rank_count)
+	if (head->type != BULLETIN_LOST)
+		return; /* the clock has it carried, with what else comes now */
+	carry_hurry(session);
+	carry_all(session, now_ns);
+	if (head->kind < session->rank_count)
 		loss_take(session, session->node_of[head->kind], why);
 }
 
@@ -484,37 +349,66 @@ static void bulletin_count(struct strand *strand, uint64_t now_ns)
 		strand->owed_ns = now_ns;
 }
 
-static void frame_take(struct strand *strand, uint64_t now_ns)
+static void bulletin_take(struct strand *strand, const struct strand_head *head,
+	const void *bytes, uint64_t now_ns)
 {
-	struct session *session = strand->owner;
+	bulletin_count(strand, now_ns);
+	if (head->type == BULLETIN_DIRECT)
+		direct_take(strand->owner, head, bytes);
+	else
+		flood_take(strand->owner, strand, head, bytes, now_ns);
+}
+
+static bool is_bulletin(uint32_t type)
+{
+	return type == BULLETIN_FLOOD || type == BULLETIN_LOST || type == BULLETIN_DIRECT;
+}
+
+/* What does not add up is of no use to anybody: leave it and what follows. */
+static void many_take(
+	struct strand *strand, const unsigned char *at, size_t left, uint64_t now_ns)
+{
 	struct strand_head head;
 
-	strand_head_get(strand, &head);
-	switch (head.type) {
-	case BULLETIN_LEAVE:
-		strand->has_left = true;
-		strand->phase = STRAND_GONE;
-		if (session->nodes[strand->node].state == NODE_THERE)
-			session->nodes[strand->node].state = NODE_LEFT;
-		session->nodes[strand->node].is_wanted = false;
-		if (!session->mend_ns)
-			session->mend_ns = now_ns + MEND_MS * CLOCK_MS;
-		break;
-	case BULLETIN_FLOOD:
-	case BULLETIN_LOST:
-		bulletin_count(strand, now_ns);
-		flood_take(session, strand, &head, strand_bytes(strand), now_ns);
-		break;
-	case BULLETIN_DIRECT:
-		bulletin_count(strand, now_ns);
-		direct_take(session, &head, strand_bytes(strand));
-		break;
-	case BULLETIN_BEAT:
-		receipt_take(strand, head.number);
-		break;
-	default:
-		break;
+	while (left >= sizeof(head)) {
+		strand_head_get(at, &head);
+		at += sizeof(head);
+		left -= sizeof(head);
+		if (!is_bulletin(head.type) || head.bytes > left)
+			return;
+		bulletin_take(strand, &head, at, now_ns);
+		at += head.bytes;
+		left -= head.bytes;
 	}
+}
+
+static void leave_take(struct strand *strand, uint64_t now_ns)
+{
+	struct session *session = strand->owner;
+	struct station *node = &session->nodes[strand->node];
+
+	strand->has_left = true;
+	strand->phase = STRAND_GONE;
+	if (node->state == NODE_THERE)
+		node->state = NODE_LEFT;
+	node->is_wanted = false;
+	if (!session->mend_ns)
+		session->mend_ns = now_ns + MEND_MS * CLOCK_MS;
+}
+
+static void frame_take(struct strand *strand, uint64_t now_ns)
+{
+	struct strand_head head;
+
+	strand_head(strand, &head);
+	if (is_bulletin(head.type))
+		bulletin_take(strand, &head, strand_bytes(strand), now_ns);
+	else if (head.type == BULLETIN_MANY)
+		many_take(strand, strand_bytes(strand), head.bytes, now_ns);
+	else if (head.type == BULLETIN_LEAVE)
+		leave_take(strand, now_ns);
+	else if (head.type == BULLETIN_BEAT)
+		carry_receipt(strand, head.number);
 }
 
 static void strand_opened(struct strand *strand)
@@ -541,7 +435,7 @@ void session_serve(struct strand *strand, uint64_t now_ns)
 			strand_opened(strand);
 		frame_take(strand, now_ns);
 	}
-	strand_pump(strand, now_ns);
+	carry_on(strand, now_ns);
 }
 
 bool session_adopt(struct session *session, struct strand *strand, uint64_t now_ns)
@@ -555,7 +449,7 @@ bool session_adopt(struct session *session, struct strand *strand, uint64_t now_
 	strand->is_edge = claim->is_edge;
 	strand_add(session, strand, claim->from);
 	strand_opened(strand);
-	beat_write(strand, now_ns);
+	carry_beat(strand, now_ns);
 	return true;
 }
 
@@ -579,11 +473,6 @@ void session_replay(struct session *session, struct control *control)
 		loss_hear(session, control, session->node_of[head->kind], why);
 	}
 	held_hear(session);
-}
-
-void session_pump(struct session *session, uint64_t now_ns)
-{
-	strands_pump(session, now_ns);
 }
 
 /* ---- what goes out ---- */
@@ -616,11 +505,13 @@ enum err session_say(struct control *from, const struct strand_head *head,
 		direct_take(session, &sent, bytes);
 	if (head->type == BULLETIN_DIRECT && node != session->self &&
 		session->nodes[node].state == NODE_THERE &&
-		!node_has_strand(session, node) && !session->nodes[node].is_wanted) {
+		!session_has_strand(session, node) && !session->nodes[node].is_wanted) {
 		session->nodes[node].is_wanted = true;
 		node_call(session, node, now_ns);
 	}
-	strands_pump(session, now_ns);
+	if (head->type != BULLETIN_FLOOD)
+		carry_hurry(session);
+	carry_all(session, now_ns);
 	hub_wake();
 	return OK;
 }
@@ -647,7 +538,7 @@ static uint64_t receipt_tick(struct strand *strand, uint64_t now_ns)
 	if (now_ns < due)
 		return due;
 	if (strand_is_idle(strand)) {
-		beat_write(strand, now_ns);
+		carry_beat(strand, now_ns);
 		hub_watch(strand);
 	}
 	return UINT64_MAX; /* what cannot be written now is written when it can */
@@ -669,7 +560,7 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 		}
 		return end > now_ns ? end : UINT64_MAX;
 	}
-	receipt = receipt_tick(strand, now_ns);
+	receipt = sooner(receipt_tick(strand, now_ns), carry_due_ns(strand));
 	if (!is_remote(session, strand->node))
 		return receipt;
 	end = add_ns(strand->heard_ns, limit);
@@ -684,7 +575,7 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 		return now_ns;
 	}
 	if (now_ns >= beat && strand_is_idle(strand)) {
-		beat_write(strand, now_ns);
+		carry_beat(strand, now_ns);
 		hub_watch(strand);
 	}
 	beat = add_ns(strand->told_ns, beat_ns());
@@ -752,7 +643,7 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 		if (node->state == NODE_ABSENT)
 			next = sooner(next, absent_tick(session, i, now_ns));
 		if (!node->is_wanted || node->state != NODE_THERE ||
-			node_has_strand(session, i))
+			session_has_strand(session, i))
 			continue;
 		if (now_ns >= node->retry_ns)
 			node_call(session, i, now_ns);
@@ -784,6 +675,7 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
+	carry_all(session, now_ns);
 	for (struct strand *strand = session->strands; strand; strand = strand->next)
 		next = sooner(next, strand_tick(strand, now_ns));
 	if (session->is_closing)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/param.h"
+#include "boot/carry.h"
 #include "boot/edges.h"
 #include "boot/hub.h"
 #include "boot/roster.h"
@@ -154,7 +155,7 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 	session->is_closing = true;
 	session->closing_ns = now_ns;
 	memcpy(closed[closed_count++ % CLOSED_MAX], session->id, STRAND_SESSION_BYTES);
-	session_pump(session, now_ns);
+	carry_all(session, now_ns);
 	hub_wake();
 }
 
@@ -197,6 +198,15 @@ uint32_t session_unsettled(const struct session *session)
 		if (session->nodes[i].is_first && !session->nodes[i].was_open)
 			return i;
 	return session->node_count;
+}
+
+bool session_has_strand(const struct session *session, uint32_t node)
+{
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->node == node && strand->phase != STRAND_GONE)
+			return true;
+	return false;
 }
 
 bool session_is_over(const struct session *session)

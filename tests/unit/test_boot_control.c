@@ -499,7 +499,7 @@ static int stranger_connect(uint32_t rank)
  * one for a session there is not, one that says too much. */
 static void stranger_speak(int fd, uint32_t n)
 {
-	struct strand_hello hello = {.magic = "WEFTCT02"};
+	struct strand_hello hello = {.magic = "WEFTCT03"};
 	unsigned char noise[3000], tag[AUTH_TAG_BYTES];
 
 	if (fd < 0)
