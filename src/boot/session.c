@@ -19,6 +19,8 @@ enum {
 	LINGER_MS = 10,	    /* .. and for the others to hang up; unread words undo them */
 	HURRY_MS = 5,	    /* all of it for who is in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
+	ANSWER_MS = 3000,   /* at least, for somebody at the door of a full house .. */
+	CROWD_MS = 10,	    /* .. and for each rank more, as all start at once */
 	RECEIPT_MS = 1000   /* the other end is told what came: seldom, as beats are */
 };
 
@@ -37,6 +39,19 @@ static uint64_t limit_ns(void)
 	uint64_t silence = session_silence_ns();
 
 	return silence == UINT64_MAX ? silence : silence - beat_ns() / 2;
+}
+
+/* For how long a process that has taken a call may say nothing at all. One that lives and
+ * knows nothing of this session yet hangs up before (hub.c). */
+static uint64_t answer_ns(const struct session *session)
+{
+	uint64_t limit = limit_ns(), least = ANSWER_MS * CLOCK_MS;
+
+	if (limit == UINT64_MAX)
+		return limit;
+	limit -= beat_ns();
+	return (limit > least ? limit : least) +
+	       session->rank_count * CROWD_MS * CLOCK_MS;
 }
 
 static bool is_remote(const struct session *session, uint32_t node)
@@ -201,6 +216,7 @@ static void loss_take(struct session *session, uint32_t index, const char *why)
 		return;
 	node->state = NODE_DEAD;
 	node->is_wanted = false;
+	snprintf(node->why, sizeof(node->why), "%s", why);
 	log_info(LOG_BOOTSTRAP, "boot: the process of rank %u is lost: %s",
 		node->first_rank, why);
 	for (struct strand *strand = session->strands; strand; strand = strand->next)
@@ -237,7 +253,7 @@ static void node_trouble(
 	struct session *session, uint32_t index, int status, uint64_t now_ns)
 {
 	struct station *node = &session->nodes[index];
-	bool is_known = node->was_open || node->is_first;
+	bool is_known = node->was_open || node->is_first || node->is_expected;
 	uint64_t limit = limit_ns();
 	char why[96];
 
@@ -544,22 +560,47 @@ static uint64_t receipt_tick(struct strand *strand, uint64_t now_ns)
 	return UINT64_MAX; /* what cannot be written now is written when it can */
 }
 
+/* Whoever is at the other end says nothing for too long. */
+static void silence_blame(struct strand *strand, uint64_t silent_ns, uint64_t now_ns)
+{
+	char why[64];
+
+	snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
+		(unsigned long long)((silent_ns + CLOCK_SEC / 2) / CLOCK_SEC));
+	session_lose(strand->owner, strand->node, why, now_ns);
+}
+
+/* Look after a call that has not been answered yet. */
+static uint64_t call_tick(struct strand *strand, uint64_t now_ns)
+{
+	bool is_asking = strand->phase == STRAND_CHALLENGE;
+	uint64_t limit = is_asking ? answer_ns(strand->owner) : limit_ns();
+	uint64_t end = add_ns(is_asking ? strand->heard_ns : strand->since_ns, limit);
+
+	if (now_ns < end)
+		return end;
+	if (is_asking) /* but for what has come and was not read yet */
+		session_serve(strand, now_ns);
+	if (strand->phase == STRAND_CHALLENGE) {
+		silence_blame(strand, limit, now_ns);
+		return now_ns;
+	}
+	if (strand->phase == STRAND_CONNECTING) {
+		strand->status = ETIMEDOUT;
+		strand->phase = STRAND_GONE;
+	}
+	return is_asking ? now_ns : UINT64_MAX;
+}
+
 /* Say that we are here, and listen whether the other end does. */
 static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session = strand->owner;
 	uint64_t beat = add_ns(strand->told_ns, beat_ns());
 	uint64_t limit = limit_ns(), end, receipt;
-	char why[64];
 
-	if (strand->phase != STRAND_OPEN) {
-		end = add_ns(strand->since_ns, limit);
-		if (strand->phase == STRAND_CONNECTING && now_ns >= end) {
-			strand->status = ETIMEDOUT;
-			strand->phase = STRAND_GONE;
-		}
-		return end > now_ns ? end : UINT64_MAX;
-	}
+	if (strand->phase != STRAND_OPEN)
+		return call_tick(strand, now_ns);
 	receipt = sooner(receipt_tick(strand, now_ns), carry_due_ns(strand));
 	if (!is_remote(session, strand->node))
 		return receipt;
@@ -569,9 +610,7 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 		end = add_ns(strand->heard_ns, limit);
 	}
 	if (now_ns >= end && strand->phase == STRAND_OPEN) {
-		snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
-			(unsigned long long)(session_silence_ns() / CLOCK_SEC));
-		session_lose(session, strand->node, why, now_ns);
+		silence_blame(strand, session_silence_ns(), now_ns);
 		return now_ns;
 	}
 	if (now_ns >= beat && strand_is_idle(strand)) {
@@ -631,6 +670,23 @@ static uint64_t absent_tick(struct session *session, uint32_t index, uint64_t no
 	return UINT64_MAX;
 }
 
+/* Who was to call us and has not may stand still: then nobody but those whom it was to
+ * call can notice. So we call it. */
+static uint64_t expected_tick(struct session *session, uint32_t index, uint64_t now_ns)
+{
+	struct station *node = &session->nodes[index];
+	uint64_t due = add_ns(
+		session->since_ns + session->rank_count * CROWD_MS * CLOCK_MS, beat_ns());
+
+	if (!node->is_expected || node->was_open || node->is_wanted ||
+		node->state != NODE_THERE)
+		return UINT64_MAX;
+	if (now_ns < due)
+		return due;
+	node->is_wanted = node->is_edge = true;
+	return now_ns;
+}
+
 static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
@@ -642,6 +698,7 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 
 		if (node->state == NODE_ABSENT)
 			next = sooner(next, absent_tick(session, i, now_ns));
+		next = sooner(next, expected_tick(session, i, now_ns));
 		if (!node->is_wanted || node->state != NODE_THERE ||
 			session_has_strand(session, i))
 			continue;

@@ -48,19 +48,23 @@ struct control {
 
 enum station_state { NODE_THERE, NODE_LEFT, NODE_ABSENT, NODE_DEAD };
 
+enum { STATION_WHY_BYTES = 96 };
+
 /* A process. */
 struct station {
 	struct addr addr;
 	uint64_t host;
 	uint32_t first_rank;
 	enum station_state state;
-	bool is_wanted; /* we are to have a strand to it, and make it */
-	bool is_edge;	/* .. for what concerns all */
-	bool is_first;	/* .. from the beginning */
-	bool was_open;	/* we had one */
-	int trouble;	/* errno of the last try; 0: it took the call and hung up */
+	bool is_wanted;	  /* we are to have a strand to it, and make it */
+	bool is_edge;	  /* .. for what concerns all */
+	bool is_first;	  /* .. from the beginning */
+	bool was_open;	  /* we had one */
+	bool is_expected; /* it is to call us; when it does not come, we call it */
+	int trouble;	  /* errno of the last try; 0: it took the call and hung up */
 	uint64_t trouble_ns, retry_ns;
 	uint32_t tries;
+	char why[STATION_WHY_BYTES]; /* NODE_DEAD: what was said of it */
 };
 
 struct session {
@@ -76,6 +80,7 @@ struct session {
 	struct bulletins log;  /* what goes over the strands, or has gone lately */
 	uint64_t hurried;      /* bulletins of the log before this one do not wait */
 	struct bulletins held; /* for a rank that is not here yet, or too early */
+	uint64_t since_ns;     /* when it was made */
 	uint64_t mend_ns; /* when to see who is next to us after some have left; 0: not */
 	bool is_closing;
 	bool is_hurried; /* when it closes, it does so soon */

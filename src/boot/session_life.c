@@ -56,13 +56,17 @@ static void id_make(const unsigned char key[AUTH_KEY_BYTES], unsigned char *id)
 static void edges_want(struct session *session)
 {
 	uint32_t nodes[EDGES_MAX];
-	uint32_t count = edges_to_call(
+	uint32_t count = edges_list(
 		session->self, session->node_count, session->hosts, nodes);
 
+	for (uint32_t i = 0; i < count; i++)
+		session->nodes[nodes[i]].is_expected = true;
+	count = edges_to_call(session->self, session->node_count, session->hosts, nodes);
 	for (uint32_t i = 0; i < count; i++) {
 		struct station *node = &session->nodes[nodes[i]];
 
 		node->is_wanted = node->is_edge = node->is_first = true;
+		node->is_expected = false;
 	}
 }
 
@@ -103,6 +107,7 @@ static enum err session_make(const struct control_args *args, struct session *se
 	if (e)
 		return e;
 	session->self = session->node_of[args->rank];
+	session->since_ns = clock_ns();
 	edges_want(session);
 	return OK;
 }
@@ -187,6 +192,7 @@ void session_forgive(struct session *session, uint64_t late_ns)
 		strand->heard_ns += late_ns;
 		strand->since_ns += late_ns;
 	}
+	session->since_ns += late_ns;
 	for (uint32_t i = 0; i < session->node_count; i++)
 		if (session->nodes[i].trouble_ns)
 			session->nodes[i].trouble_ns += late_ns;

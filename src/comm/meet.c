@@ -360,10 +360,28 @@ static enum err dead_name(const struct comm *comm, enum err e)
 			: e;
 }
 
+/* Whom a rank asks that waits for the others in the meeting. */
+struct outlook {
+	const struct comm *comm;
+	const struct comm_init_args *args;
+};
+
+/* What the caller knows, and, once ranks of several hosts keep in touch, who is silent:
+ * the root would wait for that one. */
+static enum err outlook_check(void *arg, bool has_met)
+{
+	const struct outlook *outlook = arg;
+	const struct comm_init_args *args = outlook->args;
+	enum err e = args->hope ? args->hope(args->hope_arg, has_met) : OK;
+
+	return e || !has_met ? e : touch_check(outlook->comm);
+}
+
 enum err comm_meet(
 	struct comm *comm, const struct comm_init_args *args, struct init_times *times)
 {
 	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
+	struct outlook outlook = {comm, args};
 	bool is_root_lost = false;
 	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
 	struct boot_args boot = {.ids = args->ids,
@@ -373,8 +391,8 @@ enum err comm_meet(
 		.record = &mine,
 		.record_bytes = sizeof(mine),
 		.abort = &comm->abort,
-		.hope = args->hope,
-		.hope_arg = args->hope_arg,
+		.hope = outlook_check,
+		.hope_arg = &outlook,
 		.root = args->root,
 		.is_root_lost = &is_root_lost};
 	const struct board_size size = comm_board_size(comm);

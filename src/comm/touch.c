@@ -213,6 +213,11 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 			   &comm->abort);
 }
 
+enum err touch_check(const struct comm *comm)
+{
+	return comm->control ? control_check(comm->control) : OK;
+}
+
 void touch_close(struct comm *comm)
 {
 	if (comm->control && atomic_load(&comm->abort))

@@ -19,6 +19,9 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 	const struct control_peer *peers);
 void touch_close(struct comm *comm);
 
+/* While it is made: OK, or a sentence on who is lost. */
+enum err touch_check(const struct comm *comm);
+
 /* What the channel brings, for a struct comm that has peers: see control.h. */
 void touch_heard(
 	void *comm, uint32_t from, uint32_t kind, const void *bytes, size_t size);
