@@ -201,16 +201,24 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 		.arg = comm,
 		.on_message = touch_heard,
 		.on_lost = touch_lost};
-	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 	enum err e;
 
 	boot_key(meeting, "control", args.key);
 	e = control_open(&args, &comm->control);
 	auth_wipe(args.key, sizeof(args.key));
-	return e ? e
-		 : control_settle(comm->control,
-			   limit_s > 0 ? clock_ns() + (uint64_t)limit_s * CLOCK_SEC : 0,
-			   &comm->abort);
+	return e;
+}
+
+enum err touch_settle(struct comm *comm)
+{
+	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+
+	return comm->control
+		       ? control_settle(comm->control,
+				 limit_s > 0 ? clock_ns() + (uint64_t)limit_s * CLOCK_SEC
+					     : 0,
+				 &comm->abort)
+		       : OK;
 }
 
 enum err touch_check(const struct comm *comm)

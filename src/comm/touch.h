@@ -13,10 +13,12 @@
 #include "comm/comm.h"
 #include "exec/host/engine.h"
 
-/* Where this process is reached; in touch_open() everybody's, in rank order. */
+/* Where this process is reached; in touch_open() everybody's, in rank order. What joins
+ * the ranks comes about by and by; touch_settle() waits for it. */
 enum err touch_listen(struct comm *comm, struct control_peer *mine);
 enum err touch_open(struct comm *comm, const struct meeting *meeting,
 	const struct control_peer *peers);
+enum err touch_settle(struct comm *comm);
 void touch_close(struct comm *comm);
 
 /* While it is made: OK, or a sentence on who is lost. */
