@@ -142,15 +142,6 @@ static void time_size(
 		method_print(job->coll, job->ranks, bytes, best.seconds);
 }
 
-static void host_pretend(int host)
-{
-	char name[16];
-
-	snprintf(name, sizeof(name), "host%d", host);
-	setenv("NCCL_HOSTID", name, 1);
-	setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-}
-
 static void *rank_main(void *argument)
 {
 	const struct job *job = argument;

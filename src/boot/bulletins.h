@@ -16,8 +16,9 @@ enum bulletin_type {
 			    * came over this strand */
 	BULLETIN_LEAVE,	   /* we close this strand and are well */
 	BULLETIN_FLOOD,	   /* for all ranks, by way of all processes */
-	BULLETIN_LOST,	/* the same: the process of the rank that `kind` says is lost */
-	BULLETIN_DIRECT /* for one rank */
+	BULLETIN_LOST,	 /* the same: the process of the rank that `kind` says is lost */
+	BULLETIN_DIRECT, /* for one rank */
+	BULLETIN_MANY	 /* several of the last three in one frame, each with its head */
 };
 
 struct bulletin {

@@ -86,6 +86,25 @@ static const struct station *lost_find(const struct session *session)
 	return NULL;
 }
 
+static enum err loss_report(const struct station *lost)
+{
+	return err_set(ERR_REMOTE, "rank %u was lost while the communicator was made: %s",
+		lost->first_rank, lost->why);
+}
+
+enum err control_check(const struct control *control)
+{
+	const struct station *lost;
+	enum err e = OK;
+
+	hub_lock();
+	lost = lost_find(control->session);
+	if (lost)
+		e = loss_report(lost);
+	hub_unlock();
+	return e;
+}
+
 /* We ourselves lack what it takes to call anybody: time does not help. */
 static bool is_destitute(const struct station *node)
 {
@@ -119,9 +138,7 @@ enum err control_settle(
 		missing = session_unsettled(session);
 		lost = lost_find(session);
 		if (lost)
-			e = err_set(ERR_REMOTE,
-				"rank %u was lost while the communicator was made",
-				lost->first_rank);
+			e = loss_report(lost);
 		else if (abort && atomic_load_explicit(abort, memory_order_relaxed))
 			e = err_set(ERR_REMOTE,
 				"the communicator was aborted while it was made");

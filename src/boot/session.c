@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "boot/carry.h"
 #include "boot/edges.h"
 #include "boot/hub.h"
 
@@ -18,11 +19,9 @@ enum {
 	LINGER_MS = 10,	    /* .. and for the others to hang up; unread words undo them */
 	HURRY_MS = 5,	    /* all of it for who is in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
-	RECEIPT_COUNT = 64, /* bulletins that the other end is told of at once .. */
-	RECEIPT_MS = 1000,  /* .. or after this: seldom, as beats are */
-	KEPT_COUNT = 1024,  /* that a strand made again may carry again .. */
-	KEPT_BYTES = 1 << 20,
-	LOG_BYTES_MAX = 1 << 26 /* .. and no matter how slow a strand is */
+	ANSWER_MS = 3000,   /* at least, for somebody at the door of a full house .. */
+	CROWD_MS = 10,	    /* .. and for each rank more, as all start at once */
+	RECEIPT_MS = 1000   /* the other end is told what came: seldom, as beats are */
 };
 
 /* Several beats fit into the silence that is one too many. */
@@ -40,6 +39,19 @@ static uint64_t limit_ns(void)
 	uint64_t silence = session_silence_ns();
 
 	return silence == UINT64_MAX ? silence : silence - beat_ns() / 2;
+}
+
+/* For how long a process that has taken a call may say nothing at all. One that lives and
+ * knows nothing of this session yet hangs up before (hub.c). */
+static uint64_t answer_ns(const struct session *session)
+{
+	uint64_t limit = limit_ns(), least = ANSWER_MS * CLOCK_MS;
+
+	if (limit == UINT64_MAX)
+		return limit;
+	limit -= beat_ns();
+	return (limit > least ? limit : least) +
+	       session->rank_count * CROWD_MS * CLOCK_MS;
 }
 
 static bool is_remote(const struct session *session, uint32_t node)
@@ -137,141 +149,6 @@ static void held_hear(struct session *session)
 
 /* ---- strands ---- */
 
-static bool node_has_strand(const struct session *session, uint32_t node)
-{
-	for (const struct strand *strand = session->strands; strand;
-		strand = strand->next)
-		if (strand->node == node && strand->phase != STRAND_GONE)
-			return true;
-	return false;
-}
-
-static bool strand_carries(const struct session *session, const struct strand *strand,
-	const struct bulletin *bulletin)
-{
-	if (bulletin->head.type == BULLETIN_DIRECT)
-		return session->node_of[bulletin->head.to] == strand->node;
-	return strand->is_edge && bulletin->from != strand->node;
-}
-
-static void leave_write(struct strand *strand, uint64_t now_ns)
-{
-	struct strand_head head = {.type = BULLETIN_LEAVE};
-
-	strand->is_leaving = true;
-	strand_write(strand, &head, NULL, now_ns);
-}
-
-/* We are here, and have taken so much. */
-static void beat_write(struct strand *strand, uint64_t now_ns)
-{
-	struct strand_head head = {.type = BULLETIN_BEAT, .number = strand->taken};
-
-	strand->taken_told = strand->taken;
-	strand->owed_ns = 0;
-	strand_write(strand, &head, NULL, now_ns);
-}
-
-/* The other end has taken `count` bulletins of this strand. */
-static void receipt_take(struct strand *strand, uint64_t count)
-{
-	const struct session *session = strand->owner;
-
-	while (strand->safe < strand->cursor && strand->safe_count < count) {
-		const struct bulletin *bulletin = bulletins_at(
-			&session->log, strand->safe++);
-
-		if (strand_carries(session, strand, bulletin))
-			strand->safe_count++;
-	}
-}
-
-/* Carry on with the log. */
-static void strand_pump(struct strand *strand, uint64_t now_ns)
-{
-	struct session *session = strand->owner;
-	const struct bulletins *log = &session->log;
-
-	if (strand->taken - strand->taken_told >= RECEIPT_COUNT && strand_is_idle(strand))
-		beat_write(strand, now_ns);
-	while (strand_is_idle(strand) && strand->cursor < log->end) {
-		const struct bulletin *bulletin = bulletins_at(log, strand->cursor++);
-
-		if (strand_carries(session, strand, bulletin))
-			strand_write(strand, &bulletin->head, bulletin->bytes, now_ns);
-	}
-	if (session->is_closing && strand_is_idle(strand) && !strand->is_leaving)
-		leave_write(strand, now_ns);
-	if (strand->is_leaving && strand_is_idle(strand))
-		strand_finish(strand);
-	hub_watch(strand);
-}
-
-/* From this bulletin on the other end may miss what this strand was to carry. */
-static uint64_t strand_needs(const struct strand *strand)
-{
-	const struct session *session = strand->owner;
-	uint64_t at = strand->safe;
-
-	while (at < strand->cursor &&
-		!strand_carries(session, strand, bulletins_at(&session->log, at)))
-		at++;
-	return at;
-}
-
-/* Forget the oldest, though a strand may need it. */
-static void log_drop(struct session *session)
-{
-	struct bulletins *log = &session->log;
-	const struct bulletin *oldest = bulletins_at(log, log->first);
-
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		if (strand->safe > log->first)
-			continue;
-		if (strand->cursor > log->first &&
-			strand_carries(session, strand, oldest))
-			strand->safe_count++;
-		strand->safe = log->first + 1;
-		if (strand->cursor < strand->safe)
-			strand->cursor = strand->safe;
-	}
-	bulletins_drop(log);
-}
-
-/* Forget what has arrived over every strand, but for what one that broke unseen might
- * need again. One that is gone and was not looked at yet may be made again. */
-static void log_trim(struct session *session)
-{
-	struct bulletins *log = &session->log;
-	uint64_t needed = log->end;
-
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		if (session->nodes[strand->node].state != NODE_THERE)
-			continue;
-		strand->safe = strand_needs(strand);
-		if (strand->safe < needed)
-			needed = strand->safe;
-	}
-	/* a strand that is still to be made carries all of it */
-	for (uint32_t i = 0; i < session->node_count && needed > log->first; i++)
-		if (session->nodes[i].is_wanted &&
-			session->nodes[i].state == NODE_THERE &&
-			!node_has_strand(session, i))
-			needed = log->first;
-	while (log->first < log->end &&
-		((log->first < needed && (log->end - log->first > KEPT_COUNT ||
-						 log->bytes > KEPT_BYTES)) ||
-			log->bytes > LOG_BYTES_MAX))
-		log_drop(session);
-}
-
-static void strands_pump(struct session *session, uint64_t now_ns)
-{
-	for (struct strand *strand = session->strands; strand; strand = strand->next)
-		strand_pump(strand, now_ns);
-	log_trim(session);
-}
-
 static void strand_add(struct session *session, struct strand *strand, uint32_t node)
 {
 	strand->owner = session;
@@ -323,7 +200,7 @@ static void successor_want(struct session *session)
 
 		if (node->state != NODE_THERE)
 			continue;
-		if (!node_has_strand(session, next))
+		if (!session_has_strand(session, next))
 			node->is_wanted = node->is_edge = true;
 		return;
 	}
@@ -339,6 +216,7 @@ static void loss_take(struct session *session, uint32_t index, const char *why)
 		return;
 	node->state = NODE_DEAD;
 	node->is_wanted = false;
+	snprintf(node->why, sizeof(node->why), "%s", why);
 	log_info(LOG_BOOTSTRAP, "boot: the process of rank %u is lost: %s",
 		node->first_rank, why);
 	for (struct strand *strand = session->strands; strand; strand = strand->next)
@@ -375,7 +253,7 @@ static void node_trouble(
 	struct session *session, uint32_t index, int status, uint64_t now_ns)
 {
 	struct station *node = &session->nodes[index];
-	bool is_known = node->was_open || node->is_first;
+	bool is_known = node->was_open || node->is_first || node->is_expected;
 	uint64_t limit = limit_ns();
 	char why[96];
 
@@ -417,7 +295,7 @@ static void strand_lost(struct strand *strand, uint64_t now_ns)
 	struct station *node = &session->nodes[strand->node];
 
 	if (session->is_closing || strand->has_left || node->state != NODE_THERE ||
-		is_given_up(session) || node_has_strand(session, strand->node))
+		is_given_up(session) || session_has_strand(session, strand->node))
 		return;
 	if (!strand->was_open) {
 		node_trouble(session, strand->node, strand->status, now_ns);
@@ -460,8 +338,11 @@ static void flood_take(struct session *session, const struct strand *strand,
 		snprintf(why, sizeof(why), "%.*s", (int)head->bytes,
 			(const char *)bulletin->bytes);
 	held_hear(session);
-	strands_pump(session, now_ns);
-	if (head->type == BULLETIN_LOST && head->kind < session->rank_count)
+	if (head->type != BULLETIN_LOST)
+		return; /* the clock has it carried, with what else comes now */
+	carry_hurry(session);
+	carry_all(session, now_ns);
+	if (head->kind < session->rank_count)
 		loss_take(session, session->node_of[head->kind], why);
 }
 
@@ -484,37 +365,66 @@ static void bulletin_count(struct strand *strand, uint64_t now_ns)
 		strand->owed_ns = now_ns;
 }
 
-static void frame_take(struct strand *strand, uint64_t now_ns)
+static void bulletin_take(struct strand *strand, const struct strand_head *head,
+	const void *bytes, uint64_t now_ns)
 {
-	struct session *session = strand->owner;
+	bulletin_count(strand, now_ns);
+	if (head->type == BULLETIN_DIRECT)
+		direct_take(strand->owner, head, bytes);
+	else
+		flood_take(strand->owner, strand, head, bytes, now_ns);
+}
+
+static bool is_bulletin(uint32_t type)
+{
+	return type == BULLETIN_FLOOD || type == BULLETIN_LOST || type == BULLETIN_DIRECT;
+}
+
+/* What does not add up is of no use to anybody: leave it and what follows. */
+static void many_take(
+	struct strand *strand, const unsigned char *at, size_t left, uint64_t now_ns)
+{
 	struct strand_head head;
 
-	strand_head_get(strand, &head);
-	switch (head.type) {
-	case BULLETIN_LEAVE:
-		strand->has_left = true;
-		strand->phase = STRAND_GONE;
-		if (session->nodes[strand->node].state == NODE_THERE)
-			session->nodes[strand->node].state = NODE_LEFT;
-		session->nodes[strand->node].is_wanted = false;
-		if (!session->mend_ns)
-			session->mend_ns = now_ns + MEND_MS * CLOCK_MS;
-		break;
-	case BULLETIN_FLOOD:
-	case BULLETIN_LOST:
-		bulletin_count(strand, now_ns);
-		flood_take(session, strand, &head, strand_bytes(strand), now_ns);
-		break;
-	case BULLETIN_DIRECT:
-		bulletin_count(strand, now_ns);
-		direct_take(session, &head, strand_bytes(strand));
-		break;
-	case BULLETIN_BEAT:
-		receipt_take(strand, head.number);
-		break;
-	default:
-		break;
+	while (left >= sizeof(head)) {
+		strand_head_get(at, &head);
+		at += sizeof(head);
+		left -= sizeof(head);
+		if (!is_bulletin(head.type) || head.bytes > left)
+			return;
+		bulletin_take(strand, &head, at, now_ns);
+		at += head.bytes;
+		left -= head.bytes;
 	}
+}
+
+static void leave_take(struct strand *strand, uint64_t now_ns)
+{
+	struct session *session = strand->owner;
+	struct station *node = &session->nodes[strand->node];
+
+	strand->has_left = true;
+	strand->phase = STRAND_GONE;
+	if (node->state == NODE_THERE)
+		node->state = NODE_LEFT;
+	node->is_wanted = false;
+	if (!session->mend_ns)
+		session->mend_ns = now_ns + MEND_MS * CLOCK_MS;
+}
+
+static void frame_take(struct strand *strand, uint64_t now_ns)
+{
+	struct strand_head head;
+
+	strand_head(strand, &head);
+	if (is_bulletin(head.type))
+		bulletin_take(strand, &head, strand_bytes(strand), now_ns);
+	else if (head.type == BULLETIN_MANY)
+		many_take(strand, strand_bytes(strand), head.bytes, now_ns);
+	else if (head.type == BULLETIN_LEAVE)
+		leave_take(strand, now_ns);
+	else if (head.type == BULLETIN_BEAT)
+		carry_receipt(strand, head.number);
 }
 
 static void strand_opened(struct strand *strand)
@@ -541,7 +451,7 @@ void session_serve(struct strand *strand, uint64_t now_ns)
 			strand_opened(strand);
 		frame_take(strand, now_ns);
 	}
-	strand_pump(strand, now_ns);
+	carry_on(strand, now_ns);
 }
 
 bool session_adopt(struct session *session, struct strand *strand, uint64_t now_ns)
@@ -555,7 +465,7 @@ bool session_adopt(struct session *session, struct strand *strand, uint64_t now_
 	strand->is_edge = claim->is_edge;
 	strand_add(session, strand, claim->from);
 	strand_opened(strand);
-	beat_write(strand, now_ns);
+	carry_beat(strand, now_ns);
 	return true;
 }
 
@@ -579,11 +489,6 @@ void session_replay(struct session *session, struct control *control)
 		loss_hear(session, control, session->node_of[head->kind], why);
 	}
 	held_hear(session);
-}
-
-void session_pump(struct session *session, uint64_t now_ns)
-{
-	strands_pump(session, now_ns);
 }
 
 /* ---- what goes out ---- */
@@ -616,11 +521,13 @@ enum err session_say(struct control *from, const struct strand_head *head,
 		direct_take(session, &sent, bytes);
 	if (head->type == BULLETIN_DIRECT && node != session->self &&
 		session->nodes[node].state == NODE_THERE &&
-		!node_has_strand(session, node) && !session->nodes[node].is_wanted) {
+		!session_has_strand(session, node) && !session->nodes[node].is_wanted) {
 		session->nodes[node].is_wanted = true;
 		node_call(session, node, now_ns);
 	}
-	strands_pump(session, now_ns);
+	if (head->type != BULLETIN_FLOOD)
+		carry_hurry(session);
+	carry_all(session, now_ns);
 	hub_wake();
 	return OK;
 }
@@ -647,10 +554,42 @@ static uint64_t receipt_tick(struct strand *strand, uint64_t now_ns)
 	if (now_ns < due)
 		return due;
 	if (strand_is_idle(strand)) {
-		beat_write(strand, now_ns);
+		carry_beat(strand, now_ns);
 		hub_watch(strand);
 	}
 	return UINT64_MAX; /* what cannot be written now is written when it can */
+}
+
+/* Whoever is at the other end says nothing for too long. */
+static void silence_blame(struct strand *strand, uint64_t silent_ns, uint64_t now_ns)
+{
+	char why[64];
+
+	snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
+		(unsigned long long)((silent_ns + CLOCK_SEC / 2) / CLOCK_SEC));
+	session_lose(strand->owner, strand->node, why, now_ns);
+}
+
+/* Look after a call that has not been answered yet. */
+static uint64_t call_tick(struct strand *strand, uint64_t now_ns)
+{
+	bool is_asking = strand->phase == STRAND_CHALLENGE;
+	uint64_t limit = is_asking ? answer_ns(strand->owner) : limit_ns();
+	uint64_t end = add_ns(is_asking ? strand->heard_ns : strand->since_ns, limit);
+
+	if (now_ns < end)
+		return end;
+	if (is_asking) /* but for what has come and was not read yet */
+		session_serve(strand, now_ns);
+	if (strand->phase == STRAND_CHALLENGE) {
+		silence_blame(strand, limit, now_ns);
+		return now_ns;
+	}
+	if (strand->phase == STRAND_CONNECTING) {
+		strand->status = ETIMEDOUT;
+		strand->phase = STRAND_GONE;
+	}
+	return is_asking ? now_ns : UINT64_MAX;
 }
 
 /* Say that we are here, and listen whether the other end does. */
@@ -659,17 +598,10 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 	struct session *session = strand->owner;
 	uint64_t beat = add_ns(strand->told_ns, beat_ns());
 	uint64_t limit = limit_ns(), end, receipt;
-	char why[64];
 
-	if (strand->phase != STRAND_OPEN) {
-		end = add_ns(strand->since_ns, limit);
-		if (strand->phase == STRAND_CONNECTING && now_ns >= end) {
-			strand->status = ETIMEDOUT;
-			strand->phase = STRAND_GONE;
-		}
-		return end > now_ns ? end : UINT64_MAX;
-	}
-	receipt = receipt_tick(strand, now_ns);
+	if (strand->phase != STRAND_OPEN)
+		return call_tick(strand, now_ns);
+	receipt = sooner(receipt_tick(strand, now_ns), carry_due_ns(strand));
 	if (!is_remote(session, strand->node))
 		return receipt;
 	end = add_ns(strand->heard_ns, limit);
@@ -678,13 +610,11 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 		end = add_ns(strand->heard_ns, limit);
 	}
 	if (now_ns >= end && strand->phase == STRAND_OPEN) {
-		snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
-			(unsigned long long)(session_silence_ns() / CLOCK_SEC));
-		session_lose(session, strand->node, why, now_ns);
+		silence_blame(strand, session_silence_ns(), now_ns);
 		return now_ns;
 	}
 	if (now_ns >= beat && strand_is_idle(strand)) {
-		beat_write(strand, now_ns);
+		carry_beat(strand, now_ns);
 		hub_watch(strand);
 	}
 	beat = add_ns(strand->told_ns, beat_ns());
@@ -740,6 +670,23 @@ static uint64_t absent_tick(struct session *session, uint32_t index, uint64_t no
 	return UINT64_MAX;
 }
 
+/* Who was to call us and has not may stand still: then nobody but those whom it was to
+ * call can notice. So we call it. */
+static uint64_t expected_tick(struct session *session, uint32_t index, uint64_t now_ns)
+{
+	struct station *node = &session->nodes[index];
+	uint64_t due = add_ns(
+		session->since_ns + session->rank_count * CROWD_MS * CLOCK_MS, beat_ns());
+
+	if (!node->is_expected || node->was_open || node->is_wanted ||
+		node->state != NODE_THERE)
+		return UINT64_MAX;
+	if (now_ns < due)
+		return due;
+	node->is_wanted = node->is_edge = true;
+	return now_ns;
+}
+
 static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
@@ -751,8 +698,9 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 
 		if (node->state == NODE_ABSENT)
 			next = sooner(next, absent_tick(session, i, now_ns));
+		next = sooner(next, expected_tick(session, i, now_ns));
 		if (!node->is_wanted || node->state != NODE_THERE ||
-			node_has_strand(session, i))
+			session_has_strand(session, i))
 			continue;
 		if (now_ns >= node->retry_ns)
 			node_call(session, i, now_ns);
@@ -784,6 +732,7 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
+	carry_all(session, now_ns);
 	for (struct strand *strand = session->strands; strand; strand = strand->next)
 		next = sooner(next, strand_tick(strand, now_ns));
 	if (session->is_closing)

@@ -48,19 +48,23 @@ struct control {
 
 enum station_state { NODE_THERE, NODE_LEFT, NODE_ABSENT, NODE_DEAD };
 
+enum { STATION_WHY_BYTES = 96 };
+
 /* A process. */
 struct station {
 	struct addr addr;
 	uint64_t host;
 	uint32_t first_rank;
 	enum station_state state;
-	bool is_wanted; /* we are to have a strand to it, and make it */
-	bool is_edge;	/* .. for what concerns all */
-	bool is_first;	/* .. from the beginning */
-	bool was_open;	/* we had one */
-	int trouble;	/* errno of the last try; 0: it took the call and hung up */
+	bool is_wanted;	  /* we are to have a strand to it, and make it */
+	bool is_edge;	  /* .. for what concerns all */
+	bool is_first;	  /* .. from the beginning */
+	bool was_open;	  /* we had one */
+	bool is_expected; /* it is to call us; when it does not come, we call it */
+	int trouble;	  /* errno of the last try; 0: it took the call and hung up */
 	uint64_t trouble_ns, retry_ns;
 	uint32_t tries;
+	char why[STATION_WHY_BYTES]; /* NODE_DEAD: what was said of it */
 };
 
 struct session {
@@ -74,7 +78,9 @@ struct session {
 	struct strand *strands; /* owned */
 	struct control *controls;
 	struct bulletins log;  /* what goes over the strands, or has gone lately */
+	uint64_t hurried;      /* bulletins of the log before this one do not wait */
 	struct bulletins held; /* for a rank that is not here yet, or too early */
+	uint64_t since_ns;     /* when it was made */
 	uint64_t mend_ns; /* when to see who is next to us after some have left; 0: not */
 	bool is_closing;
 	bool is_hurried; /* when it closes, it does so soon */
@@ -102,9 +108,6 @@ bool session_was_there(const unsigned char id[STRAND_SESSION_BYTES]);
 /* A stranger has proved that it knows the key. False: it is none of us. */
 bool session_adopt(struct session *session, struct strand *strand, uint64_t now_ns);
 
-/* Begin the calls that are due, write what can be written. */
-void session_pump(struct session *session, uint64_t now_ns);
-
 /* Something can be read or written on one of its strands. */
 void session_serve(struct strand *strand, uint64_t now_ns);
 
@@ -127,6 +130,9 @@ void session_lose(
 /* Whom we still have no strand to, of those we are to call at first; node_count: nobody.
  */
 uint32_t session_unsettled(const struct session *session);
+
+/* We have a strand to this process, or are about to. */
+bool session_has_strand(const struct session *session, uint32_t node);
 
 /* Nothing of it is left to be done. */
 bool session_is_over(const struct session *session);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/param.h"
+#include "boot/carry.h"
 #include "boot/edges.h"
 #include "boot/hub.h"
 #include "boot/roster.h"
@@ -55,13 +56,17 @@ static void id_make(const unsigned char key[AUTH_KEY_BYTES], unsigned char *id)
 static void edges_want(struct session *session)
 {
 	uint32_t nodes[EDGES_MAX];
-	uint32_t count = edges_to_call(
+	uint32_t count = edges_list(
 		session->self, session->node_count, session->hosts, nodes);
 
+	for (uint32_t i = 0; i < count; i++)
+		session->nodes[nodes[i]].is_expected = true;
+	count = edges_to_call(session->self, session->node_count, session->hosts, nodes);
 	for (uint32_t i = 0; i < count; i++) {
 		struct station *node = &session->nodes[nodes[i]];
 
 		node->is_wanted = node->is_edge = node->is_first = true;
+		node->is_expected = false;
 	}
 }
 
@@ -102,6 +107,7 @@ static enum err session_make(const struct control_args *args, struct session *se
 	if (e)
 		return e;
 	session->self = session->node_of[args->rank];
+	session->since_ns = clock_ns();
 	edges_want(session);
 	return OK;
 }
@@ -154,7 +160,7 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 	session->is_closing = true;
 	session->closing_ns = now_ns;
 	memcpy(closed[closed_count++ % CLOSED_MAX], session->id, STRAND_SESSION_BYTES);
-	session_pump(session, now_ns);
+	carry_all(session, now_ns);
 	hub_wake();
 }
 
@@ -186,6 +192,7 @@ void session_forgive(struct session *session, uint64_t late_ns)
 		strand->heard_ns += late_ns;
 		strand->since_ns += late_ns;
 	}
+	session->since_ns += late_ns;
 	for (uint32_t i = 0; i < session->node_count; i++)
 		if (session->nodes[i].trouble_ns)
 			session->nodes[i].trouble_ns += late_ns;
@@ -197,6 +204,15 @@ uint32_t session_unsettled(const struct session *session)
 		if (session->nodes[i].is_first && !session->nodes[i].was_open)
 			return i;
 	return session->node_count;
+}
+
+bool session_has_strand(const struct session *session, uint32_t node)
+{
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->node == node && strand->phase != STRAND_GONE)
+			return true;
+	return false;
 }
 
 bool session_is_over(const struct session *session)

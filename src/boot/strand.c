@@ -11,7 +11,7 @@
 #include "net/psk.h"
 
 /* Changes with every change of what goes over a strand. */
-static const char magic[9] = "WEFTCT02";
+static const char magic[9] = "WEFTCT03";
 
 /* A frame's tag is of its number and of all that follows it here. */
 enum { NUMBER_BYTES = 8, FRAME_BYTES = NUMBER_BYTES + (int)sizeof(struct strand_head) };
@@ -322,9 +322,22 @@ static const char *label(const struct strand *strand, bool is_out)
 	return strand->is_caller == is_out ? "control frame >" : "control frame <";
 }
 
-void strand_head_get(const struct strand *strand, struct strand_head *head)
+void strand_head_put(const struct strand_head *head, void *wire)
 {
-	memcpy(head, strand->in + NUMBER_BYTES, sizeof(*head));
+	struct strand_head little = {.bytes = htole32(head->bytes),
+		.type = htole32(head->type),
+		.origin = htole32(head->origin),
+		.to = htole32(head->to),
+		.number = htole64(head->number),
+		.after = htole64(head->after),
+		.kind = htole32(head->kind)};
+
+	memcpy(wire, &little, sizeof(little));
+}
+
+void strand_head_get(const void *wire, struct strand_head *head)
+{
+	memcpy(head, wire, sizeof(*head));
 	head->bytes = le32toh(head->bytes);
 	head->type = le32toh(head->type);
 	head->origin = le32toh(head->origin);
@@ -332,6 +345,11 @@ void strand_head_get(const struct strand *strand, struct strand_head *head)
 	head->number = le64toh(head->number);
 	head->after = le64toh(head->after);
 	head->kind = le32toh(head->kind);
+}
+
+void strand_head(const struct strand *strand, struct strand_head *head)
+{
+	strand_head_get(strand->in + NUMBER_BYTES, head);
 }
 
 const void *strand_bytes(const struct strand *strand)
@@ -350,7 +368,7 @@ static enum strand_news frame_read(struct strand *strand, uint64_t now_ns)
 		strand->in_done = NUMBER_BYTES;
 	if (!in_fill(strand, FRAME_BYTES, now_ns))
 		return STRAND_NOTHING;
-	strand_head_get(strand, &head);
+	strand_head(strand, &head);
 	if (head.bytes > STRAND_PAYLOAD_MAX) {
 		strand_end(strand, EPROTO);
 		return STRAND_NOTHING;
@@ -409,13 +427,6 @@ enum strand_news strand_read(struct strand *strand, uint64_t now_ns)
 bool strand_write(struct strand *strand, const struct strand_head *head,
 	const void *bytes, uint64_t now_ns)
 {
-	struct strand_head wire = {.bytes = htole32(head->bytes),
-		.type = htole32(head->type),
-		.origin = htole32(head->origin),
-		.to = htole32(head->to),
-		.number = htole64(head->number),
-		.after = htole64(head->after),
-		.kind = htole32(head->kind)};
 	uint64_t number = htole64(strand->out_number);
 	size_t count = FRAME_BYTES + head->bytes;
 
@@ -425,7 +436,7 @@ bool strand_write(struct strand *strand, const struct strand_head *head,
 		return false;
 	}
 	memcpy(strand->out, &number, sizeof(number));
-	memcpy(strand->out + NUMBER_BYTES, &wire, sizeof(wire));
+	strand_head_put(head, strand->out + NUMBER_BYTES);
 	if (head->bytes)
 		memcpy(strand->out + FRAME_BYTES, bytes, head->bytes);
 	auth_tag(strand->key, label(strand, true), strand->out, count,

@@ -91,6 +91,7 @@ struct strand {
 	struct session *owner; /* NULL: a stranger */
 	uint32_t node;	       /* who is at the other end */
 	uint64_t cursor;       /* the next bulletin it is to carry */
+	uint64_t carried_ns;   /* when it carried the last */
 	uint64_t safe; /* the other end has all that it carried before this one .. */
 	uint64_t safe_count; /* .. which were so many bulletins */
 	uint64_t taken;	     /* bulletins that came over it */
@@ -122,7 +123,7 @@ void strand_destroy(struct strand *strand);
 enum strand_news {
 	STRAND_NOTHING, /* no more for now, or STRAND_GONE */
 	STRAND_MOVED,	/* another phase */
-	STRAND_FRAME	/* a frame: see strand_head_get(), strand_bytes() */
+	STRAND_FRAME	/* a frame: see strand_head(), strand_bytes() */
 };
 
 /* Read on. Call it until it says STRAND_NOTHING, or the phase is STRAND_ASKED. */
@@ -134,8 +135,12 @@ void strand_answer(struct strand *strand, const unsigned char key[AUTH_KEY_BYTES
 /* The frame that strand_read() found, in the host's byte order; valid until the next
  * read.
  */
-void strand_head_get(const struct strand *strand, struct strand_head *head);
+void strand_head(const struct strand *strand, struct strand_head *head);
 const void *strand_bytes(const struct strand *strand);
+
+/* A head as it is on the wire, wherever that lies; and back. */
+void strand_head_put(const struct strand_head *head, void *wire);
+void strand_head_get(const void *wire, struct strand_head *head);
 
 /* Begin to write a frame; only when strand_is_idle(). False, and STRAND_GONE, when that
  * cannot be. */

@@ -237,14 +237,22 @@ static enum err far_put(void *comm, uint32_t to, const struct far_put *put,
 	return touch_put(comm, to, put, data, bytes);
 }
 
-/* Everyone is on the board: the engine, and what it is told by topology and user. */
-static enum err comm_equip(
-	struct comm *comm, const struct meeting *meeting, struct init_times *times)
+/* This rank is on the board and looks at the others; who falls silent from here on is
+ * known. */
+static enum err comm_see(struct comm *comm, const struct meeting *meeting)
 {
 	const struct peers_args peers = {.board = comm->board,
 		.rank = comm->rank,
 		.rank_count = comm->rank_count,
 		.hosts = comm->hosts};
+	enum err e = peers_create(&peers, &comm->peers);
+
+	return e ? e : comm_hosts_touch(comm, meeting);
+}
+
+/* Everyone is on the board: the engine, and what it is told by topology and user. */
+static enum err comm_equip(struct comm *comm, struct init_times *times)
+{
 	struct host_engine_args args = {.wires = comm->wires,
 		.abort = &comm->abort,
 		.zero_copy = comm->zero_copy};
@@ -254,9 +262,7 @@ static enum err comm_equip(
 	atomic_store(&board_status(comm->board, comm->local)->foreign,
 		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
 	times->connections += clock_ns() - start;
-	e = peers_create(&peers, &comm->peers);
-	if (!e)
-		e = comm_hosts_touch(comm, meeting);
+	e = touch_settle(comm);
 	if (!e)
 		e = comm_wire(comm, times);
 	start = clock_ns();
@@ -320,11 +326,13 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 		comm_log_near();
 	if (!e)
 		e = comm_attach(comm, records);
+	if (!e)
+		e = comm_see(comm, meeting);
 	e = boot_agree(meeting, e, false);
 
 	times->connections = clock_ns() - start;
 	if (!e)
-		e = boot_agree(meeting, comm_equip(comm, meeting, times), !on_gpu);
+		e = boot_agree(meeting, comm_equip(comm, times), !on_gpu);
 	if (!e)
 		host_engine_reach(comm->engine, foreign_works_for_all(comm));
 	if (!e && on_gpu)
@@ -360,10 +368,28 @@ static enum err dead_name(const struct comm *comm, enum err e)
 			: e;
 }
 
+/* Whom a rank asks that waits for the others in the meeting. */
+struct outlook {
+	const struct comm *comm;
+	const struct comm_init_args *args;
+};
+
+/* What the caller knows, and, once ranks of several hosts keep in touch, who is silent:
+ * the root would wait for that one. */
+static enum err outlook_check(void *arg, bool has_met)
+{
+	const struct outlook *outlook = arg;
+	const struct comm_init_args *args = outlook->args;
+	enum err e = args->hope ? args->hope(args->hope_arg, has_met) : OK;
+
+	return e || !has_met ? e : touch_check(outlook->comm);
+}
+
 enum err comm_meet(
 	struct comm *comm, const struct comm_init_args *args, struct init_times *times)
 {
 	struct peer_record mine = {.version = RECORD_VERSION, .pid = (uint32_t)getpid()};
+	struct outlook outlook = {comm, args};
 	bool is_root_lost = false;
 	struct peer_record *records = calloc(args->rank_count, sizeof(*records));
 	struct boot_args boot = {.ids = args->ids,
@@ -373,8 +399,8 @@ enum err comm_meet(
 		.record = &mine,
 		.record_bytes = sizeof(mine),
 		.abort = &comm->abort,
-		.hope = args->hope,
-		.hope_arg = args->hope_arg,
+		.hope = outlook_check,
+		.hope_arg = &outlook,
 		.root = args->root,
 		.is_root_lost = &is_root_lost};
 	const struct board_size size = comm_board_size(comm);

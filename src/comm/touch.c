@@ -1,5 +1,6 @@
 #include "comm/touch.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,19 +48,23 @@ enum err touch_listen(struct comm *comm, struct control_peer *mine)
 
 /* ---- what the others tell; in the thread of the control channel ---- */
 
-/* The first failure has the sentence, and whoever has seen the state reads it. */
-static void told_state(struct rank_status *status, const struct state_words *words)
+/* The first failure has the sentence, and whoever has seen the state reads it. It comes
+ * without the zeros behind it: most say nothing. */
+static void told_state(struct rank_status *status, const void *bytes, size_t size)
 {
+	struct state_words words = {0};
+
+	memcpy(&words, bytes, size);
 	if (atomic_load(&status->state) == RANK_LIVE) {
-		memcpy(status->sentence, words->sentence, sizeof(status->sentence));
+		memcpy(status->sentence, words.sentence, sizeof(status->sentence));
 		status->sentence[sizeof(status->sentence) - 1] = '\0';
 	}
-	atomic_store(&status->culprit, words->culprit);
-	atomic_store(&status->code, words->code);
-	atomic_store(&status->failed_at, words->failed_at);
-	if (words->has_gone)
+	atomic_store(&status->culprit, words.culprit);
+	atomic_store(&status->code, words.code);
+	atomic_store(&status->failed_at, words.failed_at);
+	if (words.has_gone)
 		atomic_store(&status->gone_ns, clock_ns());
-	atomic_store(&status->state, words->state);
+	atomic_store(&status->state, words.state);
 }
 
 static void told_mail(struct rank_status *status, const struct mail_words *words)
@@ -138,8 +143,9 @@ void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, siz
 
 	if (peer_is_local(comm->peers, from)) /* it is on the board */
 		return;
-	if (kind == TOLD_STATE && size == sizeof(struct state_words))
-		told_state(status, bytes);
+	if (kind == TOLD_STATE && size >= offsetof(struct state_words, sentence) &&
+		size <= sizeof(struct state_words))
+		told_state(status, bytes, size);
 	if (kind == TOLD_MAIL && size == sizeof(struct mail_words))
 		told_mail(status, bytes);
 	if (kind == TOLD_VOTE && size == sizeof(struct vote_words))
@@ -195,16 +201,29 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 		.arg = comm,
 		.on_message = touch_heard,
 		.on_lost = touch_lost};
-	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 	enum err e;
 
 	boot_key(meeting, "control", args.key);
 	e = control_open(&args, &comm->control);
 	auth_wipe(args.key, sizeof(args.key));
-	return e ? e
-		 : control_settle(comm->control,
-			   limit_s > 0 ? clock_ns() + (uint64_t)limit_s * CLOCK_SEC : 0,
-			   &comm->abort);
+	return e;
+}
+
+enum err touch_settle(struct comm *comm)
+{
+	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
+
+	return comm->control
+		       ? control_settle(comm->control,
+				 limit_s > 0 ? clock_ns() + (uint64_t)limit_s * CLOCK_SEC
+					     : 0,
+				 &comm->abort)
+		       : OK;
+}
+
+enum err touch_check(const struct comm *comm)
+{
+	return comm->control ? control_check(comm->control) : OK;
 }
 
 void touch_close(struct comm *comm)
@@ -238,7 +257,9 @@ void touch_state(struct comm *comm)
 	words.failed_at = atomic_load(&status->failed_at);
 	words.has_gone = atomic_load(&status->gone_ns) != 0;
 	memcpy(words.sentence, status->sentence, sizeof(words.sentence));
-	tell(comm, TOLD_STATE, &words, sizeof(words));
+	tell(comm, TOLD_STATE, &words,
+		offsetof(struct state_words, sentence) +
+			strnlen(words.sentence, sizeof(words.sentence)));
 }
 
 void touch_mail(struct comm *comm)

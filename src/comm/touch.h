@@ -13,11 +13,16 @@
 #include "comm/comm.h"
 #include "exec/host/engine.h"
 
-/* Where this process is reached; in touch_open() everybody's, in rank order. */
+/* Where this process is reached; in touch_open() everybody's, in rank order. What joins
+ * the ranks comes about by and by; touch_settle() waits for it. */
 enum err touch_listen(struct comm *comm, struct control_peer *mine);
 enum err touch_open(struct comm *comm, const struct meeting *meeting,
 	const struct control_peer *peers);
+enum err touch_settle(struct comm *comm);
 void touch_close(struct comm *comm);
+
+/* While it is made: OK, or a sentence on who is lost. */
+enum err touch_check(const struct comm *comm);
 
 /* What the channel brings, for a struct comm that has peers: see control.h. */
 void touch_heard(

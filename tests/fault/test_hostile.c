@@ -139,7 +139,7 @@ static int tape_say(const struct relay *relay)
 static int stranger_come(const struct relay *relay)
 {
 	static const char *const magics[] = {
-		"WEFTNET1", "WEFTCT02", "WEFTBT05", "GET / "};
+		"WEFTNET1", "WEFTCT03", "WEFTBT05", "GET / "};
 	uint32_t what = draw(8);
 	uint16_t port = port_pick(relay);
 	int fd;

@@ -237,7 +237,7 @@ static void strand_drain(struct strand *strand)
 			return;
 		if (news != STRAND_FRAME)
 			continue;
-		strand_head_get(strand, &head);
+		strand_head(strand, &head);
 		if (head.bytes && !memchr(strand_bytes(strand), 0, head.bytes))
 			strand->told_ns++; /* all of it can be read */
 	}

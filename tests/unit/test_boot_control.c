@@ -46,7 +46,10 @@ static struct table {
 } * table;
 
 static uint32_t rank_count, per_host = 1, per_process = 1, messages = 20;
-static size_t theft_bytes; /* that rank 1 is robbed of; 0: none */
+enum { NOBODY = RANKS_MAX };
+static uint32_t stander = NOBODY; /* stands still before it opens its control .. */
+static uint32_t dawdler = NOBODY; /* .. or only takes its time */
+static size_t theft_bytes;	  /* that rank 1 is robbed of; 0: none */
 static unsigned char key[AUTH_KEY_BYTES] = "the key of this communicator";
 
 struct rank {
@@ -140,6 +143,30 @@ static void on_end(int status, void *arg)
 		atomic_store(&table->failed, 1);
 }
 
+static void linger(uint32_t rank)
+{
+	if (rank % 3 == 1)
+		usleep(30000); /* others call before there is a session */
+	if (rank == stander)
+		raise(SIGSTOP);
+	if (rank == dawdler)
+		usleep(5000000);
+}
+
+/* Whoever was to be called by it, or to call it, says so, and then all know. */
+static void stander_is_named(const struct rank *rank, enum err settled)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name),
+		"rank %u was lost while the communicator was made: ", stander);
+	if (settled)
+		TRUE(settled == ERR_REMOTE && strstr(err_last(), name));
+	until(&table->seats[rank->rank].lost[stander], 1);
+	EQ(control_check(rank->control), ERR_REMOTE);
+	TRUE(strstr(err_last(), name));
+}
+
 static void rank_open(struct rank *rank)
 {
 	struct control_peer peers[RANKS_MAX] = {0};
@@ -149,6 +176,7 @@ static void rank_open(struct rank *rank)
 		.arg = rank,
 		.on_message = on_message,
 		.on_lost = on_lost};
+	enum err e;
 
 	EQ(control_listen(&table->seats[rank->rank].addr), OK);
 	atomic_fetch_add(&table->ready, 1);
@@ -157,10 +185,15 @@ static void rank_open(struct rank *rank)
 		peers[i] = (struct control_peer){
 			.host = i / per_process / per_host, .addr = table->seats[i].addr};
 	memcpy(args.key, key, sizeof(key));
-	if (rank->rank % 3 == 1)
-		usleep(30000); /* others call before there is a session */
+	linger(rank->rank);
 	EQ(control_open(&args, &rank->control), OK);
-	EQ(control_settle(rank->control, clock_ns() + 30 * CLOCK_SEC, NULL), OK);
+	e = control_settle(rank->control, clock_ns() + 60 * CLOCK_SEC, NULL);
+	if (stander != NOBODY) {
+		stander_is_named(rank, e);
+		return;
+	}
+	EQ(e, OK);
+	EQ(control_check(rank->control), OK);
 	atomic_fetch_add(&table->settled, 1);
 	until(&table->settled, rank_count);
 }
@@ -382,6 +415,35 @@ static void silence_is_known(void)
 	set("WEFT_SILENCE_SEC", PARAM_SILENCE, NULL);
 }
 
+/* One that stands still as the communicator is made is named by all, also if it was the
+ * one to call; one that is slow is waited for. */
+static void silence_at_the_start_is_known(uint32_t who)
+{
+	set("WEFT_SILENCE_SEC", PARAM_SILENCE, "2");
+	stander = who;
+	job_start(5, stay);
+	losses_known(who, who, "nothing was heard of it");
+	strike(who, who, SIGKILL);
+	atomic_store(&table->go, 1);
+	job_end(who, who);
+	nobody_else_lost(who, who);
+	stander = NOBODY;
+	set("WEFT_SILENCE_SEC", PARAM_SILENCE, NULL);
+}
+
+static void slowness_at_the_start_is_no_silence(uint32_t who)
+{
+	set("WEFT_SILENCE_SEC", PARAM_SILENCE, "1");
+	dawdler = who;
+	job_start(3, stay);
+	until(&table->settled, 3);
+	atomic_store(&table->go, 1);
+	job_end(3, 3);
+	nobody_else_lost(3, 3);
+	dawdler = NOBODY;
+	set("WEFT_SILENCE_SEC", PARAM_SILENCE, NULL);
+}
+
 /* Somebody sees by other means that rank 2 is lost. */
 static void tell(struct rank *ranks)
 {
@@ -499,7 +561,7 @@ static int stranger_connect(uint32_t rank)
  * one for a session there is not, one that says too much. */
 static void stranger_speak(int fd, uint32_t n)
 {
-	struct strand_hello hello = {.magic = "WEFTCT02"};
+	struct strand_hello hello = {.magic = "WEFTCT03"};
 	unsigned char noise[3000], tag[AUTH_TAG_BYTES];
 
 	if (fd < 0)
@@ -632,6 +694,9 @@ static void everything_works(void)
 	messages_arrive(16, 4);
 	per_host = 4;
 	messages_arrive(24, 2);
+	messages = 4;
+	messages_arrive(64, 4); /* so many gather what they say (carry.h) */
+	messages = 20;
 	nothing_breaks_with_a_strand();
 	death_is_known(16, 5, 5);
 	death_is_known(16, 4, 7); /* a whole host */
@@ -655,6 +720,10 @@ int main(void)
 	EQ(on_exit(on_end, NULL), 0);
 	everything_works();
 	silence_is_known();
+	silence_at_the_start_is_known(0);
+	silence_at_the_start_is_known(3);
+	slowness_at_the_start_is_no_silence(0);
+	slowness_at_the_start_is_no_silence(2);
 	sessions_leave_nothing();
 	strangers_are_no_hindrance(10000);
 	EQ(psk_set("a key that is as long as it has to be"), OK);
