@@ -30,6 +30,8 @@ enum flag {
 	FLAG_RECOMPUTE,
 	FLAG_PRECISION,
 	FLAG_OFFLOAD,
+	FLAG_GRADS,
+	FLAG_PURE,
 	FLAG_NO_OVERLAP,
 	FLAG_ZERO_BUBBLE,
 	FLAG_NO_SP,
@@ -88,6 +90,8 @@ static const struct option options[] = {
 	{"recompute", required_argument, 0, FLAG_RECOMPUTE},
 	{"precision", required_argument, 0, FLAG_PRECISION},
 	{"offload", required_argument, 0, FLAG_OFFLOAD},
+	{"grads", required_argument, 0, FLAG_GRADS},
+	{"pure-bf16", no_argument, 0, FLAG_PURE},
 	{"no-overlap", no_argument, 0, FLAG_NO_OVERLAP},
 	{"zero-bubble", no_argument, 0, FLAG_ZERO_BUBBLE},
 	{"no-sequence-parallel", no_argument, 0, FLAG_NO_SP},
@@ -148,9 +152,14 @@ void plan_args_usage(FILE *file)
 	      "  --tp --pp --cp --ep --etp --dp --vp N   degrees; dp is what is left\n"
 	      "  --mbs N --gbs N --seq N   micro-batch, batch and sequence\n"
 	      "  --shard NAME          ddp, zero1, zero2, zero3, fsdp-keep, hsdp\n"
-	      "  --recompute NAME      none, selective, full\n"
+	      "  --recompute NAME      none, selective, full, ops\n"
 	      "  --precision NAME      bf16, fp8, mxfp8, nvfp4\n"
 	      "  --offload LIST        of params,grads,optimizer, to the host\n"
+	      "  --grads NAME          what gradients are summed in: fp32, half, or "
+	      "both\n"
+	      "                        where bf16 ones are kept beside the sums\n"
+	      "  --pure-bf16           parameters, gradients and optimizer all in 16 "
+	      "bits\n"
 	      "  --omp-threads N       of a process; 1 with several in a pod, as "
 	      "torchrun\n"
 	      "  --no-overlap --zero-bubble --no-sequence-parallel --no-flash\n"
@@ -268,14 +277,20 @@ static bool take_kind(struct plan_args *args, int flag)
 			       "and hsdp");
 	case FLAG_RECOMPUTE:
 		return recompute_find(optarg, &l->recompute) ||
-		       option_wrong(
-			       &set, "--recompute", "there are none, selective and full");
+		       option_wrong(&set, "--recompute",
+			       "there are none, selective, full and ops");
 	case FLAG_PRECISION:
 		return precision_find(optarg, &l->precision) ||
 		       option_wrong(&set, "--precision",
 			       "there are bf16, fp8, mxfp8 and nvfp4");
 	case FLAG_OFFLOAD:
 		return offload(args);
+	case FLAG_GRADS:
+		return grads_find(optarg, &l->grads) ||
+		       option_wrong(&set, "--grads", "there are fp32, half and both");
+	case FLAG_PURE:
+		l->is_pure_half = true;
+		return true;
 	case FLAG_NO_OVERLAP:
 		l->no_overlap = true;
 		return true;
