@@ -22,7 +22,8 @@ struct calib_row {
 	char key[CALIB_KEY_BYTES];
 	double value[TRAIN_PARAMS]; /* factors; of LEVEL_ALL the numbers themselves */
 	double spread;		    /* half width of the 90 % interval, as a logarithm */
-	double memory_factor, memory_base_gb; /* of stacks; 0: not known */
+	double memory_factor,
+		memory_base_gb; /* of stacks, and their mean of all; 0: not known */
 	uint32_t rows, sources;
 };
 

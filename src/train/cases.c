@@ -134,6 +134,33 @@ static enum err model_guess(const struct reader *r, struct train_model *m)
 	return model_check(m);
 }
 
+/* BLOOM's sweep says 80 layers of models whose parameters are those of fewer, and which
+ * then divide over the pipeline. Parameters were counted with the embedding or without.
+ */
+static void layers_mend(const struct reader *r, struct train_model *m)
+{
+	double words = model_embedding_params(m),
+	       layer = (model_params(m) - words) / m->layers,
+	       said = real(r, "params_b") * 1e9;
+	uint32_t pp = number(r, "pp", 1), best = m->layers;
+	double least = fmin(fabs(layer * best - said), fabs(layer * best + words - said));
+
+	if (m->layers % pp == 0 || (m->layers + 2) % pp == 0 || said <= 0 ||
+		least < .01 * said)
+		return;
+	for (uint32_t layers = m->layers / pp * pp; layers; layers -= pp) {
+		double off = fmin(
+			fabs(layer * layers - said), fabs(layer * layers + words - said));
+
+		if (off < least) {
+			least = off;
+			best = layers;
+		}
+	}
+	if (least < .01 * said)
+		m->layers = best;
+}
+
 /* Known by name, and the row's own sizes before those. */
 static enum err model_read(const struct reader *r, struct train_model *m)
 {
@@ -158,7 +185,20 @@ static enum err model_read(const struct reader *r, struct train_model *m)
 	if (!m->ffn && m->head_dim)
 		m->ffn = ffn_guess(m, real(r, "params_b") * 1e9);
 	e = model_check(m);
+	if (!e)
+		layers_mend(r, m);
 	return e;
+}
+
+/* From the day that BLOOM's pipelines gave the embedding a layer's place, its gradients
+ * were summed in fp32 beside those in bf16; before, in fp16. */
+static enum train_grads grads_of(
+	const char *stack, const struct train_model *m, const struct train_layout *l)
+{
+	if (!strstr(stack, "bloom"))
+		return GRADS_FP32;
+	return m->layers % l->pp && (m->layers + 2) % l->pp == 0 ? GRADS_BOTH
+								 : GRADS_HALF;
 }
 
 static bool is_old(const char *stack)
@@ -199,6 +239,10 @@ static void flags_read(const struct reader *r, const char *stack, struct train_c
 	if (!shard_find(sharding, &l->shard))
 		l->shard = strcasecmp(sharding, "hsdp") ? SHARD_OPTIMIZER : SHARD_HYBRID;
 	recompute_find(recompute, &l->recompute);
+	if (!strcmp(stack, "torchtitan") && l->recompute == RECOMPUTE_SELECTIVE)
+		l->recompute = RECOMPUTE_OPS;
+	l->is_pure_half = !strcmp(
+		stack, "kempnerforge"); /* its model and AdamW are bf16 */
 	l->flash = !is_old(stack);
 	l->is_sequence_parallel = !is_old(stack) || strstr(recompute, "+SP");
 	if (strstr(sharding, "offload"))
@@ -237,6 +281,7 @@ static enum err layout_read(
 		return err_set(ERR_USAGE, "%s, row %u: precision '%s' is not known",
 			r->name, r->row + 1, field(r, "precision"));
 	flags_read(r, stack, c);
+	l->grads = grads_of(stack, &c->model, l);
 	l->vp = number(r, "vp", 0);
 	if (!l->vp)
 		l->vp = l->pp > 1 && !*field(r, "vp") &&
@@ -357,7 +402,7 @@ static enum err row_read(struct reader *r, struct train_case *c)
 	c->step_s = real(r, "step_s");
 	if (c->step_s <= 0 && tokens > 0)
 		c->step_s = c->work.tokens / c->layout.gpus / tokens;
-	c->memory_bytes = real(r, "mem_gb") * 1e9;
+	c->memory_bytes = real(r, "mem_gb") * MEMORY_GIB;
 	c->is_audited = starts_with(field(r, "provenance"), "audited");
 	c->source = source_of(r->cases, source);
 	return e;

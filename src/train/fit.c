@@ -296,6 +296,17 @@ void train_fit_spreads(const struct train_cases *cases, const double *rows_out,
 	free(sizes);
 }
 
+static bool is_memory_sample(
+	const struct train_case *c, const struct calib_row *row, uint32_t without)
+{
+	char key[CALIB_KEY_BYTES];
+
+	if (c->memory_bytes <= 0 || fit_is_left_out(c, without) || c->is_partial)
+		return false;
+	calib_key(&c->who, row->level, key);
+	return !strcmp(key, row->key);
+}
+
 static double memory_cost(const struct train_cases *cases, const struct calib_row *row,
 	uint32_t without, const struct memory_habit *habit)
 {
@@ -305,17 +316,23 @@ static double memory_cost(const struct train_cases *cases, const struct calib_ro
 	for (uint32_t i = 0; i < cases->count; i++) {
 		const struct train_case *c = &cases->cases[i];
 		struct train_memory memory;
-		char key[CALIB_KEY_BYTES];
 
-		if (c->memory_bytes <= 0 || fit_is_left_out(c, without) || c->is_partial)
-			continue;
-		calib_key(&c->who, row->level, key);
-		if (strcmp(key, row->key) != 0)
+		if (!is_memory_sample(c, row, without))
 			continue;
 		memory_make(&c->model, &c->layout, habit, &memory);
 		all += cost(log(memory.total / c->memory_bytes));
 	}
 	return all;
+}
+
+static uint32_t memory_rows(
+	const struct train_cases *cases, const struct calib_row *row, uint32_t without)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < cases->count; i++)
+		count += is_memory_sample(&cases->cases[i], row, without);
+	return count;
 }
 
 /* The best of a grid of habits, in steps of 5 and of 15 %. */
@@ -324,6 +341,8 @@ static void habit_fit(
 {
 	double best = INFINITY;
 
+	if (!memory_rows(cases, row, without))
+		return;
 	for (int i = 0; i < 33; i++)
 		for (int k = 0; k < 27; k++) {
 			struct memory_habit habit = {
@@ -338,10 +357,30 @@ static void habit_fit(
 		}
 }
 
+/* Of a stack that nobody measured: the mean of those that were. */
+static void habit_of_all(struct train_calib *calib)
+{
+	double factor = 0, base = 0, count = 0;
+	int all = calib_row_find(calib, LEVEL_ALL, "");
+
+	for (uint32_t i = 0; i < calib->count; i++)
+		if (calib->rows[i].level == LEVEL_STACK &&
+			calib->rows[i].memory_factor > 0) {
+			factor += log(calib->rows[i].memory_factor);
+			base += log(calib->rows[i].memory_base_gb);
+			count++;
+		}
+	if (all < 0 || count == 0)
+		return;
+	calib->rows[all].memory_factor = exp(factor / count);
+	calib->rows[all].memory_base_gb = exp(base / count);
+}
+
 void train_fit_memory(
 	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
 {
 	for (uint32_t i = 0; i < calib->count; i++)
 		if (calib->rows[i].level == LEVEL_STACK)
 			habit_fit(cases, without, &calib->rows[i]);
+	habit_of_all(calib);
 }

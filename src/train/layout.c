@@ -6,8 +6,9 @@
 
 static const char *const shards[SHARDS] = {
 	"ddp", "zero1", "zero2", "zero3", "fsdp-keep", "hsdp"};
-static const char *const recomputes[RECOMPUTES] = {"none", "selective", "full"};
+static const char *const recomputes[RECOMPUTES] = {"none", "selective", "full", "ops"};
 static const char *const precisions[PRECISIONS] = {"bf16", "fp8", "mxfp8", "nvfp4"};
+static const char *const gradients[GRADS] = {"fp32", "half", "both"};
 
 struct word {
 	const char *word;
@@ -38,7 +39,7 @@ static const struct word recompute_words[] = {
 	{"", RECOMPUTE_NONE},
 	{"recipe", RECOMPUTE_NONE},
 	{"selective+sp", RECOMPUTE_SELECTIVE},
-	{"selective-op", RECOMPUTE_SELECTIVE},
+	{"selective-op", RECOMPUTE_OPS},
 	{"selective-layer", RECOMPUTE_SELECTIVE},
 };
 static const struct word precision_words[] = {
@@ -79,6 +80,20 @@ const char *recompute_name(enum train_recompute recompute)
 const char *precision_name(enum train_precision precision)
 {
 	return precisions[precision];
+}
+
+const char *grads_name(enum train_grads grads)
+{
+	return gradients[grads];
+}
+
+bool grads_find(const char *name, enum train_grads *grads)
+{
+	int found = word_find(name, gradients, GRADS, NULL, 0);
+
+	if (found >= 0)
+		*grads = (enum train_grads)found;
+	return found >= 0;
 }
 
 bool shard_find(const char *name, enum train_shard *shard)

@@ -22,6 +22,8 @@ enum train_recompute {
 	RECOMPUTE_NONE,
 	RECOMPUTE_SELECTIVE, /* the core of attention */
 	RECOMPUTE_FULL,	     /* each layer from its input */
+	RECOMPUTE_OPS,	     /* every other product: PyTorch's selective checkpoint of
+				operations */
 	RECOMPUTES
 };
 
@@ -31,6 +33,14 @@ enum train_precision {
 	PRECISION_MXFP8, /* a scale for each 32 elements */
 	PRECISION_FP4,
 	PRECISIONS
+};
+
+/* What a GPU keeps of a parameter's gradient while micro-batches are summed. */
+enum train_grads {
+	GRADS_FP32, /* Megatron's main gradients */
+	GRADS_HALF, /* fp16 or bf16, summed as they are: DeepSpeed's fp16 optimizer */
+	GRADS_BOTH, /* bf16 beside their sums in fp32: DeepSpeed's bf16 optimizer */
+	GRADS
 };
 
 /* Bits of `offload`. */
@@ -48,6 +58,8 @@ struct train_layout {
 	enum train_shard shard;
 	enum train_recompute recompute;
 	enum train_precision precision;
+	enum train_grads grads; /* of what is not sharded whole */
+	bool is_pure_half;	/* no copy of anything in fp32 */
 	uint32_t offload;
 	bool is_sequence_parallel; /* norms and dropouts cut over tp as well */
 	bool no_overlap;	   /* nothing is sent while something is computed */
@@ -58,6 +70,8 @@ struct train_layout {
 const char *shard_name(enum train_shard shard);
 const char *recompute_name(enum train_recompute recompute);
 const char *precision_name(enum train_precision precision);
+const char *grads_name(enum train_grads grads);
+bool grads_find(const char *name, enum train_grads *grads);
 bool shard_find(const char *name, enum train_shard *shard);
 bool recompute_find(const char *name, enum train_recompute *recompute);
 bool precision_find(const char *name, enum train_precision *precision);

@@ -2,7 +2,10 @@
 
 #include <math.h>
 
-enum { WORD = 2, GRAD = 4, MASTER = 4, ADAM = 8 };
+enum { WORD = 2, MASTER = 4, ADAM = 8 };
+
+static const double grad_bytes[GRADS] = {
+	[GRADS_FP32] = 4, [GRADS_HALF] = 2, [GRADS_BOTH] = 2 + 4};
 
 /* Layers with experts are the last of the model: every stage has about its share. */
 static double moe_share(const struct train_model *m)
@@ -42,6 +45,19 @@ double memory_stage_experts(
 	return layers * m->experts / l->ep / layout_expert_tp(l) * model_expert_params(m);
 }
 
+/* Of a token: the layer's input, what attention gives, and half of the products'
+ * results, in 16 bits. */
+static double ops_kept(
+	const struct train_model *m, const struct train_layout *l, double ffn)
+{
+	double width = (double)m->heads * m->head_dim, h = m->hidden;
+	double kv = 2.0 * m->kv_heads * m->head_dim;
+	double cut = width + kv + (m->is_gated ? 2 : 1) * ffn;
+	double whole = (h + 2 * h / 2) / (l->is_sequence_parallel ? l->tp : 1);
+
+	return WORD * (whole + (width + cut / 2) / l->tp);
+}
+
 double memory_layer_activations(const struct train_model *m, const struct train_layout *l)
 {
 	double tokens = (double)l->micro * l->sequence / l->cp, h = m->hidden;
@@ -54,6 +70,8 @@ double memory_layer_activations(const struct train_model *m, const struct train_
 
 	if (l->recompute == RECOMPUTE_FULL)
 		return WORD * tokens * h / sp;
+	if (l->recompute == RECOMPUTE_OPS)
+		return tokens * ops_kept(m, l, ffn);
 	norms = ((m->is_gated ? 6 : 8) + (m->experts ? 2 + 4.0 * m->top_k : 0)) * h / sp;
 	attention = (4 + 4 * kv) * width / t;
 	if (m->kv_rank)
@@ -85,6 +103,12 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 		all = grad = opt = fmin(ranks, l->shard_size ? l->shard_size : 8);
 	if (l->shard == SHARD_NONE)
 		opt = 1;
+	if (l->is_pure_half) {
+		memory->params += count * WORD / (l->shard == SHARD_KEEP ? 1 : all);
+		memory->grads += is_adapter ? 0 : count * WORD / grad;
+		memory->optimizer += is_adapter ? 0 : count * 2 * WORD / opt;
+		return;
+	}
 	/* Where all is sharded, the master copy is the parameter. */
 	if (l->shard >= SHARD_ALL)
 		memory->params += count * MASTER / all +
@@ -93,7 +117,8 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 		memory->params += count * WORD;
 	if (is_adapter)
 		return;
-	memory->grads += count * GRAD / grad;
+	memory->grads += count *
+			 grad_bytes[l->shard >= SHARD_ALL ? GRADS_FP32 : l->grads] / grad;
 	memory->optimizer += count * ((l->shard >= SHARD_ALL ? 0 : MASTER) + ADAM) / opt;
 }
 
@@ -109,6 +134,15 @@ static void offload(const struct train_layout *l, struct train_memory *memory)
 		memory->host += memory->params;
 		memory->params = 0;
 	}
+}
+
+/* The embedding where the stage has it, else the first of a layer's feed-forward. */
+static double largest_matrix(
+	const struct train_model *m, const struct train_layout *l, uint32_t stage)
+{
+	double feed = (double)m->ffn * m->hidden, words = (double)m->vocab * m->hidden;
+
+	return (stage == 0 || stage == l->pp - 1 ? fmax(words, feed) : feed) / l->tp;
 }
 
 static void stage_make(const struct train_model *m, const struct train_layout *l,
@@ -140,18 +174,32 @@ static void stage_make(const struct train_model *m, const struct train_layout *l
 	if (l->shard == SHARD_ALL || l->shard == SHARD_HYBRID)
 		memory->gathered = 2 * WORD * (dense + experts) / fmax(layers, 1) +
 				   4 * (dense + experts) / fmax(layers, 1);
+	if (l->grads == GRADS_BOTH && l->shard < SHARD_ALL && !l->is_pure_half)
+		memory->gathered += 4 * largest_matrix(m, l, stage);
 	offload(l, memory);
+}
+
+/* The second stage, where it has a layer more than the first, may be the fullest. */
+static bool is_candidate(
+	const struct train_model *m, const struct train_layout *l, uint32_t stage)
+{
+	if (stage == 0 || stage == l->pp - 1)
+		return true;
+	return layout_stage_layers(m, l, stage) > layout_stage_layers(m, l, 0);
 }
 
 void memory_make(const struct train_model *m, const struct train_layout *l,
 	const struct memory_habit *habit, struct train_memory *memory)
 {
-	uint32_t stages[2] = {0, l->pp - 1};
+	uint32_t stages[3] = {0, 1, l->pp - 1};
 
 	*memory = (struct train_memory){0};
-	for (int i = 0; i < (l->pp > 1 ? 2 : 1); i++) {
+	for (int i = 0; i < 3; i++) {
 		struct train_memory one;
 
+		if (stages[i] >= l->pp || (i && stages[i] == stages[i - 1]) ||
+			!is_candidate(m, l, stages[i]))
+			continue;
 		stage_make(m, l, stages[i], &one);
 		one.activations *= habit->factor;
 		one.other = habit->base_bytes;

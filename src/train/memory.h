@@ -3,18 +3,22 @@
  *
  * States by what is sharded; activations of a layer by the sums of Korthikanti et al.,
  * with grouped keys and a gated feed-forward counted; of a pipeline's stage as many
- * micro-batches as are under way there.
+ * micro-batches as are under way there. Gradients by what they are summed in; where bf16
+ * is added to fp32, the largest matrix is there once more.
  */
 #ifndef TRAIN_MEMORY_H
 #define TRAIN_MEMORY_H
 
 #include "train/layout.h"
 
+/* What nvidia-smi and PyTorch call a GB, and the tables with them. */
+enum { MEMORY_GIB = 1 << 30 };
+
 struct train_memory {
 	double params, grads, optimizer; /* bytes */
 	double activations;
 	double logits;	 /* of the last stage */
-	double gathered; /* layers whose shards are together for a while */
+	double gathered; /* layers whose shards are together for a while, matrices cast */
 	double other;	 /* what the software takes besides */
 	double total;
 	double host;	/* of one GPU's process, bytes */

@@ -52,7 +52,7 @@ static void layout_try(struct hunt *w)
 
 static void recomputes_walk(struct hunt *w)
 {
-	for (int i = 0; i < RECOMPUTES; i++) {
+	for (int i = RECOMPUTE_NONE; i <= RECOMPUTE_FULL; i++) {
 		w->layout.recompute = w->work.recompute = (enum train_recompute)i;
 		layout_try(w);
 	}

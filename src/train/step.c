@@ -86,6 +86,9 @@ static struct passes passes_of(const struct train_work *w)
 		passes.wires++;
 	} else if (w->recompute == RECOMPUTE_SELECTIVE) {
 		passes.attention++;
+	} else if (w->recompute == RECOMPUTE_OPS) {
+		passes.gemm += .5;
+		passes.point++;
 	}
 	return passes;
 }

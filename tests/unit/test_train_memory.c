@@ -122,6 +122,60 @@ static void states(void)
 	near(memory.host, 16.0 / 4 * whole);
 }
 
+/* Gradients by what they are summed in: in 16 bits 4 + 12/d of all, beside their sums
+ * 8 + 12/d and the embedding once more; all in 16 bits 8, or 8/d. */
+static void gradients(void)
+{
+	static const struct memory_habit plain = {1, 0};
+	struct train_layout l;
+	struct train_model m;
+	struct train_memory memory;
+	double whole = (8030261248.0 - 65 * 4096) / 2 + 64 * 4096;
+
+	EQ(model_find("llama3-8b", &m), OK);
+	layout_default(8, &l);
+	l.tp = 2;
+	l.dp = 4;
+	l.batch = 4;
+	l.grads = GRADS_HALF;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, (4 + 12.0 / 4) * whole);
+	near(memory.gathered, 0);
+	l.grads = GRADS_BOTH;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, (8 + 12.0 / 4) * whole);
+	near(memory.gathered, 4 * 128256.0 * 4096 / 2);
+	l.is_pure_half = true;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, (4 + 4.0 / 4) * whole);
+	near(memory.gathered, 0);
+	l.shard = SHARD_ALL;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, 8.0 / 4 * whole);
+}
+
+/* 126 layers of 405B over 4 stages: the first has 31 and the embedding, which is less
+ * than a layer; the second has 32. */
+static void second_stage(void)
+{
+	static const struct memory_habit plain = {1, 0};
+	struct train_layout l;
+	struct train_model m;
+	struct train_memory memory;
+
+	EQ(model_find("llama3.1-405b", &m), OK);
+	layout_default(64, &l);
+	l.tp = 8;
+	l.pp = 4;
+	l.dp = 2;
+	l.batch = 32;
+	l.recompute = RECOMPUTE_FULL;
+	memory_make(&m, &l, &plain, &memory);
+	EQ(memory.stage, 1);
+	EQ(memory.alive, 3);
+	near(memory.params, 2 * memory_stage_dense(&m, &l, 1));
+}
+
 /* One layer keeps s b h (12 + 4 g/a + 6 f/h) bytes, 34 of Llama-3-8B; recomputed, its
  * input of 2. */
 static void activations(void)
@@ -135,6 +189,10 @@ static void activations(void)
 	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * (12 + 1 + 21));
 	l.tp = 4;
 	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * 34 / 4);
+	/* Half of 10.5 h that products give, attention's h and the input, two bytes each.
+	 */
+	l.recompute = RECOMPUTE_OPS;
+	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * 2 * (5.25 + 2) / 4);
 	l.recompute = RECOMPUTE_FULL;
 	near(memory_layer_activations(&m, &l), 8192.0 * 4096 * 2 / 4);
 	l.is_sequence_parallel = false;
@@ -173,6 +231,8 @@ int main(void)
 	bad_layouts();
 	stages();
 	states();
+	gradients();
+	second_stage();
 	activations();
 	in_flight();
 	return 0;

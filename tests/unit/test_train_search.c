@@ -84,7 +84,7 @@ static void inner(struct bench *b, struct train_layout *l, struct best *best)
 	for (l->vp = 1; l->vp <= 16; l->vp++)
 		for (l->micro = 1; l->micro <= 16; l->micro *= 2)
 			for (int shard = 0; shard < SHARDS; shard++)
-				for (int r = 0; r < RECOMPUTES; r++) {
+				for (int r = 0; r <= RECOMPUTE_FULL; r++) {
 					l->shard = (enum train_shard)shard;
 					l->recompute = (enum train_recompute)r;
 					if (!is_outside(b, l))

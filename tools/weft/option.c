@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
+
+enum { PODS_MAX = 9999 };
+
 void option_start(void)
 {
 	optind = 0; /* for GNU getopt: from the start, whoever parsed before */
@@ -55,4 +59,34 @@ bool option_refuse(const struct option_set *set, int flag, char **argv)
 	if (flag != ':' && optopt < OPTION_LONG)
 		print_all(set);
 	return false;
+}
+
+bool option_wrong(const struct option_set *set, const char *flag, const char *how)
+{
+	fprintf(stderr, "weft %s: %s '%s': %s\n", set->command, flag, optarg, how);
+	return false;
+}
+
+bool option_count(
+	const struct option_set *set, const char *flag, int64_t most, uint32_t *value)
+{
+	int64_t number;
+
+	if (!units_int(optarg, 1, most, &number))
+		return option_wrong(
+			set, flag, "give a whole number from 1, within reason");
+	*value = (uint32_t)number;
+	return true;
+}
+
+bool option_pods(const struct option_set *set, uint32_t *pods, uint32_t *gpus)
+{
+	int64_t pod_count, pod_gpus;
+
+	if (!units_pair(optarg, PODS_MAX, &pod_count, &pod_gpus))
+		return option_wrong(
+			set, "--pods", "give pods and GPUs of each, such as 8x1");
+	*pods = (uint32_t)pod_count;
+	*gpus = (uint32_t)pod_gpus;
+	return true;
 }

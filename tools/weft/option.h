@@ -7,6 +7,7 @@
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Flags of long options start here; below are letters. */
 enum { OPTION_LONG = 256 };
@@ -27,5 +28,14 @@ int option_next(const struct option_set *set, int argc, char **argv);
 
 /* Say on standard error what is wrong with the option just met. Always false. */
 bool option_refuse(const struct option_set *set, int flag, char **argv);
+
+/* Say that the value just met is wrong for `flag`, and what to give. Always false. */
+bool option_wrong(const struct option_set *set, const char *flag, const char *how);
+
+/* The value just met as a number from 1 to `most`, or as "8x1", pods of a machine and
+ * GPUs of a pod; false after option_wrong(). */
+bool option_count(
+	const struct option_set *set, const char *flag, int64_t most, uint32_t *value);
+bool option_pods(const struct option_set *set, uint32_t *pods, uint32_t *gpus);
 
 #endif

@@ -227,13 +227,15 @@ static void memory_print(const struct study *s)
 /* Layouts of the BLOOM sweep that ran out of memory on A100-80: no rows, for they have no
  * step. */
 static const struct {
-	uint32_t layers, hidden, tp, pp, dp, micro;
+	uint32_t layers, hidden, heads, tp, pp, dp, micro;
+	enum train_grads grads;
 } too_large[] = {
-	{72, 14336, 8, 1, 48, 1},
-	{72, 14336, 2, 6, 32, 1},
-	{72, 14336, 2, 6, 32, 2},
-	{100, 12288, 4, 6, 16, 1},
-	{100, 12288, 4, 6, 16, 2},
+	{72, 14336, 64, 8, 1, 48, 1, GRADS_HALF},
+	{72, 14336, 64, 2, 6, 32, 1, GRADS_HALF},
+	{72, 14336, 64, 2, 6, 32, 2, GRADS_HALF},
+	{100, 12288, 64, 4, 6, 16, 1, GRADS_BOTH},
+	{100, 12288, 64, 4, 6, 16, 2, GRADS_BOTH},
+	{82, 14336, 128, 4, 12, 8, 2, GRADS_BOTH},
 };
 
 static double cell_bytes(const struct train_calib *calib, int cell)
@@ -241,9 +243,9 @@ static double cell_bytes(const struct train_calib *calib, int cell)
 	struct train_model m = {.layers = too_large[cell].layers,
 		.hidden = too_large[cell].hidden,
 		.ffn = 4 * too_large[cell].hidden,
-		.heads = 64,
-		.kv_heads = 64,
-		.head_dim = too_large[cell].hidden / 64,
+		.heads = too_large[cell].heads,
+		.kv_heads = too_large[cell].heads,
+		.head_dim = too_large[cell].hidden / too_large[cell].heads,
 		.vocab = 250880,
 		.is_layer_norm = true,
 		.has_bias = true,
@@ -261,6 +263,7 @@ static double cell_bytes(const struct train_calib *calib, int cell)
 	l.dp = too_large[cell].dp;
 	l.micro = too_large[cell].micro;
 	l.batch = 2048;
+	l.grads = too_large[cell].grads;
 	l.sequence = 2048;
 	l.recompute = RECOMPUTE_FULL;
 	l.is_sequence_parallel = l.flash = false;
@@ -412,14 +415,42 @@ static void rows_print(const struct study *s)
 	}
 }
 
+/* GiB: measured, predicted, and what that is made of. */
+static void memory_rows_print(const struct study *s)
+{
+	for (uint32_t i = 0; i < s->cases.count; i++) {
+		const struct train_case *c = &s->cases.cases[i];
+		char text[LAYOUT_TEXT_BYTES];
+		struct calib_answer answer;
+		struct train_memory m;
+
+		if (!has_memory(c))
+			continue;
+		layout_text(&c->layout, text);
+		calib_ask(&s->own, &c->who, &answer);
+		memory_make(&c->model, &c->layout, &answer.habit, &m);
+		printf("%4u %-26.26s %-16.16s %s, grads %s: %.1f %+.1f %%: %.1f params "
+		       "%.1f grads %.1f optimizer %.1f activations %.1f logits %.1f "
+		       "gathered %.1f software\n",
+			c->row + 1, c->who.stack, c->model.name, text,
+			grads_name(c->layout.grads), c->memory_bytes / MEMORY_GIB,
+			100 * expm1(s->memory[i]), m.params / MEMORY_GIB,
+			m.grads / MEMORY_GIB, m.optimizer / MEMORY_GIB,
+			m.activations / MEMORY_GIB, m.logits / MEMORY_GIB,
+			m.gathered / MEMORY_GIB, m.other / MEMORY_GIB);
+	}
+}
+
 int plan_accuracy(const struct plan_args *args)
 {
 	static struct study s;
 	enum err e = study_make(args->accuracy, args->refit, &s);
 
 	if (!e) {
-		if (args->rows)
+		if (args->rows) {
 			rows_print(&s);
+			memory_rows_print(&s);
+		}
 		sources_print(&s);
 		memory_print(&s);
 		cells_print(&s);

@@ -30,6 +30,8 @@ enum flag {
 	FLAG_RECOMPUTE,
 	FLAG_PRECISION,
 	FLAG_OFFLOAD,
+	FLAG_GRADS,
+	FLAG_PURE,
 	FLAG_NO_OVERLAP,
 	FLAG_ZERO_BUBBLE,
 	FLAG_NO_SP,
@@ -88,6 +90,8 @@ static const struct option options[] = {
 	{"recompute", required_argument, 0, FLAG_RECOMPUTE},
 	{"precision", required_argument, 0, FLAG_PRECISION},
 	{"offload", required_argument, 0, FLAG_OFFLOAD},
+	{"grads", required_argument, 0, FLAG_GRADS},
+	{"pure-bf16", no_argument, 0, FLAG_PURE},
 	{"no-overlap", no_argument, 0, FLAG_NO_OVERLAP},
 	{"zero-bubble", no_argument, 0, FLAG_ZERO_BUBBLE},
 	{"no-sequence-parallel", no_argument, 0, FLAG_NO_SP},
@@ -122,6 +126,8 @@ static const struct option options[] = {
 	{0, 0, 0, 0},
 };
 
+static const struct option_set set = {"plan", ":", options};
+
 void plan_args_usage(FILE *file)
 {
 	fputs("usage: weft plan MODEL --on MACHINE --nodes N [LAYOUT]\n"
@@ -146,9 +152,14 @@ void plan_args_usage(FILE *file)
 	      "  --tp --pp --cp --ep --etp --dp --vp N   degrees; dp is what is left\n"
 	      "  --mbs N --gbs N --seq N   micro-batch, batch and sequence\n"
 	      "  --shard NAME          ddp, zero1, zero2, zero3, fsdp-keep, hsdp\n"
-	      "  --recompute NAME      none, selective, full\n"
+	      "  --recompute NAME      none, selective, full, ops\n"
 	      "  --precision NAME      bf16, fp8, mxfp8, nvfp4\n"
 	      "  --offload LIST        of params,grads,optimizer, to the host\n"
+	      "  --grads NAME          what gradients are summed in: fp32, half, or "
+	      "both\n"
+	      "                        where bf16 ones are kept beside the sums\n"
+	      "  --pure-bf16           parameters, gradients and optimizer all in 16 "
+	      "bits\n"
 	      "  --omp-threads N       of a process; 1 with several in a pod, as "
 	      "torchrun\n"
 	      "  --no-overlap --zero-bubble --no-sequence-parallel --no-flash\n"
@@ -176,44 +187,14 @@ void plan_args_usage(FILE *file)
 		file);
 }
 
-static bool refuse(const char *flag, const char *how)
-{
-	fprintf(stderr, "weft plan: %s '%s': %s\n", flag, optarg, how);
-	return false;
-}
-
-static bool count(uint32_t *value, int64_t most, const char *flag)
-{
-	int64_t number;
-
-	if (!units_int(optarg, 1, most, &number))
-		return refuse(flag, "give a whole number from 1, within reason");
-	*value = (uint32_t)number;
-	return true;
-}
-
 static bool real(double *value, const char *flag)
 {
 	char *end;
 	double number = strtod(optarg, &end);
 
 	if (end == optarg || *end || !(number >= 0 && number <= 1e18))
-		return refuse(flag, "give a number from 0");
+		return option_wrong(&set, flag, "give a number from 0");
 	*value = number;
-	return true;
-}
-
-/* "8x1" */
-static bool pods(struct plan_args *args)
-{
-	unsigned pod_count, gpus;
-	char end;
-
-	if (sscanf(optarg, "%4ux%4u%c", &pod_count, &gpus, &end) != 2 || !pod_count ||
-		!gpus)
-		return refuse("--pods", "give pods and GPUs of each, such as 8x1");
-	args->pods = pod_count;
-	args->pod_gpus = gpus;
 	return true;
 }
 
@@ -230,7 +211,7 @@ static bool gpus(struct plan_args *args)
 		return true;
 	}
 	args->gpus_last = 0;
-	return count(&args->gpus_first, 10000000, "--gpus");
+	return option_count(&set, "--gpus", 10000000, &args->gpus_first);
 }
 
 static bool offload(struct plan_args *args)
@@ -248,7 +229,7 @@ static bool offload(struct plan_args *args)
 		else if (!strcmp(word, "optimizer"))
 			args->layout.offload |= OFFLOAD_OPTIMIZER;
 		else if (strcmp(word, "none") != 0)
-			return refuse("--offload",
+			return option_wrong(&set, "--offload",
 				"there are params, grads, optimizer and none");
 	}
 	return true;
@@ -260,27 +241,27 @@ static bool take_degree(struct plan_args *args, int flag)
 
 	switch (flag) {
 	case FLAG_TP:
-		return count(&l->tp, 4096, "--tp");
+		return option_count(&set, "--tp", 4096, &l->tp);
 	case FLAG_PP:
-		return count(&l->pp, 4096, "--pp");
+		return option_count(&set, "--pp", 4096, &l->pp);
 	case FLAG_CP:
-		return count(&l->cp, 4096, "--cp");
+		return option_count(&set, "--cp", 4096, &l->cp);
 	case FLAG_EP:
-		return count(&l->ep, 4096, "--ep");
+		return option_count(&set, "--ep", 4096, &l->ep);
 	case FLAG_ETP:
-		return count(&l->etp, 4096, "--etp");
+		return option_count(&set, "--etp", 4096, &l->etp);
 	case FLAG_DP:
-		return count(&l->dp, 1000000, "--dp");
+		return option_count(&set, "--dp", 1000000, &l->dp);
 	case FLAG_VP:
-		return count(&l->vp, 4096, "--vp");
+		return option_count(&set, "--vp", 4096, &l->vp);
 	case FLAG_MICRO:
-		return count(&l->micro, 65536, "--mbs");
+		return option_count(&set, "--mbs", 65536, &l->micro);
 	case FLAG_BATCH:
-		return count(&l->batch, 100000000, "--gbs");
+		return option_count(&set, "--gbs", 100000000, &l->batch);
 	case FLAG_SEQUENCE:
-		return count(&l->sequence, 100000000, "--seq");
+		return option_count(&set, "--seq", 100000000, &l->sequence);
 	default:
-		return count(&l->shard_size, 65536, "--shard-size");
+		return option_count(&set, "--shard-size", 65536, &l->shard_size);
 	}
 }
 
@@ -291,16 +272,25 @@ static bool take_kind(struct plan_args *args, int flag)
 	switch (flag) {
 	case FLAG_SHARD:
 		return shard_find(optarg, &l->shard) ||
-		       refuse("--shard", "there are ddp, zero1, zero2, zero3, fsdp-keep "
-					 "and hsdp");
+		       option_wrong(&set, "--shard",
+			       "there are ddp, zero1, zero2, zero3, fsdp-keep "
+			       "and hsdp");
 	case FLAG_RECOMPUTE:
 		return recompute_find(optarg, &l->recompute) ||
-		       refuse("--recompute", "there are none, selective and full");
+		       option_wrong(&set, "--recompute",
+			       "there are none, selective, full and ops");
 	case FLAG_PRECISION:
 		return precision_find(optarg, &l->precision) ||
-		       refuse("--precision", "there are bf16, fp8, mxfp8 and nvfp4");
+		       option_wrong(&set, "--precision",
+			       "there are bf16, fp8, mxfp8 and nvfp4");
 	case FLAG_OFFLOAD:
 		return offload(args);
+	case FLAG_GRADS:
+		return grads_find(optarg, &l->grads) ||
+		       option_wrong(&set, "--grads", "there are fp32, half and both");
+	case FLAG_PURE:
+		l->is_pure_half = true;
+		return true;
 	case FLAG_NO_OVERLAP:
 		l->no_overlap = true;
 		return true;
@@ -322,23 +312,23 @@ static bool take_size(struct plan_args *args, int flag)
 
 	switch (flag) {
 	case FLAG_LAYERS:
-		return count(&m->layers, 100000, "--layers");
+		return option_count(&set, "--layers", 100000, &m->layers);
 	case FLAG_HIDDEN:
-		return count(&m->hidden, 1 << 24, "--hidden");
+		return option_count(&set, "--hidden", 1 << 24, &m->hidden);
 	case FLAG_FFN:
-		return count(&m->ffn, 1 << 26, "--ffn");
+		return option_count(&set, "--ffn", 1 << 26, &m->ffn);
 	case FLAG_HEADS:
-		return count(&m->heads, 1 << 16, "--heads");
+		return option_count(&set, "--heads", 1 << 16, &m->heads);
 	case FLAG_KV_HEADS:
-		return count(&m->kv_heads, 1 << 16, "--kv-heads");
+		return option_count(&set, "--kv-heads", 1 << 16, &m->kv_heads);
 	case FLAG_VOCAB:
-		return count(&m->vocab, 1 << 28, "--vocab");
+		return option_count(&set, "--vocab", 1 << 28, &m->vocab);
 	case FLAG_EXPERTS:
-		return count(&m->experts, 65536, "--experts");
+		return option_count(&set, "--experts", 65536, &m->experts);
 	case FLAG_TOP_K:
-		return count(&m->top_k, 65536, "--top-k");
+		return option_count(&set, "--top-k", 65536, &m->top_k);
 	case FLAG_EXPERT_FFN:
-		return count(&m->expert_ffn, 1 << 26, "--expert-ffn");
+		return option_count(&set, "--expert-ffn", 1 << 26, &m->expert_ffn);
 	default:
 		m->is_gated = true;
 		return true;
@@ -352,15 +342,15 @@ static bool take_machine(struct plan_args *args, int flag)
 		args->machine = optarg;
 		return true;
 	case FLAG_NODES:
-		return count(&args->nodes, 65536, "--nodes");
+		return option_count(&set, "--nodes", 65536, &args->nodes);
 	case FLAG_GPUS:
 		return gpus(args);
 	case FLAG_GPUS_PER_NODE:
-		return count(&args->gpus_per_node, 1024, "--gpus-per-node");
+		return option_count(&set, "--gpus-per-node", 1024, &args->gpus_per_node);
 	case FLAG_PODS:
-		return pods(args);
+		return option_pods(&set, &args->pods, &args->pod_gpus);
 	case FLAG_POD_NICS:
-		return count(&args->pod_nics, 64, "--efa-per-pod");
+		return option_count(&set, "--efa-per-pod", 64, &args->pod_nics);
 	case FLAG_NET:
 		args->net = optarg;
 		return true;
@@ -407,7 +397,7 @@ static bool take_question(struct plan_args *args, int flag)
 {
 	switch (flag) {
 	case FLAG_THREADS:
-		return count(&args->threads, 4096, "--omp-threads");
+		return option_count(&set, "--omp-threads", 4096, &args->threads);
 	case FLAG_ORDER:
 		if (!order_parse(optarg, &args->order))
 			return true;
@@ -448,7 +438,6 @@ static bool take(struct plan_args *args, int flag)
 
 bool plan_args_parse(struct plan_args *args, int argc, char **argv)
 {
-	static const struct option_set set = {"plan", ":", options};
 	int flag;
 
 	*args = (struct plan_args){

@@ -22,7 +22,7 @@ static void row_print(const struct train_case *c, const char *name)
 		printf("%u", c->row);
 	printf(",%.6g,%.6g,%.6g,%.4g,%s\n", step.seconds,
 		step.seconds * exp(-answer.spread), step.seconds * exp(answer.spread),
-		memory.total / 1e9, step_part_name(step.bound));
+		memory.total / MEMORY_GIB, step_part_name(step.bound));
 }
 
 int plan_cases_print(const char *path)

@@ -170,7 +170,8 @@ static void torchtitan_print(const struct train_layout *l)
 	if (l->shard == SHARD_KEEP)
 		printf("  fsdp_reshard_after_forward = \"never\"\n");
 	printf("  [activation_checkpoint]\n  mode = \"%s\"\n",
-		recompute_name(l->recompute));
+		l->recompute == RECOMPUTE_OPS ? "selective"
+					      : recompute_name(l->recompute));
 }
 
 static int nothing_fits(const struct plan_run *run, const struct search_result *found)

@@ -61,6 +61,8 @@ static const struct option options[] = {
 	{0, 0, 0, 0},
 };
 
+static const struct option_set set = {"sim", ":", options};
+
 void sim_args_usage(FILE *file)
 {
 	fputs("usage: weft sim MACHINE [OPTIONS]\n"
@@ -104,36 +106,6 @@ void sim_args_usage(FILE *file)
 		file);
 }
 
-static bool refuse(const char *flag, const char *how)
-{
-	fprintf(stderr, "weft sim: %s '%s': %s\n", flag, optarg, how);
-	return false;
-}
-
-static bool count(uint32_t *value, int64_t most, const char *flag)
-{
-	int64_t number;
-
-	if (!units_int(optarg, 1, most, &number))
-		return refuse(flag, "give a whole number from 1, within reason");
-	*value = (uint32_t)number;
-	return true;
-}
-
-/* "8x1" */
-static bool pods(struct sim_args *args)
-{
-	unsigned pod_count, gpus;
-	char end;
-
-	if (sscanf(optarg, "%4ux%4u%c", &pod_count, &gpus, &end) != 2 || !pod_count ||
-		!gpus)
-		return refuse("--pods", "give pods and GPUs of each, such as 8x1");
-	args->pods = pod_count;
-	args->pod_gpus = gpus;
-	return true;
-}
-
 /* "8:8G:2", "1M:1G", "64M" */
 static bool sizes(struct sim_args *args)
 {
@@ -152,7 +124,7 @@ static bool sizes(struct sim_args *args)
 		!units_size(last ? last : text, &args->last) || !args->first ||
 		args->last < args->first || args->last > (uint64_t)1 << 50 ||
 		!(args->factor >= 1.05 && args->factor <= 1e6))
-		return refuse("--size",
+		return option_wrong(&set, "--size",
 			"give the least, the most and a factor over 1, such as 8:8G:2");
 	return true;
 }
@@ -161,9 +133,10 @@ static bool coll(struct sim_args *args)
 {
 	args->coll = sim_coll_find(optarg);
 	return args->coll >= 0 ||
-	       refuse("--coll", "there are all_reduce, all_gather, reduce_scatter, "
-				"broadcast, reduce, alltoall, gather, scatter and "
-				"sendrecv");
+	       option_wrong(&set, "--coll",
+		       "there are all_reduce, all_gather, reduce_scatter, "
+		       "broadcast, reduce, alltoall, gather, scatter and "
+		       "sendrecv");
 }
 
 /* Before 2.19 the AWS plugin had no tuner of its own to choose with. */
@@ -176,7 +149,7 @@ static bool nccl(struct sim_args *args)
 			args->site.before_tuner = i == 0;
 			return true;
 		}
-	return refuse("--nccl", "2.18, 2.23, 2.27, 2.30 and 2.32 are known");
+	return option_wrong(&set, "--nccl", "2.18, 2.23, 2.27, 2.30 and 2.32 are known");
 }
 
 static bool net(struct sim_args *args)
@@ -188,7 +161,7 @@ static bool net(struct sim_args *args)
 			args->net = (enum sim_net)i;
 			return true;
 		}
-	return refuse("--net", "there are ofi, plain and socket");
+	return option_wrong(&set, "--net", "there are ofi, plain and socket");
 }
 
 static bool said(enum err e)
@@ -201,7 +174,7 @@ static bool said(enum err e)
 static bool list(char to[SIM_LIST_BYTES])
 {
 	if (strlen(optarg) >= SIM_LIST_BYTES)
-		return refuse("--algo or --proto", "that list is too long");
+		return option_wrong(&set, "--algo or --proto", "that list is too long");
 	memcpy(to, optarg, strlen(optarg) + 1);
 	return true;
 }
@@ -255,15 +228,15 @@ static bool take(struct sim_args *args, int flag)
 {
 	switch (flag) {
 	case FLAG_NODES:
-		return count(&args->site.nodes, 65536, "--nodes");
+		return option_count(&set, "--nodes", 65536, &args->site.nodes);
 	case FLAG_GPUS:
-		return count(&args->site.gpus, 1024, "--gpus-per-node");
+		return option_count(&set, "--gpus-per-node", 1024, &args->site.gpus);
 	case FLAG_PODS:
-		return pods(args);
+		return option_pods(&set, &args->pods, &args->pod_gpus);
 	case FLAG_POD_NICS:
-		return count(&args->pod_nics, 64, "--efa-per-pod");
+		return option_count(&set, "--efa-per-pod", 64, &args->pod_nics);
 	case FLAG_NICS:
-		return count(&args->nics, 64, "--nics");
+		return option_count(&set, "--nics", 64, &args->nics);
 	case FLAG_COLL:
 		return coll(args);
 	case FLAG_SIZE:
@@ -284,7 +257,7 @@ static bool take(struct sim_args *args, int flag)
 	case FLAG_EXPLAIN:
 		args->has_explain = true;
 		return (units_size(optarg, &args->explain) && args->explain) ||
-		       refuse("--explain", "give a size such as 1G");
+		       option_wrong(&set, "--explain", "give a size such as 1G");
 	default:
 		return take_text(args, flag);
 	}
@@ -292,7 +265,6 @@ static bool take(struct sim_args *args, int flag)
 
 bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 {
-	static const struct option_set set = {"sim", ":", options};
 	int flag;
 
 	*args = (struct sim_args){.coll = COLL_ALL_REDUCE,
