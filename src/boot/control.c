@@ -35,6 +35,7 @@ void control_free(struct control *control)
 	}
 	free(control->direct_sent);
 	free(control->direct_heard);
+	free(control->deaf);
 	free(control);
 }
 
@@ -51,7 +52,8 @@ static struct control *control_make(const struct control_args *args)
 	control->last = &control->first;
 	control->direct_sent = calloc(args->rank_count, sizeof(uint64_t));
 	control->direct_heard = calloc(args->rank_count, sizeof(uint64_t));
-	if (control->direct_sent && control->direct_heard)
+	control->deaf = malloc(sizeof(*control->deaf) + CONTROL_DEAF_BYTES);
+	if (control->direct_sent && control->direct_heard && control->deaf)
 		return control;
 	control_free(control);
 	return NULL;

@@ -61,15 +61,9 @@ static bool is_remote(const struct session *session, uint32_t node)
 
 /* ---- what the ranks of this process hear ---- */
 
-static void control_hear(
-	struct control *control, const struct delivery *what, const void *bytes)
+static void delivery_add(struct control *control, struct delivery *made,
+	const struct delivery *what, const void *bytes)
 {
-	struct delivery *made = malloc(sizeof(*made) + what->size + 1);
-
-	if (!made) { /* nothing better can be done in this thread */
-		log_warn("boot: no memory for a message of rank %u", what->rank);
-		return;
-	}
 	*made = *what;
 	made->next = NULL;
 	if (what->size)
@@ -77,6 +71,31 @@ static void control_hear(
 	made->bytes[what->size] = '\0';
 	*control->last = made;
 	control->last = &made->next;
+}
+
+/* A message that is dropped would be waited for: its sender counts as lost. */
+static void control_is_deaf(struct control *control, uint32_t rank)
+{
+	static const char why[CONTROL_DEAF_BYTES] = "no memory for a message of it";
+	const struct delivery loss = {
+		.is_loss = true, .rank = rank, .size = (uint32_t)strlen(why)};
+
+	log_warn("boot: no memory for a message of rank %u", rank);
+	if (!control || !control->deaf)
+		return;
+	delivery_add(control, control->deaf, &loss, why);
+	control->deaf = NULL;
+}
+
+static void control_hear(
+	struct control *control, const struct delivery *what, const void *bytes)
+{
+	struct delivery *made = malloc(sizeof(*made) + what->size + 1);
+
+	if (made)
+		delivery_add(control, made, what, bytes);
+	else
+		control_is_deaf(control, what->rank);
 }
 
 static void all_hear(struct session *session, const struct bulletin *bulletin)
@@ -328,7 +347,8 @@ static void flood_take(struct session *session, const struct strand *strand,
 	else if (head->type != BULLETIN_LOST)
 		return;
 	if (!bulletins_append(&session->log, head, bytes, strand->node)) {
-		log_warn("boot: no memory for a message of rank %u", head->origin);
+		for (struct control *at = session->controls; at; at = at->next)
+			control_is_deaf(at, head->origin);
 		return;
 	}
 	bulletin = bulletins_at(&session->log, session->log.end - 1);
@@ -354,7 +374,7 @@ static void direct_take(
 		return;
 	if (!direct_hear(session, head, bytes) &&
 		!bulletins_append(&session->held, head, bytes, 0))
-		log_warn("boot: no memory for a message of rank %u", head->origin);
+		control_is_deaf(control_find(session, head->to), head->origin);
 }
 
 /* The other end is to know of it by and by. */

@@ -29,6 +29,8 @@ struct delivery {
 	unsigned char bytes[]; /* a loss: the reason, as text */
 };
 
+enum { CONTROL_DEAF_BYTES = 32 };
+
 /* A rank's part. */
 struct control {
 	struct control *next; /* in the session */
@@ -42,6 +44,9 @@ struct control {
 	uint64_t *direct_sent;	/* owned; per rank */
 	uint64_t *direct_heard; /* owned; per rank */
 	struct delivery *first, **last;
+	/* owned, for the first message that there is no memory for: who sent it is lost
+	 */
+	struct delivery *deaf;
 	bool is_called; /* one of its functions runs now */
 	bool is_closed; /* .. and has closed it */
 };

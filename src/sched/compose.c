@@ -89,7 +89,7 @@ void map_fini(struct map *map)
 {
 	free(map->chunks);
 	free(map->ends);
-	*map = (struct map){0};
+	*map = (struct map){.failed = map->failed};
 }
 
 /* The chunks of one operand of one repetition. */

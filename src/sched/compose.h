@@ -42,6 +42,7 @@ uint32_t map_count(const struct map *map, uint32_t inner, uint32_t *first);
 /* Chunks from map->chunks[at] on that lie side by side; 0 at the end. */
 uint32_t map_run(const struct map *map, uint32_t at);
 
+/* That it failed is kept: what was made of the rest before is of no use. */
 void map_fini(struct map *map);
 
 struct compose {
