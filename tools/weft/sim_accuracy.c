@@ -17,6 +17,7 @@ struct verdict {
 	const struct sim_case *c;
 	double inside, outside; /* logarithm of predicted over measured time */
 	bool is_covered;	/* by the interval of the prediction from outside */
+	bool is_shared;		/* another source measured its class of wire, too */
 	struct sim_params params;
 };
 
@@ -112,6 +113,9 @@ static void verdicts_make(struct study *study, const double *errors)
 		v->inside = error_of(&study->own, s);
 		v->outside = errors[i];
 		v->is_covered = fabs(v->outside) <= v->params.spread[s->bytes >= 1 << 20];
+		for (uint32_t k = 0; k < study->count && !v->is_shared; k++)
+			v->is_shared = study->samples[k].wire == s->wire &&
+				       study->samples[k].source != s->source;
 	}
 }
 
@@ -131,6 +135,7 @@ static double percent(double log_time)
 struct filter {
 	const char *platform; /* NULL all */
 	int large;	      /* -1 all */
+	bool shared;	      /* those only */
 	bool outside;
 };
 
@@ -139,6 +144,8 @@ static bool passes(const struct verdict *v, const struct filter *filter)
 	int column = table_column(&v->cases->table, "platform");
 
 	if (filter->large >= 0 && (v->c->bytes >= 1 << 20) != filter->large)
+		return false;
+	if (filter->shared && !v->is_shared)
 		return false;
 	return !filter->platform ||
 	       !strcmp(filter->platform, table_at(&v->cases->table, v->c->row, column));
@@ -164,10 +171,9 @@ static uint32_t quantiles(const struct study *study, const struct filter *filter
 	return found;
 }
 
-static void line_print(const struct study *study, const char *platform, int large)
+static void line_print(const struct study *study, const char *name, struct filter filter)
 {
-	static const char *const names[] = {"< 1 MiB", ">= 1 MiB"};
-	struct filter filter = {.platform = platform, .large = large};
+	static const char *const sizes[] = {"< 1 MiB", ">= 1 MiB"};
 	double median[2] = {0}, p90[2] = {0};
 	uint32_t found = quantiles(study, &filter, &median[0], &p90[0]);
 	uint32_t covered = 0;
@@ -179,9 +185,9 @@ static void line_print(const struct study *study, const char *platform, int larg
 	for (uint32_t i = 0; i < study->count; i++)
 		covered += passes(&study->verdicts[i], &filter) &&
 			   study->verdicts[i].is_covered;
-	printf("%-38.38s %-8s %5u  %8.1f %8.1f  %8.1f %8.1f  %8.1f\n",
-		platform ? platform : "all", names[large], found, median[0], p90[0],
-		median[1], p90[1], 100.0 * covered / found);
+	printf("%-38.38s %-8s %5u  %8.1f %8.1f  %8.1f %8.1f  %8.1f\n", name,
+		sizes[filter.large], found, median[0], p90[0], median[1], p90[1],
+		100.0 * covered / found);
 }
 
 static bool is_first_of_platform(const struct study *study, uint32_t i, const char **name)
@@ -209,9 +215,14 @@ static void tables_print(const struct study *study)
 	for (uint32_t i = 0; i < study->count; i++)
 		if (is_first_of_platform(study, i, &name))
 			for (int large = 0; large < 2; large++)
-				line_print(study, name, large);
+				line_print(study, name,
+					(struct filter){
+						.platform = name, .large = large});
 	for (int large = 0; large < 2; large++)
-		line_print(study, NULL, large);
+		line_print(study, "of wires that two sources measured",
+			(struct filter){.large = large, .shared = true});
+	for (int large = 0; large < 2; large++)
+		line_print(study, "all", (struct filter){.large = large});
 }
 
 static void worst_print(const struct study *study)
