@@ -14,7 +14,7 @@ enum err jobs_init(struct jobs *jobs)
 {
 	enum err e;
 
-	*jobs = (struct jobs){0};
+	*jobs = (struct jobs){.test_rank = -1};
 	jobs->held = malloc(JOBS_HELD_BYTES);
 	if (!jobs->held)
 		return err_set(ERR_SYSTEM, "no memory to read logs");
@@ -117,16 +117,21 @@ static bool is_newcomer(const struct jobs *jobs, const struct record *record)
 }
 
 /* A further table of a test, after one ended. */
-static bool is_next_test(const struct jobs *jobs, const struct record *record)
+static bool is_next_test(
+	struct jobs *jobs, const struct line *line, const struct record *record)
 {
 	const struct log_facts *newest = jobs->facts[jobs->count - 1];
+	int before = jobs->test_rank;
 
-	return record->level == RECORD_OTHER && newest->average_count &&
-	       memchr(record->text, '#', record->bytes < 64 ? record->bytes : 64) &&
-	       (text_find(record->text, record->bytes, "# nThread ") ||
-		       text_find(record->text, record->bytes,
-			       "# Collective test starting") ||
-		       text_find(record->text, record->bytes, "# nccl-tests version"));
+	if (record->level != RECORD_OTHER ||
+		!memchr(record->text, '#', record->bytes < 64 ? record->bytes : 64) ||
+		!(text_find(record->text, record->bytes, "# nThread ") ||
+			text_find(record->text, record->bytes,
+				"# Collective test starting") ||
+			text_find(record->text, record->bytes, "# nccl-tests version")))
+		return false;
+	jobs->test_rank = record_launcher_rank(line->text, line->bytes);
+	return newest->average_count && (before < 0 || before >= jobs->test_rank);
 }
 
 /* Which rank of which communicator a newcomer is says whose it is. */
@@ -157,7 +162,7 @@ enum jobs_verdict jobs_look(struct jobs *jobs, const struct line *line,
 	enum jobs_verdict verdict;
 
 	if (!jobs->is_holding) {
-		if (is_next_test(jobs, first))
+		if (is_next_test(jobs, line, first))
 			add_job(jobs);
 		if (!is_newcomer(jobs, first))
 			return JOBS_TAKE;

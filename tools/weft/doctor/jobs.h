@@ -4,7 +4,9 @@
  * A job begins where processes appear that were not there before and that take ranks
  * which are taken: a file of logs joined rank by rank is one job, a run after a run is
  * two. What new processes write before they say their rank is kept until then. A table of
- * nccl-tests that begins after another one ended begins a job as well.
+ * nccl-tests that begins after another one ended begins a job as well, unless the
+ * launcher says that another rank wrote it: then every rank runs alone, and it is one
+ * job.
  */
 #ifndef TOOLS_WEFT_DOCTOR_JOBS_H
 #define TOOLS_WEFT_DOCTOR_JOBS_H
@@ -21,6 +23,7 @@ struct jobs {
 	char *held; /* owned; lines that are not yet anybody's */
 	size_t held_bytes;
 	bool is_holding;
+	int test_rank; /* the launcher's, of who wrote the newest head of a test; -1 */
 };
 
 /* What to do with a line. */

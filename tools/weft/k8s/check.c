@@ -134,8 +134,12 @@ static char *fix_with(const struct check_result *result, const struct finding *f
 static char *fix_once(const struct check_result *result, uint32_t *count)
 {
 	const struct findings *all = &result->findings;
-	char *text = fix_with(result, all->list, all->list + all->count, count);
+	char *text;
 
+	*count = 0;
+	if (!all->count)
+		return NULL;
+	text = fix_with(result, all->list, all->list + all->count, count);
 	for (uint32_t i = 0; !text && i < all->count; i++)
 		if (all->list[i].edit_count)
 			text = fix_with(result, &all->list[i], &all->list[i] + 1, count);

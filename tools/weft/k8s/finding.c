@@ -74,12 +74,18 @@ static int by_cost(const void *a, const void *b)
 	return strcmp(x->text ? x->text : "", y->text ? y->text : "");
 }
 
+void finding_forget_edits(struct finding *finding)
+{
+	for (uint32_t i = 0; i < finding->edit_count; i++)
+		free(finding->edits[i].text);
+	finding->edit_count = 0;
+}
+
 static void finding_fini(struct finding *finding)
 {
 	free(finding->text);
 	free(finding->todo);
-	for (uint32_t i = 0; i < finding->edit_count; i++)
-		free(finding->edits[i].text);
+	finding_forget_edits(finding);
 }
 
 void findings_drop(struct findings *findings, const bool allowed[RULE_COUNT])

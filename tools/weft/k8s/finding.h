@@ -114,6 +114,9 @@ struct finding *finding_add(struct findings *findings, enum rule_id rule,
 void finding_todo(struct finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* It wants no change any more. */
+void finding_forget_edits(struct finding *finding);
+
 /* Take out those of rules that are allowed to be broken. */
 void findings_drop(struct findings *findings, const bool allowed[RULE_COUNT]);
 

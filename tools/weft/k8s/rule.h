@@ -32,6 +32,9 @@ void rules_resources(const struct rule_view *view);   /* rules_resources.c */
 void rules_pods(const struct rule_view *view);	      /* rules_pods.c */
 void rules_environment(const struct rule_view *view); /* rules_env.c */
 
+/* Variables that an override of a TrainJob's pods sets. */
+void rules_override_environment(const struct rule_view *view, const struct node *list);
+
 /* Is it about ranks that talk to each other? Then there are GPUs, or what starts ranks.
  */
 bool rules_is_distributed(const struct work *work);

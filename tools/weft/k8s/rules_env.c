@@ -278,20 +278,26 @@ static bool has_nvlink(const char *machine)
 	       (strstr(info->summary, "NVSwitch") || strstr(info->summary, "NVLink"));
 }
 
+static struct scene scene_of(const struct rule_view *view, const struct pod_set *set)
+{
+	const struct pod_set *main_set = work_main_set(view->work);
+	const struct pod_set *ranks = main_set ? main_set : set;
+
+	return (struct scene){.view = view,
+		.set = set,
+		.is_wide = work_rank_pods(view->work) > 1,
+		.has_efa = ranks->efa > 0,
+		.knows_machine = ranks->machine != NULL,
+		.has_nvlink = ranks->machine && has_nvlink(ranks->machine->name)};
+}
+
 void rules_environment(const struct rule_view *view)
 {
 	const struct work *work = view->work;
 
 	for (uint32_t i = 0; i < work->set_count; i++) {
-		const struct pod_set *main_set = work_main_set(work);
 		const struct pod_set *set = &work->sets[i];
-		const struct pod_set *ranks = main_set ? main_set : set;
-		struct scene scene = {.view = view,
-			.set = set,
-			.is_wide = work_rank_pods(work) > 1,
-			.has_efa = ranks->efa > 0,
-			.knows_machine = ranks->machine != NULL,
-			.has_nvlink = ranks->machine && has_nvlink(ranks->machine->name)};
+		struct scene scene = scene_of(view, set);
 		const struct node *list = set->containers;
 
 		if (!list || list->kind != NODE_LIST) {
@@ -304,4 +310,15 @@ void rules_environment(const struct rule_view *view)
 			env_words(&scene, list->items[j]);
 		}
 	}
+}
+
+void rules_override_environment(const struct rule_view *view, const struct node *list)
+{
+	const struct pod_set *set = work_main_set(view->work);
+	struct scene scene;
+
+	if (!set)
+		return;
+	scene = scene_of(view, set);
+	env_list(&scene, list);
 }

@@ -115,6 +115,7 @@ static void override_env(const struct rule_view *view, const struct node *contai
 	const struct node *env = node_get(container, "env");
 	struct finding *finding;
 
+	rules_override_environment(view, env);
 	if (!name || !env || !listed(reserved, name))
 		return;
 	finding = finding_add(view->findings, RULE_OVERRIDE_ENV,

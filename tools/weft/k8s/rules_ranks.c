@@ -146,7 +146,7 @@ static void launcher_gpus(const struct rule_view *view)
 		/* Both alone in their maps would take the same away twice. */
 		if (finding->edit_count == 2 &&
 			(lists[0]->count == 1 || lists[1]->count == 1)) {
-			finding->edit_count = 0;
+			finding_forget_edits(finding);
 			edit_remove(view->work->file, finding, set->resources);
 		}
 	}
