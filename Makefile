@@ -7,10 +7,9 @@ CTEST = ctest --output-on-failure -j $(TEST_JOBS)
 
 # Sanitizers slow the proofs and the full matrices down most and gain least there; what PMIx
 # does inside a program is not ours to mend. A crowd forks where a thread may be in malloc(),
-# which a sanitizer's does not survive. A connection that was begun and is given up is nobody's in
-# NCCL's interface, so where the other side is refused memory it stays.
+# which a sanitizer's does not survive.
 ASAN_TESTS ?= -LE 'long|proof' \
-	-E 'matrix_schedules|check-|crowd|launch_(openmpi|slurm|hosts)|standin_rdma_refused_at_once'
+	-E 'matrix_schedules|check-|crowd|launch_(openmpi|slurm|hosts)'
 # The thread sanitizer cannot see what another process orders, as perf's ranks do; deciding
 # what NCCL decides is the work of one thread; a crowd forks where threads run. A root that has
 # ended is joined at the next meeting or by exit(), which children of tests do not call. Drives by

@@ -274,6 +274,37 @@ static int connect_move(struct ofi_comm *comm, const struct handle *handle)
 	return result || !comm->port->device->is_rdma ? result : rdma_open(comm);
 }
 
+static void connecting_add(struct ofi_context *context, struct ofi_comm *comm)
+{
+	pthread_mutex_lock(&context->lock);
+	comm->next = context->connecting;
+	context->connecting = comm;
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void connecting_drop(struct ofi_context *context, struct ofi_comm *comm)
+{
+	struct ofi_comm **link = &context->connecting;
+
+	pthread_mutex_lock(&context->lock);
+	while (*link && *link != comm)
+		link = &(*link)->next;
+	if (*link)
+		*link = comm->next;
+	comm->next = NULL;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void comms_give_up(struct ofi_context *context)
+{
+	while (context->connecting) {
+		struct ofi_comm *comm = context->connecting;
+
+		connecting_drop(context, comm);
+		comm_close(comm);
+	}
+}
+
 int comm_connect(
 	struct ofi_context *context, int device, void *opaque, struct ofi_comm **sender)
 {
@@ -289,6 +320,7 @@ int comm_connect(
 		comm = comm_make(context, device, COMM_SENDER);
 		if (!comm)
 			return OFI_SYSTEM;
+		connecting_add(context, comm);
 		pthread_mutex_lock(&comm->port->lock);
 		result = connect_begin(comm, handle);
 		pthread_mutex_unlock(&comm->port->lock);
@@ -302,6 +334,7 @@ int comm_connect(
 	if (result == OFI_AGAIN)
 		return OFI_OK;
 	handle->connecting = NULL;
+	connecting_drop(context, comm);
 	if (result)
 		comm_close(comm);
 	else
@@ -392,11 +425,14 @@ int comm_accept(struct ofi_comm *listener, struct ofi_comm **receiver)
 	else if (!result)
 		result = OFI_AGAIN;
 	pthread_mutex_unlock(&port->lock);
-	if (!result) {
+	if (result == OFI_AGAIN)
+		return OFI_OK;
+	if (!result)
 		*receiver = listener->accepting;
-		listener->accepting = NULL;
-	}
-	return result == OFI_AGAIN ? OFI_OK : result;
+	else if (listener->accepting)
+		comm_close(listener->accepting);
+	listener->accepting = NULL;
+	return result;
 }
 
 /* ---- memory ---- */

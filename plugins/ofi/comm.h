@@ -39,6 +39,9 @@ int comm_close(struct ofi_comm *comm);
 /* Something was written to a receiver of the port (rdma.h). With its lock. */
 void comm_arrived(struct ofi_port *port, uint64_t number, size_t bytes);
 
+/* Those that the context was asked to connect and that are not; nobody asks again. */
+void comms_give_up(struct ofi_context *context);
+
 /* Those that were closed with requests under way; their endpoint is closed by now. */
 void comms_bury(struct ofi_comm *graves);
 

@@ -254,6 +254,7 @@ void context_end(struct ofi_context *context)
 
 	if (!context)
 		return;
+	comms_give_up(context);
 	pthread_mutex_lock(&context->lock);
 	context->is_over = true;
 	is_empty = !context->ports;

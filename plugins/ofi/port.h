@@ -75,10 +75,12 @@ struct ofi_port {
 struct ofi_context {
 	pthread_mutex_t lock;
 	struct ofi_port *ports;
+	struct ofi_comm *connecting; /* owned: begun, and perhaps given up */
 	bool is_over; /* nobody asks for more: it goes with its last port */
 };
 
-/* What is connected still works: a communicator may be ended before those that were
+/* What was begun and is not connected goes: NCCL's interface has no call to give it up.
+ * What is connected still works: a communicator may be ended before those that were
  * split off from it and use its connections. NULL is allowed. */
 void context_end(struct ofi_context *context);
 

@@ -427,8 +427,16 @@ static int laps_move(struct ofi_comm *comm)
 	return hear(comm);
 }
 
-int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
-	struct ofi_request *request)
+/* Is the next message here already? Then nobody is to be asked for it: who sent it may
+ * have closed its end since. */
+static bool is_here(const struct rdma_end *end)
+{
+	const struct lap *lap = &end->receiver.laps[end->taken % LAPS];
+
+	return lap->request.is_done && lap->eager.sequence == end->sequence;
+}
+
+static int invitation_send(struct ofi_comm *comm, const struct port_message *message)
 {
 	struct rdma_end *end = comm->rdma;
 	struct ear *said = &end->receiver.said[end->sequence % EARS];
@@ -438,12 +446,9 @@ int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
 		.known = end->known,
 		.peer = comm->peers[0],
 		.tag = comm->answer_tag};
-	int result;
 
-	if (said->request.is_asked && !said->request.is_done) {
-		result = port_move(comm->port);
-		return result ? result : OFI_AGAIN;
-	}
+	if (said->request.is_asked && !said->request.is_done)
+		return OFI_AGAIN;
 	*invitation = (struct invitation){
 		.address = port_address(comm->port, message->known, message->data),
 		.bytes = message->bytes,
@@ -452,7 +457,19 @@ int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
 		invitation->keys[i] = port_key(comm->port, message->known, i);
 	invitation->check = check_of(invitation);
 	memset(&said->request, 0, sizeof(said->request));
-	result = port_send(comm->port, &letter, &said->request);
+	return port_send(comm->port, &letter, &said->request);
+}
+
+int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
+	struct ofi_request *request)
+{
+	struct rdma_end *end = comm->rdma;
+	int result = port_move(comm->port);
+
+	if (!result)
+		result = laps_move(comm);
+	if (!result && !is_here(end))
+		result = invitation_send(comm, message);
 	if (result)
 		return result;
 	request->sequence = end->sequence++;
@@ -479,6 +496,14 @@ void comm_arrived(struct ofi_port *port, uint64_t number, size_t bytes)
 
 /* ---- both ---- */
 
+/* An invitation that failed to one who had sent already is of no matter. */
+static bool is_needed(struct ofi_comm *comm, uint32_t i)
+{
+	if (comm->kind == COMM_SENDER || i >= EARS)
+		return true;
+	return request_of(comm, comm->rdma->receiver.said[i].invitation.sequence);
+}
+
 /* A failure of what the caller knows nothing of. */
 static int own_check(struct ofi_comm *comm)
 {
@@ -489,7 +514,7 @@ static int own_check(struct ofi_comm *comm)
 		return OFI_OK;
 	end->failures = comm->port->failures;
 	for (uint32_t i = 0; (request = own_request(comm, i)); i++)
-		if (request->why[0])
+		if (request->why[0] && is_needed(comm, i))
 			return say_wrong(OFI_REMOTE, "a message by %s failed: %s",
 				comm->port->device->name, request->why);
 	return OFI_OK;
@@ -512,9 +537,9 @@ int rdma_move(struct ofi_comm *comm)
 	int result = port_move(comm->port);
 
 	if (!result)
-		result = own_check(comm);
-	if (!result)
 		result = comm->kind == COMM_SENDER ? ears_move(comm) : laps_move(comm);
+	if (!result)
+		result = own_check(comm);
 	if (!result && comm->kind == COMM_SENDER && comm->rdma->sender.is_waiting)
 		result = parts_move(comm);
 	return result;

@@ -10,7 +10,8 @@
  * bits, which connection it is for, which message, which part of how many: so parts may
  * come in any order, and twice. Where the provider carries 64, the rest is how long the
  * part is. A short message that nobody has invited goes into memory
- * that the receiver keeps for such, as many as it has room for.
+ * that the receiver keeps for such, as many as it has room for; if it is there when the
+ * receiver asks for it, no invitation goes out, for the sender may have left by then.
  */
 #ifndef PLUGINS_OFI_RDMA_H
 #define PLUGINS_OFI_RDMA_H

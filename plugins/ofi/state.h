@@ -44,7 +44,7 @@ struct ofi_comm {
 	enum comm_kind kind;
 	struct ofi_context *context;
 	struct ofi_port *port;
-	struct ofi_comm *next; /* of the port's graves */
+	struct ofi_comm *next; /* of the port's graves, or of those that connect */
 	fi_addr_t peers[RAILS_MAX];
 	int rail_count; /* that both ends have */
 	uint32_t tag;	/* of its messages; of a listener what callers use */

@@ -10,4 +10,8 @@
  * does, waits for whoever writes into it. */
 bool file_is_special(const char *path);
 
+/* Is it the name of a library's file, and not a word that such a name is made of? It has
+ * a slash, or `.so` at its end or before a version. */
+bool file_is_library(const char *name);
+
 #endif

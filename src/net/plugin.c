@@ -48,7 +48,7 @@ static void *library_open(const char *asked)
 		return NULL;
 	}
 	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
-	if (!library && !strchr(asked, '/')) {
+	if (!library && !file_is_library(asked)) {
 		snprintf(file, sizeof(file), "libnccl-net-%s.so", asked);
 		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	}
@@ -57,9 +57,10 @@ static void *library_open(const char *asked)
 	log_info(LOG_INIT | LOG_NET, "NET/Plugin: Could not find: %s. %s", asked,
 		dlerror());
 	if (param_text(PARAM_NET_PLUGIN))
-		log_warn("no network plugin %s: neither it nor libnccl-net-%s.so can be "
-			 "loaded; LD_LIBRARY_PATH must have its folder",
-			asked, asked);
+		log_warn(
+			"no network plugin %s: %s cannot be loaded; LD_LIBRARY_PATH must "
+			"have its folder",
+			asked, file_is_library(asked) ? asked : file);
 	return NULL;
 }
 

@@ -164,7 +164,7 @@ static void *library_open(const char *asked)
 		return NULL;
 	}
 	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
-	if (!library && !strchr(asked, '/')) {
+	if (!library && !file_is_library(asked)) {
 		snprintf(file, sizeof(file), "libnccl-tuner-%s.so", asked);
 		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	}

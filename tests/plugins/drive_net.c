@@ -522,6 +522,44 @@ static void part_ahead(void)
 	world_close(&from);
 }
 
+/* A sender that has closed all it had before the receiver asks for what it sent: ranks
+ * end a job one after the other. */
+static void part_parting(void)
+{
+	enum { SENT = 3 };
+	struct world from = world_open(), to = world_open();
+	struct line line;
+
+	lines_open(&line, 1, &from, &to);
+	for (int turn = 0; turn < 2000 && line.send.done < SENT; turn++) {
+		if (line.send.posted < SENT)
+			send_post(&line);
+		line_sent(&line);
+	}
+	while (line.send.done < SENT) { /* nothing is sent unasked */
+		line_sent(&line);
+		if (line.send.posted < SENT)
+			send_post(&line);
+		if (line.recv.posted < SENT)
+			recv_post(&line);
+		line_receive(&line);
+	}
+	end_forget(&line.send);
+	EQ(net->closeSend(line.send.comm), ncclSuccess);
+	world_close(&from);
+	for (time_t until = deadline(); line.recv.done < SENT; TRUE(time(NULL) < until)) {
+		while (line.recv.posted < SENT)
+			recv_post(&line);
+		line_receive(&line);
+	}
+	end_forget(&line.recv);
+	EQ(net->closeRecv(line.recv.comm), ncclSuccess);
+	EQ(net->closeListen(line.listener), ncclSuccess);
+	free(line.send.data);
+	free(line.recv.data);
+	world_close(&to);
+}
+
 /* As many as NCCL may have under way, tested from the newest to the oldest. */
 static void part_many(void)
 {
@@ -707,10 +745,11 @@ static const struct {
 	bool is_odd; /* only where it is named */
 } parts[] = {{"properties", part_properties, false}, {"messages", part_messages, false},
 	{"both ways", part_both_ways, false}, {"early", part_early, false},
-	{"ahead", part_ahead, false}, {"many", part_many, false},
-	{"outlived", part_outlived, false}, {"abort", part_abort, false},
-	{"memory", part_memory, false}, {"threads", part_threads, false},
-	{"fails", part_fails, true}, {"longer", part_longer, true}};
+	{"ahead", part_ahead, false}, {"parting", part_parting, false},
+	{"many", part_many, false}, {"outlived", part_outlived, false},
+	{"abort", part_abort, false}, {"memory", part_memory, false},
+	{"threads", part_threads, false}, {"fails", part_fails, true},
+	{"longer", part_longer, true}};
 
 static bool is_wanted(int part, int argc, char **argv)
 {

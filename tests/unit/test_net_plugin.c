@@ -114,7 +114,13 @@ static void body_names(const struct child *parent)
 	EQ(version_of("test9", NULL), 9); /* libnccl-net-test9.so */
 	EQ(version_of("libnccl-net-test7.so", NULL), 7);
 	EQ(version_of("not-there,test8", NULL), 8);
-	TRUE(log_count(log_path, "no network plugin not-there"));
+	TRUE(log_count(
+		log_path, "no network plugin not-there: libnccl-net-not-there.so"));
+	EQ(version_of("libnot-there.so,libnot-there.so.2,test8", NULL), 8);
+	TRUE(log_count(log_path, "Could not find: libnot-there.so. libnot-there.so: "));
+	TRUE(log_count(
+		log_path, "no network plugin libnot-there.so.2: libnot-there.so.2"));
+	EQ(log_count(log_path, "libnccl-net-libnot-there"), 0);
 	EQ(version_of("libc.so.6,test8", NULL), 8);
 	TRUE(log_count(log_path, "libc.so.6 exports no ncclNetPlugin_v6 to _v12"));
 	EQ(version_of("none", NULL), 0);
