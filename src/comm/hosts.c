@@ -385,6 +385,18 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 	return e;
 }
 
+uint32_t *comm_hosts_pids(const struct comm *comm)
+{
+	uint32_t *pids = malloc(comm->rank_count * sizeof(*pids));
+
+	if (!pids)
+		err_set(ERR_SYSTEM, "no memory for a communicator of %u",
+			comm->rank_count);
+	for (uint32_t rank = 0; pids && rank < comm->rank_count; rank++)
+		pids[rank] = comm->host_records[rank].pid;
+	return pids;
+}
+
 /* What a rank of this host would have shown. */
 static void shadows_fill(struct comm *comm)
 {

@@ -17,6 +17,9 @@ enum err comm_hosts_number(struct comm *comm, const uint64_t *identities);
  * of the meeting. */
 enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting);
 
+/* The processes of all ranks; free() it. NULL: no memory. */
+uint32_t *comm_hosts_pids(const struct comm *comm);
+
 /* Keep in touch with the others, now that the peers are there. */
 enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting);
 

@@ -237,16 +237,21 @@ static enum err far_put(void *comm, uint32_t to, const struct far_put *put,
 	return touch_put(comm, to, put, data, bytes);
 }
 
-/* This rank is on the board and looks at the others; who falls silent from here on is
- * known. */
+/* This rank is on the board and looks at the others. Between hosts not all of them need
+ * be on it yet, but where they are is known, and who falls silent from here on is, too.
+ */
 static enum err comm_see(struct comm *comm, const struct meeting *meeting)
 {
+	uint32_t *pids = comm->hosts ? comm_hosts_pids(comm) : NULL;
 	const struct peers_args peers = {.board = comm->board,
 		.rank = comm->rank,
 		.rank_count = comm->rank_count,
-		.hosts = comm->hosts};
-	enum err e = peers_create(&peers, &comm->peers);
+		.hosts = comm->hosts,
+		.pids = pids};
+	enum err e = comm->hosts && !pids ? ERR_SYSTEM
+					  : peers_create(&peers, &comm->peers);
 
+	free(pids);
 	return e ? e : comm_hosts_touch(comm, meeting);
 }
 
@@ -262,7 +267,7 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 	atomic_store(&board_status(comm->board, comm->local)->foreign,
 		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
 	times->connections += clock_ns() - start;
-	e = touch_settle(comm);
+	e = comm->hosts ? touch_settle(comm) : comm_see(comm, NULL);
 	if (!e)
 		e = comm_wire(comm, times);
 	start = clock_ns();
@@ -326,7 +331,7 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 		comm_log_near();
 	if (!e)
 		e = comm_attach(comm, records);
-	if (!e)
+	if (!e && comm->hosts)
 		e = comm_see(comm, meeting);
 	e = boot_agree(meeting, e, false);
 

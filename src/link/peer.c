@@ -52,10 +52,13 @@ static struct peers *peers_alloc(
 	return NULL;
 }
 
-static enum peer_kind kind_of(const struct board *board, uint32_t local)
+static enum peer_kind kind_of(
+	const struct peers_args *args, uint32_t rank, uint32_t local)
 {
-	return board_status(board, local)->pid == (uint32_t)getpid() ? PEER_HERE
-								     : PEER_HOST;
+	uint32_t pid = args->pids ? args->pids[rank]
+				  : board_status(args->board, local)->pid;
+
+	return pid == (uint32_t)getpid() ? PEER_HERE : PEER_HOST;
 }
 
 enum err peers_create(const struct peers_args *args, struct peers **peers)
@@ -84,7 +87,7 @@ enum err peers_create(const struct peers_args *args, struct peers **peers)
 			continue;
 		}
 		peer->local = p->local_count;
-		peer->kind = kind_of(p->board, peer->local);
+		peer->kind = kind_of(args, rank, peer->local);
 		peer->part = (char *)board_card(p->board, peer->local, 0);
 		memory.locals[p->local_count++] = rank;
 	}

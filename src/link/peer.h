@@ -36,9 +36,10 @@ struct peers {
 };
 
 struct peers_args {
-	struct board *board; /* all its ranks have shown their processes */
+	struct board *board;
 	uint32_t rank, rank_count;
 	const uint16_t *hosts; /* per rank, copied; NULL: all on one */
+	const uint32_t *pids;  /* per rank, borrowed; NULL: the board shows them by now */
 };
 
 enum err peers_create(const struct peers_args *args, struct peers **peers);
