@@ -20,7 +20,9 @@ struct world {
 static void rank_begin(struct world *world, uint32_t rank)
 {
 	peers_destroy(world->peers[rank]);
-	EQ(peers_create(&(struct peers_args){world->board, rank, RANKS, NULL},
+	EQ(peers_create(
+		   &(struct peers_args){
+			   .board = world->board, .rank = rank, .rank_count = RANKS},
 		   &world->peers[rank]),
 		OK);
 	EQ(health_create(world->peers[rank], &world->ranks[rank]), OK);

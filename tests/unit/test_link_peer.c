@@ -24,7 +24,9 @@ static void test_one_host(void)
 	struct pair_room *pair;
 
 	board_status(board, 1)->pid = (uint32_t)getpid();
-	EQ(peers_create(&(struct peers_args){board, 1, 3, NULL}, &peers), OK);
+	EQ(peers_create(&(struct peers_args){.board = board, .rank = 1, .rank_count = 3},
+		   &peers),
+		OK);
 	EQ(peers->local, 1);
 	EQ(peers->local_count, 3);
 	EQ(peers->host_count, 1);
@@ -52,7 +54,11 @@ static void test_hosts(void)
 	struct peers *peers;
 	struct pair_room *pair;
 
-	EQ(peers_create(&(struct peers_args){board, 4, 5, hosts}, &peers), OK);
+	EQ(peers_create(
+		   &(struct peers_args){
+			   .board = board, .rank = 4, .rank_count = 5, .hosts = hosts},
+		   &peers),
+		OK);
 	EQ(peers->host_count, 3);
 	EQ(peers->local, 1);
 	EQ(peers->local_count, 2);

@@ -24,7 +24,10 @@ static struct peers *peers_of(struct board *board, uint32_t rank)
 
 	while (made[i])
 		i++;
-	EQ(peers_create(&(struct peers_args){board, rank, 2, NULL}, &made[i]), OK);
+	EQ(peers_create(
+		   &(struct peers_args){.board = board, .rank = rank, .rank_count = 2},
+		   &made[i]),
+		OK);
 	return made[i];
 }
 
