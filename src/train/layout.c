@@ -67,6 +67,20 @@ static int word_find(const char *name, const char *const *names, int count,
 	return -1;
 }
 
+bool layout_is_same(const struct train_layout *a, const struct train_layout *b)
+{
+	return a->gpus == b->gpus && a->tp == b->tp && a->cp == b->cp && a->dp == b->dp &&
+	       a->pp == b->pp && a->ep == b->ep && a->etp == b->etp && a->vp == b->vp &&
+	       a->micro == b->micro && a->batch == b->batch &&
+	       a->sequence == b->sequence && a->shard_size == b->shard_size &&
+	       a->shard == b->shard && a->recompute == b->recompute &&
+	       a->precision == b->precision && a->grads == b->grads &&
+	       a->is_pure_half == b->is_pure_half && a->offload == b->offload &&
+	       a->is_sequence_parallel == b->is_sequence_parallel &&
+	       a->no_overlap == b->no_overlap && a->is_zero_bubble == b->is_zero_bubble &&
+	       a->flash == b->flash;
+}
+
 const char *shard_name(enum train_shard shard)
 {
 	return shards[shard];

@@ -67,6 +67,8 @@ struct train_layout {
 	bool flash; /* attention in one kernel */
 };
 
+bool layout_is_same(const struct train_layout *a, const struct train_layout *b);
+
 const char *shard_name(enum train_shard shard);
 const char *recompute_name(enum train_recompute recompute);
 const char *precision_name(enum train_precision precision);

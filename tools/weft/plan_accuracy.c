@@ -313,7 +313,7 @@ static void tau_print(const struct study *s)
 			measured = log(a->step_s / b->step_s);
 			predicted = measured + s->inside[i] - s->inside[j];
 			if (fabs(measured) < .01 ||
-				!memcmp(&a->layout, &b->layout, sizeof(a->layout)))
+				layout_is_same(&a->layout, &b->layout))
 				continue;
 			if (measured * predicted > 0)
 				good++;
@@ -341,7 +341,7 @@ static uint32_t faster(
 
 		if (!is_scored(b) || !is_same_sweep(a, b))
 			continue;
-		*size += j == i || memcmp(&a->layout, &b->layout, sizeof(a->layout)) != 0;
+		*size += j == i || !layout_is_same(&a->layout, &b->layout);
 		count += log(b->step_s / a->step_s) + shift < -1e-9;
 	}
 	return count;

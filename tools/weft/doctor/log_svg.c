@@ -155,8 +155,10 @@ static enum log_way way_between(const struct log_view *view, uint32_t from, uint
 /* The place of a ring's n-th rank; longer rings go on in the next row. */
 static struct svg_box ring_box(const struct sheet *sheet, float top, uint32_t n)
 {
+	uint32_t row = n / sheet->in_row;
+
 	return (struct svg_box){sheet->left + (float)(RING_STEP * (n % sheet->in_row)),
-		top + (float)(RING_ROW * (n / sheet->in_row)), RING_BOX, RING_BOX};
+		top + (float)(RING_ROW * row), RING_BOX, RING_BOX};
 }
 
 static void draw_ring_rank(const struct sheet *sheet, const struct svg_box *box,
