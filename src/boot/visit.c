@@ -43,20 +43,18 @@ static enum err root_silent(struct visit *visit)
 
 enum err visit_root_gone(struct visit *visit)
 {
+	const char *root = visit->args.root ? visit->args.root
+					    : "the process in which the ranks meet";
 	char why[128];
 
 	if (visit->own_errno) {
-		snprintf(why, sizeof(why), "cannot hear %s: %s",
-			visit->args.root ? visit->args.root
-					 : "the process in which the ranks meet",
+		snprintf(why, sizeof(why), "cannot hear %s: %s", root,
 			strerror(visit->own_errno));
 		return visit_fail(visit, ERR_SYSTEM, why);
 	}
 	if (visit->args.is_root_lost)
 		*visit->args.is_root_lost = true;
-	snprintf(why, sizeof(why), "%s has gone while the communicator was made",
-		visit->args.root ? visit->args.root
-				 : "the process in which the ranks meet");
+	snprintf(why, sizeof(why), "%s has gone while the communicator was made", root);
 	return visit_fail(visit, ERR_REMOTE, why);
 }
 
