@@ -349,6 +349,7 @@ static void abort_alone(struct rank *rank)
 		for (int i = 0; i < 2; i++)
 			side_is_told(&sides[i]);
 	} else {
+		stop_wait((pid_t)atomic_load(&rank->page->words[PID]));
 		calls_enqueue(sides, streams);
 		abort_both(sides, streams);
 	}
@@ -408,18 +409,6 @@ static void peer_gives_up(struct rank *rank)
 
 /* ---- a stopped peer ---- */
 
-static bool is_stopped(pid_t pid)
-{
-	char path[64], state = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	HOLDS(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-	fclose(file);
-	return state == 'T';
-}
-
 /* On a GPU it is stopped somewhere in a loop of calls, by another; where the driver is
  * ours, just before the call of the driver that matters. */
 static void victim_run(struct side *side)
@@ -442,7 +431,6 @@ static void victim_run(struct side *side)
 static pid_t victim_stop(struct side *side)
 {
 	_Atomic uint64_t *words = side->rank->page->words;
-	uint64_t end = patient_us() + LIMIT_US;
 	pid_t pid;
 
 	while (!(pid = (pid_t)atomic_load(&words[PID])))
@@ -453,8 +441,7 @@ static pid_t victim_stop(struct side *side)
 		EQ(kill(pid, SIGSTOP), 0);
 	else
 		OK(call(side, &sum));
-	while (!is_stopped(pid) && patient_us() < end)
-		usleep(POLL_US);
+	stop_wait(pid);
 	usleep(SOON_US);
 	at_now(side->rank);
 	return pid;

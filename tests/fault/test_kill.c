@@ -490,6 +490,7 @@ static void abort_stopped_main(struct rank *rank)
 	} else {
 		while (!atomic_load(pid))
 			usleep(1000);
+		stop_wait((pid_t)atomic_load(pid));
 		EQ(pthread_create(&thread, NULL, abort_later, &hung), 0);
 		atomic_store(&hung.started, 1);
 		while (!got)

@@ -1,10 +1,12 @@
 #include "patience.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { LOOK_US = 100000, CROWDING_MAX = 64 };
+enum { LOOK_US = 100000, CROWDING_MAX = 64, STOP_POLL_US = 100, STOP_US = 60000000 };
 
 static uint64_t wall_us(void)
 {
@@ -66,4 +68,27 @@ uint64_t patient_us(void)
 	patient += (uint64_t)((double)(now - wall) / crowding());
 	wall = now;
 	return patient;
+}
+
+static bool is_stopped(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *file;
+	int got;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return true; /* it has ended: nothing will stop it now */
+	got = fscanf(file, "%*d (%*[^)]) %c", &state);
+	fclose(file);
+	return got == 1 && (state == 'T' || state == 'Z');
+}
+
+void stop_wait(pid_t pid)
+{
+	uint64_t end = patient_us() + STOP_US;
+
+	while (!is_stopped(pid) && patient_us() < end)
+		usleep(STOP_POLL_US);
 }

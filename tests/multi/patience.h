@@ -11,6 +11,7 @@
 #define MULTI_PATIENCE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Who wants to run, by what /proc/loadavg says (its text), per core: at least 1. */
 double crowding_of(const char *loadavg, int cores);
@@ -21,5 +22,9 @@ double crowding(void);
 /* Microseconds of this thread's patient clock. Its deadlines are its own: what one thread
  * reads is not compared with what another does. */
 uint64_t patient_us(void);
+
+/* Waits until a process that stops itself, or was told to, stands still: a SIGCONT that
+ * comes before its SIGSTOP is lost. Gives up after a minute of patience. */
+void stop_wait(pid_t pid);
 
 #endif

@@ -290,12 +290,15 @@ static uint32_t mail_write(struct cuda_engine *engine, const struct cuda_call *c
 }
 
 /* The mail holds one call. On another stream than the last one's, wait until that call
- * is done before it is overwritten. */
-static uint32_t mail_wait(const struct cuda_engine *engine, struct cu_memop *op)
+ * is done before it is overwritten. Who leads reads that in rank 1's hall the first time,
+ * and in its own from then on: with one stream there is no word to write for it, and with
+ * several, it must be able to set them free by itself. */
+static uint32_t mail_wait(struct cuda_engine *engine, struct cu_memop *op)
 {
 	if (engine->call < 2 || engine->sent_on == engine->stream_number + 1)
 		return 0;
 	*op = memop_wait(mail_done_at(engine, false, engine->rank), engine->call - 1);
+	atomic_store(&engine->tells_itself, !engine->rank);
 	return 1;
 }
 
@@ -320,14 +323,16 @@ static enum err follow(struct cuda_engine *engine, const struct cuda_call *call,
 	return memops_submit(engine, call->stream, ops, count);
 }
 
-/* The launch is done: a word in each other rank's hall. */
+/* The launch is done: a word in each other rank's hall, perhaps in its own. */
 static enum err all_tell(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	struct cu_memop ops[MOVES_RANKS_MAX];
+	uint32_t count = 0;
 
-	for (uint32_t r = 1; r < engine->rank_count; r++)
-		ops[r - 1] = memop_write(mail_done_at(engine, false, r), engine->call);
-	return memops_submit(engine, call->stream, ops, engine->rank_count - 1);
+	for (uint32_t r = !atomic_load(&engine->tells_itself); r < engine->rank_count;
+		r++)
+		ops[count++] = memop_write(mail_done_at(engine, false, r), engine->call);
+	return memops_submit(engine, call->stream, ops, count);
 }
 
 static enum err lead(struct cuda_engine *engine, const struct cuda_call *call,

@@ -60,7 +60,7 @@ cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset)
 
 cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank)
 {
-	uint32_t told = rank ? rank : 1;
+	uint32_t told = rank || atomic_load(&engine->tells_itself) ? rank : 1;
 
 	return mail_at(
 		engine->halls[told], is_constant, told, offsetof(struct dev_mail, done));
@@ -238,19 +238,24 @@ static void launch_await(struct cuda_engine *engine)
 		usleep(NAP_US);
 }
 
-/* What this rank's streams wait for: all of it in its own hall. */
+/* What this rank's streams wait for: all of it in its own hall. It is written again and
+ * again: streams that are free all at once tell of their calls in any order, and a word
+ * can go back. */
 static void waits_free(struct cuda_engine *engine, struct writes *writes)
 {
 	cu_ptr own = engine->hall;
 
-	if (engine->way == CUDA_WAY_LEADER && engine->rank) {
-		writes_add(writes, mail_done_at(engine, false, engine->rank),
+	if (engine->way == CUDA_WAY_LEADER) {
+		writes_add(writes,
+			mail_at(own, false, engine->rank,
+				offsetof(struct dev_mail, done)),
 			engine->call + FREE_WAIT);
-		writes_add(writes, mail_done_at(engine, true, engine->rank), FREE_WAIT);
+		if (engine->rank)
+			writes_add(writes, mail_done_at(engine, true, engine->rank),
+				FREE_WAIT);
+		else
+			mails_withdraw(engine, writes);
 	}
-	/* who leads waits for the others; what it has told them it does not wait for */
-	if (engine->way == CUDA_WAY_LEADER && !engine->rank)
-		mails_withdraw(engine, writes);
 	if (engine->way == CUDA_WAY_RESIDENT)
 		writes_add(writes, own + offsetof(struct dev_hall, call),
 			engine->call + FREE_WAIT);

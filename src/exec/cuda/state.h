@@ -112,6 +112,7 @@ struct cuda_engine {
 	uint64_t stream_number; /* unless it is captured: asking would end that */
 	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
 	uint64_t sent_on;
+	_Atomic bool tells_itself; /* who leads; its calls come on several streams */
 	uint32_t call;
 	bool was_captured; /* a graph counts calls that we do not know of */
 	/* resident: the stream, plus one, of the last call that has a number and no event
@@ -206,7 +207,8 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
 /* Where rank `rank` is told that its call is done: in its own hall, so that it can always
- * end its own wait. Rank 0, who tells, looks at what it has told rank 1. */
+ * end its own wait. Rank 0, who tells, looks at what it has told rank 1 as long as it
+ * does not tell itself. */
 cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank);
 
 /* Has this rank's last collective ended on the device? False also when that cannot be
