@@ -5,6 +5,7 @@
  */
 #include "boot/carry.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,10 @@ static void on_lost(void *arg, uint32_t rank, const char *why)
 	(void)why;
 }
 
-/* A session of which we are the last: it calls nobody by itself. */
+/* A session of which we are the last. When nobody calls it for a while it calls the
+ * others: they take calls, and say nothing. */
 struct place {
+	int mute;
 	struct control_peer *peers;
 	struct control *control;
 	struct strand *ours, *theirs;
@@ -53,6 +56,31 @@ static struct strand *end_make(int fd, bool is_caller)
 	return strand;
 }
 
+/* A rank's address: they are told apart by the last bytes, and one socket hears all. */
+static struct addr mute_address(int fd, uint32_t rank)
+{
+	struct addr addr = {.family = ADDR_IPV4, .bytes = {127, 1}};
+	struct sockaddr_in bound;
+	socklen_t size = sizeof(bound);
+
+	EQ(getsockname(fd, (struct sockaddr *)&bound, &size), 0);
+	addr.port = ntohs(bound.sin_port);
+	addr.bytes[2] = (unsigned char)(rank >> 8);
+	addr.bytes[3] = (unsigned char)rank;
+	return addr;
+}
+
+static int mute_listen(void)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	TRUE(fd >= 0);
+	EQ(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	EQ(listen(fd, 256), 0);
+	return fd;
+}
+
 static void place_make(struct place *place, uint32_t ranks)
 {
 	struct control_args args = {.rank = ranks - 1,
@@ -60,17 +88,14 @@ static void place_make(struct place *place, uint32_t ranks)
 		.arg = &place->heard,
 		.on_message = on_message,
 		.on_lost = on_lost};
-	struct addr addr;
 	int fds[2];
 
-	*place = (struct place){.peers = calloc(ranks, sizeof(*place->peers))};
+	*place = (struct place){
+		.mute = mute_listen(), .peers = calloc(ranks, sizeof(*place->peers))};
 	TRUE(place->peers);
-	EQ(control_listen(&addr), OK);
-	for (uint32_t i = 0; i < ranks; i++) {
-		place->peers[i].addr = addr;
-		if (i < ranks - 1)
-			place->peers[i].addr.port = (uint16_t)(i + 1);
-	}
+	for (uint32_t i = 0; i < ranks - 1; i++)
+		place->peers[i].addr = mute_address(place->mute, i);
+	EQ(control_listen(&place->peers[ranks - 1].addr), OK);
 	args.peers = place->peers;
 	EQ(control_open(&args, &place->control), OK);
 	EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
@@ -88,6 +113,7 @@ static void place_end(struct place *place)
 	strand_destroy(place->theirs);
 	control_close(place->control);
 	control_unlisten();
+	close(place->mute);
 	free(place->peers);
 }
 
@@ -237,6 +263,7 @@ int main(void)
 {
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	setenv("NCCL_OOB_NET_IFNAME", "=lo", 1);
+	setenv("WEFT_SILENCE_SEC", "600", 1); /* nobody is given up */
 	a_crowd_speaks_together();
 	what_is_urgent_takes_the_rest_along();
 	in_a_small_session_nothing_waits();
