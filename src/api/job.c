@@ -143,8 +143,7 @@ static void job_settle(struct job *job, enum err result)
 	job->result = result;
 	if (!job->child)
 		return;
-	comm_async_set(job->child, result);
-	doomed = live_end(job->child);
+	doomed = live_end_as(job->child, result);
 	if (!result || job->background)
 		return;
 	if (!doomed)
@@ -157,7 +156,7 @@ static void job_settle(struct job *job, enum err result)
 static void chain_begin(struct job *head)
 {
 	head->entered_parent = head->parent && live_begin(head->parent);
-	if (head->background && head->parent && !comm_async_get(head->parent)) {
+	if (head->background && head->entered_parent && !comm_async_get(head->parent)) {
 		comm_async_set(head->parent, ERR_PROGRESS);
 		head->holds_parent = true;
 	}
@@ -195,8 +194,8 @@ static void chain_run(struct job *head, enum err refused)
 			parent_result = job->result;
 	}
 	if (head->holds_parent)
-		comm_async_set(head->parent, parent_result);
-	if (head->entered_parent)
+		live_end_as(head->parent, parent_result);
+	else if (head->entered_parent)
 		live_end(head->parent);
 }
 

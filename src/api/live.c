@@ -145,18 +145,36 @@ bool live_begin(struct comm *comm)
 	return live;
 }
 
+/* Lock held. */
+static bool job_end(struct comm *comm)
+{
+	struct live *live = *find(LIVE_COMM, comm);
+
+	if (!live || !live->jobs)
+		return false;
+	live->jobs--;
+	pthread_cond_broadcast(&job_ended);
+	return live->doomed;
+}
+
 bool live_end(struct comm *comm)
 {
-	struct live *live;
-	bool doomed = false;
+	bool doomed;
 
 	pthread_mutex_lock(&lock);
-	live = *find(LIVE_COMM, comm);
-	if (live && live->jobs) {
-		live->jobs--;
-		doomed = live->doomed;
-		pthread_cond_broadcast(&job_ended);
-	}
+	doomed = job_end(comm);
+	pthread_mutex_unlock(&lock);
+	return doomed;
+}
+
+/* Who destroys must take the lock, so cannot come between the result and the end. */
+bool live_end_as(struct comm *comm, enum err result)
+{
+	bool doomed;
+
+	pthread_mutex_lock(&lock);
+	comm_async_set(comm, result);
+	doomed = job_end(comm);
 	pthread_mutex_unlock(&lock);
 	return doomed;
 }

@@ -33,6 +33,10 @@ bool live_is(enum live_kind kind, const void *object);
 bool live_begin(struct comm *comm);
 bool live_end(struct comm *comm);
 
+/* live_end() of a job whose result is for whoever asks the communicator: who has seen it
+ * finds no job running any more. */
+bool live_end_as(struct comm *comm, enum err result);
+
 /* Unknown from now on, so the caller may free it. ERR_ARGUMENT: it was unknown already;
  * ERR_PROGRESS: a job runs on it. */
 enum err live_take(enum live_kind kind, const void *object);

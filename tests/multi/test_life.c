@@ -338,6 +338,31 @@ static void life_nonblocking(struct rank *rank)
 	OK(ncclCommDestroy(comm));
 }
 
+/* Who has seen that a call has ended may destroy at once. */
+static void life_polled(struct rank *rank)
+{
+	enum { TURNS = 60 };
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclResult_t state;
+
+	(void)rank;
+	config.blocking = 0;
+	for (int turn = 0; turn < TURNS; turn++) {
+		ncclUniqueId id;
+		ncclComm_t comm;
+
+		OK(ncclGetUniqueId(&id));
+		state = ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+		while (state == ncclInProgress)
+			OK(ncclCommGetAsyncError(comm, &state));
+		state = ncclCommFinalize(comm);
+		while (state == ncclInProgress)
+			OK(ncclCommGetAsyncError(comm, &state));
+		EQ(state, ncclSuccess);
+		OK(ncclCommDestroy(comm));
+	}
+}
+
 /* Each call takes what the one before it left, and nobody waits in between. */
 static void life_streams(struct rank *rank)
 {
@@ -632,6 +657,7 @@ static const struct test tests[] = {
 	{"revoke, threads", life_revoke, 1, 3},
 	{"nonblocking", life_nonblocking, 3, 1},
 	{"nonblocking, threads", life_nonblocking, 1, 3},
+	{"polled", life_polled, 1, 8},
 	{"streams", life_streams, 3, 1},
 	{"streams, threads", life_streams, 1, 3},
 	{"groups", life_groups, 2, 1},
