@@ -10,9 +10,10 @@ static const enum finding_id plain[] = {FIND_SHM_TOO_SMALL, FIND_SHM_UNLINKED,
 	FIND_BOOTSTRAP_ALIEN, FIND_FABRIC_NOT_READY, FIND_NVLS_BIND, FIND_IMEX,
 	FIND_CUMEM_HOST, FIND_DRIVER_OLD, FIND_OOM, FIND_HOST_OOM, FIND_GPU_ERROR,
 	FIND_EFA_REG, FIND_EFA_ENOMEM, FIND_ROCE_GID, FIND_IB_OPEN_FAILED,
-	FIND_XML_TOO_BIG, FIND_GIN_EXTERNAL, FIND_NO_TRANSPORT, FIND_COLL_MISMATCH,
-	FIND_EFA_UNREACHABLE, FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER,
-	FIND_EFA_PEER_GONE, FIND_IB_FLUSH};
+	FIND_XML_TOO_BIG, FIND_GIN_EXTERNAL, FIND_NET_NOT_FOUND, FIND_P2P_REFUSED,
+	FIND_NO_TRANSPORT, FIND_COLL_MISMATCH, FIND_JOB_ENDED, FIND_EFA_UNREACHABLE,
+	FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER, FIND_EFA_PEER_GONE,
+	FIND_IB_FLUSH};
 
 /* Those that a job may survive: fatal only where something failed after them. */
 static bool may_be_survived(enum finding_id id)
@@ -20,7 +21,8 @@ static bool may_be_survived(enum finding_id id)
 	return id == FIND_IB_OPEN_FAILED || id == FIND_BOOTSTRAP_ALIEN ||
 	       id == FIND_GIN_EXTERNAL || id == FIND_IMEX || id == FIND_NVLS_BIND ||
 	       id == FIND_CUMEM_HOST || id == FIND_BOOTSTRAP_WRONG_IFACE ||
-	       id == FIND_EFA_ENOMEM || id == FIND_IB_OTHER || id == FIND_SHM_UNLINKED;
+	       id == FIND_EFA_ENOMEM || id == FIND_IB_OTHER || id == FIND_SHM_UNLINKED ||
+	       id == FIND_P2P_REFUSED;
 }
 
 static bool has_failed(const struct log_facts *facts)
@@ -218,14 +220,85 @@ static void add_test_failures(const struct log_facts *facts, struct diagnosis *d
 			(unsigned long long)facts->rank0_devices);
 }
 
+/* Errors of the driver whose cure is known. */
+static const struct {
+	const char *said, *remedy;
+} cuda_cures[] = {
+	{"invalid device ordinal",
+		"start as many ranks on a host as nvidia-smi -L lists GPUs, and look "
+		"what CUDA_VISIBLE_DEVICES leaves of them"},
+	{"no kernel image", "take a build that has code for this GPU: "
+			    "torch.cuda.get_arch_list() against its compute capability"},
+	{"no NVIDIA driver", "give the container the GPUs: docker run --gpus all, or "
+			     "nvidia.com/gpu in the pod's limits; nvidia-smi must work "
+			     "inside"},
+};
+
 /* What the driver said, where nothing better is known of it. */
 static void add_cuda(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
 	const struct evidence *evidence = &facts->signs[FIND_CUDA_ERROR];
+	const struct evidence *own = &facts->sign_detail[FIND_CUDA_ERROR];
+	struct finding *finding;
 
-	if (evidence->count && diagnosis_severity(diagnosis) != SEVERITY_FATAL &&
-		(has_failed(facts) || !facts->init_completes))
-		diagnosis_add(diagnosis, FIND_CUDA_ERROR, evidence);
+	if (!evidence->count || (facts->init_completes && !has_failed(facts)))
+		evidence = own;
+	if (!evidence->count || diagnosis_severity(diagnosis) == SEVERITY_FATAL)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_CUDA_ERROR, evidence);
+	for (size_t i = 0; i < sizeof(cuda_cures) / sizeof(cuda_cures[0]); i++)
+		if (strstr(evidence->text, cuda_cures[i].said))
+			snprintf(finding->remedy, sizeof(finding->remedy), "%s",
+				cuda_cures[i].remedy);
+}
+
+/* A status of EFA's that says neither who is gone nor who is not reached. */
+static void add_efa(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	static const enum finding_id better[] = {
+		FIND_EFA_PEER_GONE, FIND_EFA_UNREACHABLE, FIND_EFA_REG, FIND_EFA_ENOMEM};
+
+	for (size_t i = 0; i < sizeof(better) / sizeof(better[0]); i++)
+		if (facts->signs[better[i]].count)
+			return;
+	if (facts->signs[FIND_EFA_OTHER].count)
+		diagnosis_add(diagnosis, FIND_EFA_OTHER, &facts->signs[FIND_EFA_OTHER]);
+}
+
+/* What launchers say of an end, and what may be a consequence of anything else. */
+static void add_weak(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	static const enum finding_id ids[] = {FIND_HOST_OOM, FIND_JOB_ENDED};
+	const struct evidence *own = &facts->sign_detail[FIND_RANK_CRASHED];
+	struct finding *finding;
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (diagnosis_severity(diagnosis) != SEVERITY_FATAL &&
+			facts->sign_detail[ids[i]].count)
+			diagnosis_add(diagnosis, ids[i], &facts->sign_detail[ids[i]]);
+	if (!own->count || diagnosis_severity(diagnosis) == SEVERITY_FATAL ||
+		facts->ended_well)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_RANK_CRASHED, own);
+	finding->severity = SEVERITY_NOTE;
+	snprintf(finding->detail, sizeof(finding->detail),
+		"No launcher says that a rank ended: if the job went on, this means "
+		"nothing.");
+}
+
+/* Ranks that began to connect, and a log that ends before they have. */
+static void add_unfinished(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	struct finding *finding;
+
+	if (!facts->init_starts || facts->init_completes ||
+		diagnosis_severity(diagnosis) == SEVERITY_FATAL)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_INIT_UNFINISHED, &facts->init_start_seen);
+	if (facts->init_starts < (uint64_t)facts->rank_count)
+		snprintf(finding->detail, sizeof(finding->detail),
+			"Of %d ranks %llu began to connect, as far as the log goes.",
+			facts->rank_count, (unsigned long long)facts->init_starts);
 }
 
 /* Errors that nothing in the catalogue explains. */
@@ -283,7 +356,10 @@ void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosi
 
 void diagnose_rest(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
+	add_efa(facts, diagnosis);
 	add_cuda(facts, diagnosis);
 	add_unknown(facts, diagnosis);
 	add_cascade(facts, diagnosis);
+	add_weak(facts, diagnosis);
+	add_unfinished(facts, diagnosis);
 }

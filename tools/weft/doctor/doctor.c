@@ -35,7 +35,8 @@ static void usage(void)
 	       "secrets\n\n"
 	       "Exit status: 0 nothing or notes, 3 something costs performance, 4 "
 	       "something\n"
-	       "is fatal, 1 a log cannot be read, 2 usage.\n\n"
+	       "is fatal, 1 a log cannot be read or tells nothing of a job, 2 "
+	       "usage.\n\n"
 	       "example: weft doctor job.log\n");
 }
 
@@ -146,18 +147,13 @@ static int print_jobs_json(const struct jobs *jobs, const struct doctor_args *ar
 static int doctor_logs(const struct doctor_args *args)
 {
 	struct harvest harvest;
-	int status = EXIT_WRONG, bad = 0;
+	int status = EXIT_WRONG, bad;
 
 	if (harvest_init(&harvest)) {
 		fprintf(stderr, "weft doctor: %s\n", err_last());
 		return EXIT_WRONG;
 	}
-	for (int i = 0; i < args->log_count; i++)
-		if (harvest_log(&harvest, args->logs[i])) {
-			fprintf(stderr, "weft doctor: %s\n", err_last());
-			bad++;
-		}
-	if (bad < args->log_count)
+	if (harvest_logs(&harvest, "doctor", args->logs, args->log_count, &bad))
 		status = args->json ? print_jobs_json(&harvest.jobs, args)
 				    : print_jobs(&harvest.jobs, args);
 	harvest_fini(&harvest);

@@ -1,6 +1,7 @@
 #include "weft/doctor/harvest.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -275,6 +276,10 @@ static void take_record(struct harvest *harvest, struct fact_place *at)
 		facts->is_last_error = ends_with(record, "Last error:");
 		harvest->is_hooked = facts->root_lines > 0;
 		take_signs(harvest, at);
+		/* XLA puts it into its own sentence */
+		if (harvest->is_hooked &&
+			text_find(record->text, record->bytes, "Last NCCL warning"))
+			take_last_error(harvest, at);
 		harvest_program(facts, at, harvest->is_hooked);
 		return;
 	}
@@ -370,12 +375,32 @@ void harvest_end(struct harvest *harvest)
 	take_held(harvest);
 }
 
+static uint64_t told(const struct harvest *harvest)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < harvest->jobs.count; i++)
+		sum += log_facts_told(harvest->jobs.facts[i]);
+	return sum;
+}
+
+static enum err tells_nothing(const char *name, uint64_t bytes)
+{
+	return err_set(ERR_USAGE,
+		bytes ? "%s holds nothing of NCCL, its plugins, torchrun or nccl-tests; "
+			"name another file, or run the job with NCCL_DEBUG=INFO"
+		      : "%s is empty; name another file, or run the job with "
+			"NCCL_DEBUG=INFO",
+		name);
+}
+
 enum err harvest_log(struct harvest *harvest, const char *path)
 {
+	const char *name = strcmp(path, "-") ? path : "standard input";
+	uint64_t before = told(harvest), bytes;
 	struct lines *lines;
 	struct line line;
-	enum err e = jobs_file(
-		&harvest->jobs, strcmp(path, "-") ? path : "standard input");
+	enum err e = jobs_file(&harvest->jobs, name);
 
 	if (!e)
 		e = lines_open(&lines, path);
@@ -384,7 +409,28 @@ enum err harvest_log(struct harvest *harvest, const char *path)
 	while (!(e = lines_next(lines, &line)))
 		harvest_line(harvest, &line);
 	harvest_end(harvest);
-	harvest->facts->byte_count += lines_bytes(lines);
+	bytes = lines_bytes(lines);
+	harvest->facts->byte_count += bytes;
 	lines_close(lines);
-	return e == ERR_AGAIN ? OK : e;
+	if (e != ERR_AGAIN)
+		return e;
+	return told(harvest) > before ? OK : tells_nothing(name, bytes);
+}
+
+bool harvest_logs(struct harvest *harvest, const char *command, char *const *paths,
+	int count, int *bad)
+{
+	int silent = 0;
+
+	*bad = 0;
+	for (int i = 0; i < count; i++) {
+		enum err e = harvest_log(harvest, paths[i]);
+
+		if (!e)
+			continue;
+		fprintf(stderr, "weft %s: %s\n", command, err_last());
+		silent += e == ERR_USAGE;
+		*bad += e != ERR_USAGE;
+	}
+	return *bad + silent < count;
 }

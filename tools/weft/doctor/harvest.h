@@ -24,8 +24,15 @@ struct harvest {
 enum err harvest_init(struct harvest *harvest);
 void harvest_fini(struct harvest *harvest);
 
-/* Read a whole log; "-" is standard input. What it said before a failure is kept. */
+/* Read a whole log; "-" is standard input. What it said before a failure is kept.
+ * ERR_USAGE: it could be read, and nothing in it is of NCCL or of a job. */
 enum err harvest_log(struct harvest *harvest, const char *path);
+
+/* Read them all, and say on standard error, in the name of a command, which cannot be
+ * read or tell nothing. False: there is nothing to report. `bad` counts those that cannot
+ * be read; one that tells nothing beside others that do is no failure. */
+bool harvest_logs(struct harvest *harvest, const char *command, char *const *paths,
+	int count, int *bad);
 
 /* One line of it, for those who have the lines already; harvest_end() after the last. */
 void harvest_line(struct harvest *harvest, const struct line *wrapped);

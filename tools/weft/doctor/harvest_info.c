@@ -83,8 +83,10 @@ static void take_init(struct log_facts *facts, const struct fact_place *at)
 	struct fact_member member;
 	int32_t rank, rank_count;
 
-	if (has(record->text, record->bytes, "Init START"))
+	if (has(record->text, record->bytes, "Init START")) {
 		facts->init_starts++;
+		evidence_add(facts, &facts->init_start_seen, at);
+	}
 	if (has(record->text, record->bytes, "Init COMPLETE"))
 		facts->init_completes++;
 	if (has(record->text, record->bytes, "Destroy COMPLETE"))
@@ -147,8 +149,8 @@ static void take_env(struct log_facts *facts, const struct fact_place *at)
 		return;
 	if (from < record->text + record->bytes)
 		value = (size_t)(record->text + record->bytes - from);
-	if (value && from[value - 1] == '.' &&
-		(value == 1 || isdigit((unsigned char)from[value - 2])))
+	/* some versions end the sentence, but no path ends so */
+	if (value && from[value - 1] == '.' && !memchr(from, '/', value))
 		value--;
 	if (value >= FACTS_NAME_BYTES)
 		value = FACTS_NAME_BYTES - 1;

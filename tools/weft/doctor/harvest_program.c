@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env_names.h"
 #include "weft/doctor/harvest.h"
 
 enum { FIELDS_MAX = 24, ROOT_PARAGRAPH = 10 };
@@ -99,7 +100,7 @@ static void take_row(struct log_facts *facts, const char *text, size_t bytes)
 static void take_device(struct log_facts *facts, const struct fact_place *at)
 {
 	const struct record *record = at->record;
-	const char *device = text_find(record->text, record->bytes, " device ");
+	const char *device = text_seek(record->text, record->bytes, " device ", 8);
 	const char *end = record->text + record->bytes;
 	const char *bracket = device ? memchr(device, ']', (size_t)(end - device)) : NULL;
 	int64_t rank;
@@ -107,7 +108,7 @@ static void take_device(struct log_facts *facts, const struct fact_place *at)
 	if (!bracket || end - bracket < 3)
 		return;
 	fact_words_add(facts, &facts->gpus, bracket + 2, (size_t)(end - bracket - 2), at);
-	if (text_find(record->text, record->bytes, "Rank  0 ") ||
+	if (text_has(record->text, record->bytes, "Rank  0 ") ||
 		(text_number(record->text, record->bytes, "Rank ", &rank) && !rank))
 		facts->rank0_devices++;
 }
@@ -118,15 +119,15 @@ static void take_comment(struct log_facts *facts, const struct fact_place *at)
 	const char *text = record->text, *at_word;
 	size_t bytes = record->bytes;
 
-	if (text_find(text, bytes, "Rank ") && text_find(text, bytes, " Pid ")) {
+	if (text_has(text, bytes, "Rank ") && text_has(text, bytes, " Pid ")) {
 		take_device(facts, at);
 		return;
 	}
-	if (text_find(text, bytes, "#wrong"))
+	if (text_has(text, bytes, "#wrong"))
 		facts->header_has_wrong = true;
-	if (text_find(text, bytes, "algbw"))
+	if (text_has(text, bytes, "algbw"))
 		evidence_add(facts, &facts->table_seen, at);
-	at_word = text_find(text, bytes, "Collective test starting: ");
+	at_word = text_seek(text, bytes, "Collective test starting: ", 26);
 	if (at_word) {
 		const char *name = at_word + strlen("Collective test starting: ");
 		size_t length = 0;
@@ -136,7 +137,7 @@ static void take_comment(struct log_facts *facts, const struct fact_place *at)
 			length++;
 		fact_words_add(facts, &facts->tests, name, length, at);
 	}
-	at_word = text_find(text, bytes, "Avg bus bandwidth");
+	at_word = text_seek(text, bytes, "Avg bus bandwidth", 17);
 	if (at_word) {
 		const char *colon = memchr(
 			at_word, ':', (size_t)(text + bytes - at_word));
@@ -147,8 +148,8 @@ static void take_comment(struct log_facts *facts, const struct fact_place *at)
 		facts->average_busbw = value;
 		facts->ended_well = true;
 	}
-	if (text_find(text, bytes, "Out of bounds values") &&
-		text_find(text, bytes, "FAILED"))
+	if (text_has(text, bytes, "Out of bounds values") &&
+		text_has(text, bytes, "FAILED"))
 		facts->wrong++;
 }
 
@@ -160,6 +161,7 @@ static void take_watchdog(struct log_facts *facts, const struct fact_place *at)
 	int64_t seq, rank = -1;
 
 	if (!text_number(record->text, record->bytes, "[Rank ", &rank) &&
+		!text_number(record->text, record->bytes, ") Rank ", &rank) &&
 		!text_number(record->text, record->bytes, "[rank", &rank))
 		rank = record_launcher_rank(at->whole, at->whole_bytes);
 	if (type && !facts->operation[0]) {
@@ -198,14 +200,29 @@ static bool number_behind(const struct record *record, const char *word, int32_t
 	return true;
 }
 
-/* torchrun names the first failure in a paragraph of its own. */
+/* "  Process name: [[12345,1],3]" of mpirun's: rank 3 */
+static bool process_rank(const struct record *record, int32_t *rank)
+{
+	const char *end = record->text + record->bytes;
+	const char *comma = text_find(record->text, record->bytes, "Process name: [[")
+				    ? memrchr(record->text, ',', record->bytes)
+				    : NULL;
+	double value = comma ? text_real(comma + 1, end) : -1;
+
+	*rank = value >= 0 && value < INT32_MAX ? (int32_t)value : -1;
+	return *rank >= 0;
+}
+
+/* torchrun and mpirun name the first failure in a paragraph of its own. */
 static void take_root(struct log_facts *facts, const struct fact_place *at)
 {
 	const struct record *record = at->record;
 	int32_t number;
 
 	if (text_find(
-		    record->text, record->bytes, "Root Cause (first observed failure)")) {
+		    record->text, record->bytes, "Root Cause (first observed failure)") ||
+		text_find(
+			record->text, record->bytes, "The first process to do so was")) {
 		facts->root_lines = ROOT_PARAGRAPH;
 		evidence_add(facts, &facts->root_seen, at);
 		return;
@@ -213,9 +230,11 @@ static void take_root(struct log_facts *facts, const struct fact_place *at)
 	if (facts->root_lines <= 0)
 		return;
 	facts->root_lines--;
-	if (facts->root_rank < 0 && number_behind(record, "rank  ", &number))
+	if (facts->root_rank < 0 && (number_behind(record, "rank  ", &number) ||
+					    process_rank(record, &number)))
 		facts->root_rank = number;
-	if (number_behind(record, "exitcode", &number))
+	if (number_behind(record, "exitcode", &number) ||
+		number_behind(record, "Exit code:", &number))
 		facts->root_exit = number;
 }
 
@@ -232,40 +251,64 @@ static void take_gbps(struct log_facts *facts, const struct record *record)
 		facts->gbps_best = value;
 }
 
+static bool is_name_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Is it for NCCL, its plugins or libfabric, or all but? In capitals, but for a letter:
+ * what programs write of their own settings is in small ones. */
+static bool is_export(const char *name, size_t bytes)
+{
+	char copy[FACTS_NAME_BYTES];
+	const char *why;
+	int small = 0;
+
+	if (bytes < 4 || bytes >= sizeof(copy) || !strchr("NOFW", name[0]))
+		return false;
+	for (size_t i = 0; i < bytes; i++)
+		small += islower((unsigned char)name[i]) != 0;
+	snprintf(copy, sizeof(copy), "%.*s", (int)bytes, name);
+	return small <= 1 &&
+	       (env_name_is_ours(copy) || env_name_kind(copy, &why) == ENV_NAME_UNKNOWN);
+}
+
+/* As if NCCL had said it. */
+static void take_export(struct log_facts *facts, const struct fact_place *at,
+	const char *name, const char *equals)
+{
+	const char *value = equals + 1, *end = at->record->text + at->record->bytes;
+	struct record record = *at->record;
+	struct fact_place place = *at;
+	char line[2 * FACTS_NAME_BYTES + 32];
+	size_t bytes = 0;
+
+	while (value + bytes < end && bytes < FACTS_NAME_BYTES - 1 &&
+		!strchr(" \t\r\"',;", value[bytes]) && value[bytes])
+		bytes++;
+	record.text = line;
+	record.bytes = (size_t)snprintf(line, sizeof(line),
+		"%.*s set by environment to %.*s", (int)(equals - name), name, (int)bytes,
+		value);
+	place.record = &record;
+	harvest_info(facts, &place);
+}
+
 /* NAME=VALUE of NCCL's and its plugins' variables, as in `mpirun -x` or an env dump. */
 static void take_exports(struct log_facts *facts, const struct fact_place *at)
 {
-	const char *text = at->record->text, *end = text + at->record->bytes,
-		   *from = text;
+	const char *text = at->record->text, *end = text + at->record->bytes;
+	const char *equals = text;
 
-	while ((from = text_seek(from, (size_t)(end - from), "NCCL_", 5))) {
-		const char *name = from, *value;
-		struct record record = *at->record;
-		struct fact_place place = *at;
-		char line[2 * FACTS_NAME_BYTES + 32];
-		size_t name_bytes, value_bytes = 0;
+	while ((equals = memchr(equals, '=', (size_t)(end - equals)))) {
+		const char *name = equals;
 
-		while (name > text &&
-			(isupper((unsigned char)name[-1]) || name[-1] == '_'))
+		while (name > text && is_name_char(name[-1]))
 			name--;
-		from += 5;
-		while (from < end && (isupper((unsigned char)*from) || *from == '_' ||
-					     isdigit((unsigned char)*from)))
-			from++;
-		name_bytes = (size_t)(from - name);
-		if (from >= end || *from != '=' || name_bytes >= FACTS_NAME_BYTES ||
-			(name > text && !isspace((unsigned char)name[-1])))
-			continue;
-		value = from + 1;
-		while (value + value_bytes < end && value_bytes < FACTS_NAME_BYTES - 1 &&
-			!strchr(" \t\r\"',;", value[value_bytes]) && value[value_bytes])
-			value_bytes++;
-		record.text = line;
-		record.bytes = (size_t)snprintf(line, sizeof(line),
-			"%.*s set by environment to %.*s", (int)name_bytes, name,
-			(int)value_bytes, value);
-		place.record = &record;
-		harvest_info(facts, &place);
+		if ((name == text || isspace((unsigned char)name[-1])) &&
+			is_export(name, (size_t)(equals - name)))
+			take_export(facts, at, name, equals);
+		equals++;
 	}
 }
 
@@ -329,11 +372,11 @@ void harvest_program(struct log_facts *facts, const struct fact_place *at, bool 
 		take_comment(facts, at);
 	take_version(facts, at);
 	take_row(facts, text, bytes);
-	if (text_seek(text, bytes, "NCCL_", 5))
-		take_exports(facts, at);
+	take_exports(facts, at);
 	if (text_seek(text, bytes, "WorkNCCL(", 9))
 		take_watchdog(facts, at);
-	if (facts->root_lines > 0 || text_seek(text, bytes, "Root Cause", 10))
+	if (facts->root_lines > 0 || text_seek(text, bytes, "Root Cause", 10) ||
+		text_seek(text, bytes, "to do so was", 12))
 		take_root(facts, at);
 	if (text_seek(text, bytes, "Gbps", 4))
 		take_gbps(facts, record);

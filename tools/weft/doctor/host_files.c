@@ -232,9 +232,9 @@ static void read_identity(struct host_facts *facts, const char *root)
 	read_text(root, "sys/devices/virtual/dmi/id/product_name", facts->product,
 		sizeof(facts->product));
 	if (exists(root, ".dockerenv"))
-		snprintf(facts->container, sizeof(facts->container), "docker");
+		snprintf(facts->container, sizeof(facts->container), "docker container");
 	if (exists(root, "run/.containerenv"))
-		snprintf(facts->container, sizeof(facts->container), "podman");
+		snprintf(facts->container, sizeof(facts->container), "podman container");
 	if (exists(root, "var/run/secrets/kubernetes.io"))
 		snprintf(facts->container, sizeof(facts->container), "kubernetes pod");
 	facts->has_iommu = count_names(root, "sys/class/iommu", "dmar") ||

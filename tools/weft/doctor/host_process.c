@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/env_names.h"
 #include "base/param.h"
 #include "weft/doctor/host_facts.h"
 
@@ -32,6 +33,7 @@ static bool is_wanted(const char *name)
 	static const char *const prefixes[] = {"NCCL_", "FI_", "OFI_NCCL_",
 		"CUDA_VISIBLE", "MASTER_", "RANK", "LOCAL_RANK", "WORLD_SIZE",
 		"LD_LIBRARY_PATH", "KUBERNETES_SERVICE_HOST", "WEFT_"};
+	const char *why;
 
 	if (strstr(name, "SECRET") || strstr(name, "TOKEN") || strstr(name, "PASS") ||
 		strstr(name, "KEY") || strstr(name, "CREDENTIAL"))
@@ -39,7 +41,7 @@ static bool is_wanted(const char *name)
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
 			return true;
-	return false;
+	return env_name_kind(name, &why) == ENV_NAME_UNKNOWN;
 }
 
 static void add_env(struct host_facts *facts, const char *text)

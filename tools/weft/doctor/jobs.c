@@ -125,10 +125,10 @@ static bool is_next_test(
 
 	if (record->level != RECORD_OTHER ||
 		!memchr(record->text, '#', record->bytes < 64 ? record->bytes : 64) ||
-		!(text_find(record->text, record->bytes, "# nThread ") ||
-			text_find(record->text, record->bytes,
+		!(text_has(record->text, record->bytes, "# nThread ") ||
+			text_has(record->text, record->bytes,
 				"# Collective test starting") ||
-			text_find(record->text, record->bytes, "# nccl-tests version")))
+			text_has(record->text, record->bytes, "# nccl-tests version")))
 		return false;
 	jobs->test_rank = record_launcher_rank(line->text, line->bytes);
 	return newest->average_count && (before < 0 || before >= jobs->test_rank);
@@ -158,7 +158,7 @@ static enum jobs_verdict judge(struct jobs *jobs, const struct record *record)
 enum jobs_verdict jobs_look(struct jobs *jobs, const struct line *line,
 	const struct record *first, size_t from)
 {
-	struct record record = *first;
+	struct record record;
 	enum jobs_verdict verdict;
 
 	if (!jobs->is_holding) {
@@ -170,6 +170,7 @@ enum jobs_verdict jobs_look(struct jobs *jobs, const struct line *line,
 	}
 	if (!hold(jobs, line))
 		return JOBS_FULL;
+	record = *first;
 	do
 		verdict = judge(jobs, &record);
 	while (verdict == JOBS_HELD &&

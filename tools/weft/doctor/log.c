@@ -110,7 +110,7 @@ int command_log(int argc, char **argv)
 {
 	struct doctor_args args;
 	struct harvest harvest;
-	int status = EXIT_WRONG, bad = 0;
+	int status = EXIT_WRONG, bad;
 
 	if (command_wants_help(argc, argv)) {
 		usage();
@@ -122,12 +122,7 @@ int command_log(int argc, char **argv)
 		fprintf(stderr, "weft log: %s\n", err_last());
 		return EXIT_WRONG;
 	}
-	for (int i = 0; i < args.log_count; i++)
-		if (harvest_log(&harvest, args.logs[i])) {
-			fprintf(stderr, "weft log: %s\n", err_last());
-			bad++;
-		}
-	if (bad < args.log_count)
+	if (harvest_logs(&harvest, "log", args.logs, args.log_count, &bad))
 		status = draw(largest(&harvest.jobs), &args);
 	harvest_fini(&harvest);
 	return bad ? EXIT_WRONG : status;

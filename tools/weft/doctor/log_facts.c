@@ -56,6 +56,20 @@ enum err log_facts_file(struct log_facts *facts, const char *name)
 	return OK;
 }
 
+uint64_t log_facts_told(const struct log_facts *facts)
+{
+	uint64_t told = facts->nccl_line_count + facts->benign + facts->env_count +
+			facts->versions.count + facts->tests.count + facts->gpus.count +
+			facts->row_count + facts->table_seen.count +
+			facts->root_seen.count + facts->watchdog_ranks +
+			(uint64_t)facts->average_count + (facts->gbps_best > 0) +
+			facts->ended_well;
+
+	for (int i = 0; i < FIND_COUNT; i++)
+		told += facts->signs[i].count + facts->sign_detail[i].count;
+	return told;
+}
+
 /* Printable, with what terminals would obey left out. */
 static void copy_text(char *to, size_t room, const char *text, size_t bytes)
 {

@@ -141,6 +141,7 @@ struct log_facts {
 	int32_t one_rank_comms; /* processes with a communicator of one rank */
 	uint64_t init_starts, init_completes, destroys, aborts;
 	int32_t coll_channels_max, coll_channels_ranks, nvls_channels;
+	struct evidence init_start_seen;
 	struct evidence summary, channels_seen; /* the nRanks line; coll channels */
 	uint64_t via_lines[VIA_COUNT];
 	uint64_t p2p_kinds[5]; /* direct pointer, IPC, CUMEM, indirect, MNNVL */
@@ -233,6 +234,9 @@ bool log_facts_has_size(const struct log_facts *facts, int32_t rank_count);
 /* NULL when the table is full. */
 struct fact_edge *log_facts_edge(
 	struct log_facts *facts, int32_t from, int32_t to, int32_t comm_ranks);
+
+/* How much of a job these facts tell; 0: nothing of what was read is of one. It grows. */
+uint64_t log_facts_told(const struct log_facts *facts);
 
 const char *log_facts_env(const struct log_facts *facts, const char *name);
 

@@ -173,5 +173,6 @@ void log_view_print(
 			fprintf(file, "%c  %s, %llu connections\n", letters[way],
 				log_way_name((enum log_way)way),
 				(unsigned long long)view->totals[way]);
+	fprintf(file, ".  no connection, as far as the log goes\n");
 	print_rings(file, facts, view);
 }

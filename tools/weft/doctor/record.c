@@ -102,18 +102,22 @@ static const char *find_mark(const char *at, const char *end, enum record_level 
 /* Digits that end just before `at`; NULL when there are none. */
 static const char *number_before(const char *at, const char *begin, int64_t *number)
 {
-	const char *first = at, *read;
+	const char *first = at;
+	int64_t value = 0, scale = 1;
 
-	while (first > begin && is_digit(first[-1]) && at - first < 12)
-		first--;
-	read = first;
-	return read_number(&read, at, number) ? first : NULL;
+	for (; first > begin && is_digit(first[-1]) && at - first < 12; scale *= 10)
+		value += scale * (*--first - '0');
+	*number = value;
+	return first < at ? first : NULL;
 }
 
-static bool is_host_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '.';
-}
+/* Without the locale, which costs a call for each letter of each line. */
+static const bool is_of_host[256] = {['0' ... '9'] = true,
+	['A' ... 'Z'] = true,
+	['a' ... 'z'] = true,
+	['-'] = true,
+	['_'] = true,
+	['.'] = true};
 
 /* Does `host:pid:tid` end just before `at`? Returns where the host begins. */
 static const char *whose(const char *at, const char *begin, struct record *record)
@@ -127,7 +131,7 @@ static const char *whose(const char *at, const char *begin, struct record *recor
 	if (!pid || pid - 1 <= begin || pid[-1] != ':')
 		return NULL;
 	host = pid - 1;
-	while (host > begin && is_host_char(host[-1]))
+	while (host > begin && is_of_host[(unsigned char)host[-1]])
 		host--;
 	if (host == pid - 1)
 		return NULL;

@@ -59,6 +59,11 @@ static inline bool text_begins(const char *text, size_t bytes, const char *part)
 /* As memmem(), which takes longer to begin than lines of this length are worth. */
 const char *text_seek(const char *text, size_t bytes, const char *part, size_t length);
 
+static inline bool text_has(const char *text, size_t bytes, const char *part)
+{
+	return text_seek(text, bytes, part, strlen(part)) != NULL;
+}
+
 /* The number after `part`, as `key` in "rank 3 nranks 8"; false: not there. */
 bool text_number(const char *text, size_t bytes, const char *part, int64_t *number);
 

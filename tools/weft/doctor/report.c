@@ -190,9 +190,9 @@ void report_facts(FILE *file, const struct log_facts *facts)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "%u file%s, %llu lines, %llu of NCCL",
+	snprintf(text, sizeof(text), "%u file%s, %llu line%s, %llu of NCCL",
 		facts->file_count, facts->file_count == 1 ? "" : "s",
-		(unsigned long long)facts->line_count,
+		(unsigned long long)facts->line_count, facts->line_count == 1 ? "" : "s",
 		(unsigned long long)facts->nccl_line_count);
 	line(file, "log", text);
 	print_software(file, facts);

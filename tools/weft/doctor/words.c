@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLASSES = 64, NONE = 0xffff, STATES_MAX = 0xfff0 };
+/* TOLD marks a state in which a word ends: one look at it, and mostly no more. */
+enum { CLASSES = 64, NONE = 0xffff, TOLD = 0x8000, STATES_MAX = TOLD - 1 };
 
 struct words {
 	uint8_t class_of[256]; /* 0: in no word */
@@ -80,6 +81,14 @@ static bool join(struct words *words)
 	return done;
 }
 
+static void mark_told(struct words *words)
+{
+	for (uint32_t state = 0; state < words->state_count; state++)
+		for (uint32_t c = 0; c < CLASSES; c++)
+			if (words->report[words->next[state][c]])
+				words->next[state][c] |= TOLD;
+}
+
 static bool reserve(struct words *words, uint32_t states, uint32_t count)
 {
 	words->next = calloc(states, sizeof(*words->next));
@@ -112,6 +121,7 @@ enum err words_create(struct words **result, const char *const *list, uint32_t c
 		plant(words, list[i], (uint16_t)i);
 	if (!join(words))
 		goto err_words;
+	mark_told(words);
 	*result = words;
 	return OK;
 
@@ -142,18 +152,30 @@ static uint32_t add_once(uint16_t *found, uint32_t count, uint32_t room, uint16_
 	return count;
 }
 
+/* The words that end in this state; how many there are then. */
+static uint32_t tell(const struct words *words, uint32_t state, uint16_t *found,
+	uint32_t count, uint32_t room)
+{
+	for (uint16_t at = words->report[state]; at; at = words->shorter[at])
+		for (uint16_t word = words->word[at]; word != NONE;
+			word = words->twin[word])
+			count = add_once(found, count, room, word);
+	return count;
+}
+
 uint32_t words_find(const struct words *words, const char *text, size_t bytes,
 	uint16_t *found, uint32_t room)
 {
 	const uint16_t(*next)[CLASSES] = (const uint16_t(*)[CLASSES])words->next;
+	const unsigned char *at = (const unsigned char *)text, *end = at + bytes;
 	uint32_t count = 0, state = 0;
 
-	for (size_t i = 0; i < bytes; i++) {
-		state = next[state][words->class_of[(unsigned char)text[i]]];
-		for (uint16_t at = words->report[state]; at; at = words->shorter[at])
-			for (uint16_t word = words->word[at]; word != NONE;
-				word = words->twin[word])
-				count = add_once(found, count, room, word);
+	while (at < end) {
+		state = next[state][words->class_of[*at++]];
+		if (state & TOLD) {
+			state &= ~(uint32_t)TOLD;
+			count = tell(words, state, found, count, room);
+		}
 	}
 	return count;
 }

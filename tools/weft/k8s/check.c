@@ -27,13 +27,6 @@ static void syntax(struct check_result *result)
 	}
 }
 
-/* A List of kubectl's holds documents of its own. */
-static bool is_list(const struct node *root)
-{
-	return node_is(node_get(root, "kind"), "List") && node_get(root, "items") &&
-	       node_get(root, "items")->kind == NODE_LIST;
-}
-
 static void check_doc(const struct check_options *options, struct check_result *result,
 	struct node *root)
 {
@@ -43,7 +36,10 @@ static void check_doc(const struct check_options *options, struct check_result *
 	if (!work)
 		return;
 	work_read(&result->file, root, options->machine, work);
-	if (work->kind != WORK_NONE) {
+	result->object_count += *work->kind_name || work->kind != WORK_NONE;
+	if (work->kind == WORK_NONE) {
+		rules_stranger(&view);
+	} else {
 		result->work_count++;
 		rules_form(&view);
 		rules_kinds(&view);
@@ -86,16 +82,12 @@ static void drop_allowed(struct check_result *result)
 
 void check_file(const struct check_options *options, struct check_result *result)
 {
-	syntax(result);
-	for (uint32_t i = 0; i < result->file.doc_count; i++) {
-		struct node *root = result->file.docs[i];
-		struct node *items = is_list(root) ? node_get(root, "items") : NULL;
+	struct object_walk walk = {0};
+	struct node *root;
 
-		if (!items)
-			check_doc(options, result, root);
-		for (uint32_t j = 0; items && j < items->count; j++)
-			check_doc(options, result, items->items[j]);
-	}
+	syntax(result);
+	while ((root = work_next(&result->file, &walk)))
+		check_doc(options, result, root);
 	drop_allowed(result);
 	findings_sort(&result->findings);
 }

@@ -10,7 +10,8 @@
 struct check_result {
 	struct doc_file file;	  /* owned */
 	struct findings findings; /* owned; sorted */
-	uint32_t work_count;	  /* documents that run pods */
+	uint32_t object_count;	  /* documents with a kind, or that look like one */
+	uint32_t work_count;	  /* those of them whose pods are known here */
 };
 
 /* All rules over all documents of a file that was read. */

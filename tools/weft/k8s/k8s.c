@@ -8,6 +8,7 @@
 #include "weft/k8s/k8s_args.h"
 #include "weft/k8s/reach.h"
 #include "weft/k8s/report.h"
+#include "weft/k8s/strangers.h"
 #include "weft/k8s/write.h"
 
 static int print_rules(const struct k8s_args *args)
@@ -111,6 +112,8 @@ static int tell(
 			}
 		return status;
 	}
+	if (strangers_alone(results, count))
+		status = EXIT_WRONG;
 	if (args->json || args->sarif) {
 		printed = json_print("k8s", as_json(args, results, count));
 		return printed ? printed : status;

@@ -293,15 +293,23 @@ static void look(const struct check_options *options, const struct check_result 
 	free(work);
 }
 
+static void look_all(const struct check_options *options,
+	const struct check_result *result, json_t *list)
+{
+	struct object_walk walk = {0};
+	struct node *root;
+
+	while ((root = work_next(&result->file, &walk)))
+		look(options, result, root, list);
+}
+
 void reach_text(const struct check_options *options, const struct check_result *result)
 {
-	for (uint32_t i = 0; i < result->file.doc_count; i++)
-		look(options, result, result->file.docs[i], NULL);
+	look_all(options, result, NULL);
 }
 
 void reach_json(const struct check_options *options, const struct check_result *result,
 	json_t *list)
 {
-	for (uint32_t i = 0; i < result->file.doc_count; i++)
-		look(options, result, result->file.docs[i], list);
+	look_all(options, result, list);
 }

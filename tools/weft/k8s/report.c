@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/terminal.h"
+#include "weft/k8s/strangers.h"
 
 enum { INDENT = 6 };
 
@@ -66,6 +67,8 @@ void report_text(const struct check_result *result, bool is_quiet)
 {
 	for (uint32_t i = 0; i < result->findings.count; i++)
 		print_one(result, &result->findings.list[i], is_quiet);
+	if (!is_quiet)
+		strangers_text(result);
 	if (result->findings.is_full)
 		printf("%s: there is more; these are the first\n", result->file.path);
 }
@@ -123,17 +126,19 @@ static json_t *finding_json(
 json_t *report_json(const struct check_result *results, uint32_t count)
 {
 	uint32_t counts[SEVERITY_COUNT];
-	json_t *list = json_array();
+	json_t *list = json_array(), *strangers = json_array();
 
+	for (uint32_t i = 0; i < count; i++)
+		strangers_json(&results[i], strangers);
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t j = 0; j < results[i].findings.count; j++)
 			json_array_append_new(list,
 				finding_json(&results[i], &results[i].findings.list[j]));
 	count_severities(results, count, counts);
-	return json_pack("{s:i,s:i,s:i,s:i,s:o}", "files", (int)count, "fatal",
+	return json_pack("{s:i,s:i,s:i,s:i,s:o,s:o}", "files", (int)count, "fatal",
 		(int)counts[SEVERITY_FATAL], "performance",
 		(int)counts[SEVERITY_PERFORMANCE], "notes", (int)counts[SEVERITY_NOTE],
-		"findings", list);
+		"findings", list, "withoutPods", strangers);
 }
 
 void report_rules(void)

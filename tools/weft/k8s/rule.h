@@ -25,6 +25,7 @@ struct rule_view {
 };
 
 /* Each looks at a whole job. */
+void rules_stranger(const struct rule_view *view);    /* strangers.c */
 void rules_form(const struct rule_view *view);	      /* rules_form.c */
 void rules_kinds(const struct rule_view *view);	      /* rules_kinds.c */
 void rules_ranks(const struct rule_view *view);	      /* rules_ranks.c */

@@ -22,6 +22,11 @@ const struct rule rules[RULE_COUNT] = {
 		"an apiVersion or field of another release",
 		"Each operator serves its own versions of a kind. An object of a version "
 		"that is not installed is refused, or handled by another controller."},
+	[RULE_KIND_UNKNOWN] = {"kind-unknown", SEVERITY_NOTE,
+		"a kind whose pods are not known here",
+		"No rule knows where this kind keeps its pods, so nothing of them was "
+		"looked at. What is said of other documents does not speak for this "
+		"one."},
 	[RULE_MASTER_REPLICAS] = {"master-replicas", SEVERITY_FATAL,
 		"a PyTorchJob with other than one Master",
 		"The training operator accepts exactly one Master replica: it is rank 0 "

@@ -10,6 +10,10 @@
 
 enum { NAME_BYTES = 128 };
 
+/* Small ones, too: NCCl_DEBUG is somebody's mistake. */
+static const char name_letters[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+
 /* One variable as it is set somewhere. */
 struct setting {
 	char name[NAME_BYTES];
@@ -255,8 +259,7 @@ static void env_words(const struct scene *scene, const struct node *container)
 		struct setting one = {.word = word, .value = word->text + bytes + 1};
 
 		if (!word->text[bytes] || bytes >= NAME_BYTES || !bytes ||
-			strspn(word->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
-				bytes)
+			strspn(word->text, name_letters) != bytes)
 			continue;
 		snprintf(one.name, sizeof(one.name), "%.*s", (int)bytes, word->text);
 		if (strchr(one.value, '$'))

@@ -1,9 +1,11 @@
 #include "weft/k8s/work.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/edits.h"
 #include "weft/k8s/resource.h"
 
 static const struct {
@@ -23,6 +25,63 @@ static const struct {
 	{"TrainingRuntime", WORK_RUNTIME},
 	{"ClusterTrainingRuntime", WORK_RUNTIME},
 };
+
+enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
+
+void work_kinds(char *text, size_t room)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < KIND_COUNT && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s%s",
+			!i		     ? ""
+			: i + 1 < KIND_COUNT ? ", "
+					     : " and ",
+			kinds[i].name);
+}
+
+/* One letter off, or another case: MXJob is a kind of its own, two off MPIJob. */
+const char *work_kind_near(const char *kind)
+{
+	const char *near = NULL;
+
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		if (!strcmp(kind, kinds[i].name))
+			return NULL;
+		if (edits_between(kind, kinds[i].name) <= 1)
+			near = kinds[i].name;
+	}
+	return near;
+}
+
+/* A List of kubectl's, or a PodList of the API's, holds objects of its own. */
+static struct node *list_items(const struct node *root)
+{
+	const char *kind = node_text(node_get(root, "kind"));
+	struct node *items = node_get(root, "items");
+	size_t bytes = kind ? strlen(kind) : 0;
+
+	return bytes >= 4 && !strcmp(kind + bytes - 4, "List") && items &&
+			       items->kind == NODE_LIST
+		       ? items
+		       : NULL;
+}
+
+struct node *work_next(const struct doc_file *file, struct object_walk *walk)
+{
+	while (walk->doc < file->doc_count) {
+		struct node *root = file->docs[walk->doc];
+		const struct node *items = list_items(root);
+
+		if (items && walk->item < items->count)
+			return items->items[walk->item++];
+		walk->doc++;
+		walk->item = 0;
+		if (!items)
+			return root;
+	}
+	return NULL;
+}
 
 bool quantity_bytes(const char *text, double *bytes)
 {
@@ -274,6 +333,16 @@ static const char *text_or_empty(const struct node *node)
 	return text ? text : "";
 }
 
+/* Others have a Job or a StatefulSet of their own, such as batch.volcano.sh: a group with
+ * a dot is not one of Kubernetes' own kinds. */
+static bool is_namesake(enum work_kind kind, const char *api)
+{
+	size_t group = strcspn(api, "/");
+
+	return kind <= WORK_DEPLOYMENT && api[group] && memchr(api, '.', group) &&
+	       !strstr(api, "k8s.io/");
+}
+
 void work_read(const struct doc_file *file, struct node *root, const char *machine,
 	struct work *work)
 {
@@ -282,8 +351,9 @@ void work_read(const struct doc_file *file, struct node *root, const char *machi
 	work->api = text_or_empty(node_get(root, "apiVersion"));
 	work->name = text_or_empty(node_at(root, "metadata/name"));
 	work->spec = node_get(root, "spec");
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(kinds[i].name, work->kind_name))
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (!strcmp(kinds[i].name, work->kind_name) &&
+			!is_namesake(kinds[i].kind, work->api))
 			work->kind = kinds[i].kind;
 	if (!*work->kind_name && root->kind == NODE_MAP)
 		guess_kind(work);

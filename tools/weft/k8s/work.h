@@ -72,6 +72,18 @@ struct work {
 	const struct node *slots_at;
 };
 
+/* The objects of a file in order: its documents, and of a List each of its items. From a
+ * zeroed walk; NULL: no further one. */
+struct object_walk {
+	uint32_t doc, item;
+};
+struct node *work_next(const struct doc_file *file, struct object_walk *walk);
+
+/* "Pod, Job, .. and TrainJob": the kinds that are known here. */
+void work_kinds(char *text, size_t room);
+/* The known kind that another one is a misspelling of; NULL. */
+const char *work_kind_near(const char *kind);
+
 /* Look at a document; `machine` is the one the user named, or NULL. */
 void work_read(const struct doc_file *file, struct node *root, const char *machine,
 	struct work *work);
