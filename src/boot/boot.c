@@ -17,7 +17,9 @@
 #include "net/psk.h"
 
 enum {
-	BIND_MS = 5000,	 /* for an earlier meeting to leave the port */
+	BIND_MS = 5000,	  /* for an earlier meeting to leave the port */
+	PORCH_MS = 30000, /* to be let in at a porch .. */
+	PORCH_SHARE = 4, /* .. or that part of the time to meet, which others need, too */
 	TELL_MS = 2000,	 /* to tell the others that we cannot come */
 	END_MS = 200,	 /* for a root of our own to end */
 	DISMISS_MS = 200 /* a spare root that does not listen is not worth more */
@@ -63,6 +65,7 @@ static enum err porch_run_here(struct visit *visit, const struct addr *addr, int
 		return visit_fail(visit, e, up.why);
 	}
 	args.door = door;
+	args.rank = visit->args.rank;
 	args.up = calloc(1, sizeof(*args.up));
 	if (!args.up) {
 		porch_renounce(&up);
@@ -81,6 +84,13 @@ static enum err porch_run_here(struct visit *visit, const struct addr *addr, int
 	auth_wipe(&args, sizeof(args));
 	auth_wipe(&up, sizeof(up));
 	return e;
+}
+
+static uint64_t porch_deadline_ns(void)
+{
+	uint64_t share = boot_timeout_ns() / PORCH_SHARE, most = PORCH_MS * CLOCK_MS;
+
+	return clock_ns() + (share && share < most ? share : most);
 }
 
 /* In a large meeting the ranks of a host come to one of them, who speaks for all. Who is
@@ -109,6 +119,7 @@ static enum err porch_seek(struct visit *visit)
 	visit->beyond = visit->to;
 	visit->to = addr;
 	visit->is_at_porch = true;
+	visit->porch_ns = porch_deadline_ns();
 	return OK;
 }
 

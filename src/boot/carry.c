@@ -196,7 +196,7 @@ static void log_trim(struct session *session)
 	for (uint32_t i = 0; i < session->node_count && needed > log->first; i++)
 		if (session->nodes[i].is_wanted &&
 			session->nodes[i].state == NODE_THERE &&
-			!session_has_strand(session, i))
+			!session_is_joined(session, i))
 			needed = log->first;
 	while (log->first < log->end &&
 		((log->first < needed && log_is_long(log)) || log->bytes > LOG_BYTES_MAX))

@@ -136,7 +136,7 @@ static void stranger_serve(struct strand *strand, uint64_t now_ns)
 	for (;;) {
 		strand_flush(strand);
 		if (strand->phase == STRAND_ASKED) {
-			session = session_find(strand->session);
+			session = session_find_any(strand->session);
 			if (!session && session_was_there(strand->session))
 				strand->phase = STRAND_GONE;
 			if (!session)
@@ -153,7 +153,7 @@ static void stranger_serve(struct strand *strand, uint64_t now_ns)
 /* One that has proved itself belongs to its session. */
 static void stranger_settle(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = session_find(strand->session);
+	struct session *session = session_find_any(strand->session);
 	struct strand **at = &hub.strangers;
 
 	while (*at != strand)
@@ -262,7 +262,7 @@ static uint64_t clock_look(uint64_t now_ns)
 
 		at = session->next;
 		next = wanted < next ? wanted : next;
-		if (session_is_over(session))
+		if (session_is_over(session, now_ns))
 			session_destroy(session);
 	}
 	if (hub.stranger_count && next > now_ns + CROWDED_MS * CLOCK_MS)

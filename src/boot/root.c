@@ -152,15 +152,24 @@ __attribute__((format(printf, 3, 4))) static void decide_failure(
 	root_decide(root, code);
 }
 
+/* A porch knows only that the root of all has said nothing. */
 static void decide_timeout(struct root *root)
 {
 	char list[WIRE_SENTENCE_MAX - 128];
-	uint32_t missing = absent_print(root->came, root->rank_count, list, sizeof(list));
+	unsigned long long limit_s = root->args.timeout_ns / CLOCK_SEC;
+	uint32_t missing;
 
+	if (root->args.up) {
+		decide_failure(root, ERR_TIMEOUT,
+			"the process in which the ranks meet did not answer within %llu "
+			"s",
+			limit_s);
+		return;
+	}
+	missing = absent_print(root->came, root->rank_count, list, sizeof(list));
 	decide_failure(root, ERR_TIMEOUT, "%s %s of %u did not %s within %llu s",
 		missing == 1 ? "rank" : "ranks", list, root->rank_count,
-		root->round ? "connect" : "come",
-		(unsigned long long)(root->args.timeout_ns / CLOCK_SEC));
+		root->round ? "connect" : "come", limit_s);
 }
 
 /* Every rank keeps a connection open until the last has come; NCCL raises the limit, too.
@@ -175,6 +184,13 @@ static void fd_limit_raise(uint32_t rank_count)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* The others have so long from the first arrival on. */
+static void time_begin(struct root *root)
+{
+	root->end_ns = root->args.timeout_ns ? clock_ns() + root->args.timeout_ns
+					     : UINT64_MAX;
+}
+
 /* The first arrival says what meeting this is. */
 static void meeting_open(
 	struct root *root, uint32_t rank, uint32_t rank_count, uint32_t record_bytes)
@@ -184,10 +200,7 @@ static void meeting_open(
 	root->rank_count = root->expected = rank_count;
 	root->record_bytes = record_bytes;
 	root->first_rank = rank;
-	if (root->args.timeout_ns)
-		root->end_ns = clock_ns() + root->args.timeout_ns;
-	else
-		root->end_ns = UINT64_MAX;
+	time_begin(root);
 	if (rank_count > WIRE_RANKS_MAX) {
 		decide_failure(root, ERR_USAGE,
 			"rank %u says there are %u ranks; %d can meet", rank, rank_count,
@@ -331,9 +344,9 @@ static void record_place(struct root *root, struct guest *guest)
 		guest->bag = guest->bring_to = malloc(guest->bring_bytes);
 		if (!guest->bag)
 			decide_failure(root, ERR_SYSTEM,
-				"process %d, where the ranks of this host meet, has no "
-				"memory for %u bytes",
-				getpid(), guest->bring_bytes);
+				"rank %u (process %d), where the ranks of this host "
+				"meet, has no memory for %u bytes",
+				root->args.rank, getpid(), guest->bring_bytes);
 	} else if (guest->said.what == WIRE_COMES) {
 		arrival_place(root, guest);
 	} else {
@@ -421,6 +434,8 @@ static void guest_arrive(struct root *root, struct guest *guest)
 	}
 	if (root->args.up && !root->is_decided) {
 		guest->is_member = true;
+		if (!root->arrived++)
+			time_begin(root);
 		word_forward(root, guest, WIRE_COMES);
 		return;
 	}
@@ -629,7 +644,7 @@ static bool root_is_over(struct root *root)
 	if (clock_ns() < root->end_ns)
 		return root->is_decided && !root->guest_count &&
 		       (!is_listening(root) || root->told >= root->expected);
-	if (root->rank_count && !root->is_decided) {
+	if ((root->rank_count || root->args.up) && !root->is_decided) {
 		decide_timeout(root);
 		guests_sweep(root);
 		return !root->guest_count;

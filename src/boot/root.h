@@ -31,7 +31,8 @@ struct root_args {
 	 * and the socket that listens at `addr` already; both are taken over when the
 	 * root is started. NULL: it is the root of all. */
 	struct porch *up; /* owned, from the heap */
-	int door;	  /* where there is an `up` */
+	int door;	  /* where there is an `up` .. */
+	uint32_t rank;	  /* .. and whose process it is in */
 };
 
 /* Listen, and start the thread. It ends by itself after the meeting, at the timeout, or

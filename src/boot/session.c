@@ -17,6 +17,7 @@ enum {
 	MEND_MS = 200,	    /* after somebody left: often all are about to */
 	LEAVE_MS = 500,	    /* for our last words to go out .. */
 	LINGER_MS = 10,	    /* .. and for the others to hang up; unread words undo them */
+	RECALL_MS = 300,    /* .. and for one whose strand was reset to call again */
 	HURRY_MS = 5,	    /* all of it for who is in a hurry */
 	TRIES_MAX = 30,	    /* calls to a process that we never had a strand to */
 	ANSWER_MS = 3000,   /* at least, for somebody at the door of a full house .. */
@@ -32,9 +33,7 @@ static uint64_t beat_ns(void)
 	return silence / 5 < CLOCK_SEC ? silence / 5 : CLOCK_SEC;
 }
 
-/* A beat may have been due when the other end fell silent, and the clock is looked at now
- * and then: what is left of the time the user gives. */
-static uint64_t limit_ns(void)
+uint64_t session_limit_ns(void)
 {
 	uint64_t silence = session_silence_ns();
 
@@ -45,7 +44,7 @@ static uint64_t limit_ns(void)
  * knows nothing of this session yet hangs up before (hub.c). */
 static uint64_t answer_ns(const struct session *session)
 {
-	uint64_t limit = limit_ns(), least = ANSWER_MS * CLOCK_MS;
+	uint64_t limit = session_limit_ns(), least = ANSWER_MS * CLOCK_MS;
 
 	if (limit == UINT64_MAX)
 		return limit;
@@ -54,7 +53,7 @@ static uint64_t answer_ns(const struct session *session)
 	       session->rank_count * CROWD_MS * CLOCK_MS;
 }
 
-static bool is_remote(const struct session *session, uint32_t node)
+bool session_is_remote(const struct session *session, uint32_t node)
 {
 	return session->hosts[node] != session->hosts[session->self];
 }
@@ -219,7 +218,7 @@ static void successor_want(struct session *session)
 
 		if (node->state != NODE_THERE)
 			continue;
-		if (!session_has_strand(session, next))
+		if (!session_has_edge(session, next))
 			node->is_wanted = node->is_edge = true;
 		return;
 	}
@@ -227,7 +226,7 @@ static void successor_want(struct session *session)
 
 /* ---- who is lost ---- */
 
-static void loss_take(struct session *session, uint32_t index, const char *why)
+void session_lose_here(struct session *session, uint32_t index, const char *why)
 {
 	struct station *node = &session->nodes[index];
 
@@ -263,7 +262,7 @@ void session_lose(
 	if (from && session_say(from, &head, why, now_ns))
 		log_warn("boot: the others were not told that rank %u is lost: %s",
 			head.kind, err_last());
-	loss_take(session, node, why);
+	session_lose_here(session, node, why);
 }
 
 /* No strand to a process comes about, or the last one broke. Refused: it has ended, and
@@ -273,7 +272,7 @@ static void node_trouble(
 {
 	struct station *node = &session->nodes[index];
 	bool is_known = node->was_open || node->is_first || node->is_expected;
-	uint64_t limit = limit_ns();
+	uint64_t limit = session_limit_ns();
 	char why[96];
 
 	if (node->state != NODE_THERE || !node->is_wanted)
@@ -301,8 +300,7 @@ static void node_trouble(
 	session_lose(session, index, why, now_ns);
 }
 
-/* The others have: no use in calling them. */
-static bool is_given_up(const struct session *session)
+bool session_is_given_up(const struct session *session)
 {
 	return session->nodes[session->self].state == NODE_DEAD;
 }
@@ -313,8 +311,12 @@ static void strand_lost(struct strand *strand, uint64_t now_ns)
 	struct session *session = strand->owner;
 	struct station *node = &session->nodes[strand->node];
 
+	/* our last words may be lost, and it would take us for lost */
+	if (session->is_closing && strand->is_reset && strand->was_open &&
+		!strand->has_left && !session->is_hurried && node->state == NODE_THERE)
+		session->recall_ns = now_ns + RECALL_MS * CLOCK_MS;
 	if (session->is_closing || strand->has_left || node->state != NODE_THERE ||
-		is_given_up(session) || session_has_strand(session, strand->node))
+		session_is_given_up(session) || session_has_strand(session, strand->node))
 		return;
 	if (!strand->was_open) {
 		node_trouble(session, strand->node, strand->status, now_ns);
@@ -363,7 +365,7 @@ static void flood_take(struct session *session, const struct strand *strand,
 	carry_hurry(session);
 	carry_all(session, now_ns);
 	if (head->kind < session->rank_count)
-		loss_take(session, session->node_of[head->kind], why);
+		session_lose_here(session, session->node_of[head->kind], why);
 }
 
 static void direct_take(
@@ -460,6 +462,7 @@ static void strand_opened(struct strand *strand)
 void session_serve(struct strand *strand, uint64_t now_ns)
 {
 	enum strand_news news;
+	uint64_t heard = strand->heard_ns;
 
 	strand_flush(strand);
 	while ((news = strand_read(strand, now_ns)) != STRAND_NOTHING) {
@@ -471,6 +474,8 @@ void session_serve(struct strand *strand, uint64_t now_ns)
 			strand_opened(strand);
 		frame_take(strand, now_ns);
 	}
+	if (strand->heard_ns != heard && session_is_remote(strand->owner, strand->node))
+		cutoff_heard(&strand->owner->cutoff, now_ns);
 	carry_on(strand, now_ns);
 }
 
@@ -479,12 +484,14 @@ bool session_adopt(struct session *session, struct strand *strand, uint64_t now_
 	const struct strand_claim *claim = &strand->claim;
 
 	if (claim->to != session->self || claim->from >= session->node_count ||
-		claim->from == session->self || session->is_closing ||
+		claim->from == session->self ||
 		session->nodes[claim->from].state == NODE_DEAD)
 		return false;
 	strand->is_edge = claim->is_edge;
 	strand_add(session, strand, claim->from);
 	strand_opened(strand);
+	if (session_is_remote(session, strand->node))
+		cutoff_heard(&session->cutoff, now_ns);
 	carry_beat(strand, now_ns);
 	return true;
 }
@@ -594,7 +601,7 @@ static void silence_blame(struct strand *strand, uint64_t silent_ns, uint64_t no
 static uint64_t call_tick(struct strand *strand, uint64_t now_ns)
 {
 	bool is_asking = strand->phase == STRAND_CHALLENGE;
-	uint64_t limit = is_asking ? answer_ns(strand->owner) : limit_ns();
+	uint64_t limit = is_asking ? answer_ns(strand->owner) : session_limit_ns();
 	uint64_t end = add_ns(is_asking ? strand->heard_ns : strand->since_ns, limit);
 
 	if (now_ns < end)
@@ -617,12 +624,12 @@ static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 {
 	struct session *session = strand->owner;
 	uint64_t beat = add_ns(strand->told_ns, beat_ns());
-	uint64_t limit = limit_ns(), end, receipt;
+	uint64_t limit = session_limit_ns(), end, receipt;
 
 	if (strand->phase != STRAND_OPEN)
 		return call_tick(strand, now_ns);
 	receipt = sooner(receipt_tick(strand, now_ns), carry_due_ns(strand));
-	if (!is_remote(session, strand->node))
+	if (!session_is_remote(session, strand->node))
 		return receipt;
 	end = add_ns(strand->heard_ns, limit);
 	if (now_ns >= end) { /* but for what has come and was not read yet */
@@ -682,11 +689,11 @@ static uint64_t mend_tick(struct session *session, uint64_t now_ns)
  * has not come for so long, we are cut off from those who would bring it. */
 static uint64_t absent_tick(struct session *session, uint32_t index, uint64_t now_ns)
 {
-	uint64_t end = add_ns(session->nodes[index].trouble_ns, limit_ns());
+	uint64_t end = add_ns(session->nodes[index].trouble_ns, session_limit_ns());
 
 	if (now_ns < end)
 		return end;
-	loss_take(session, index, "its process has ended");
+	session_lose_here(session, index, "its process has ended");
 	return UINT64_MAX;
 }
 
@@ -711,7 +718,7 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
-	if (session->is_closing || is_given_up(session))
+	if (session->is_closing || session_is_given_up(session))
 		return next;
 	for (uint32_t i = 0; i < session->node_count; i++) {
 		struct station *node = &session->nodes[i];
@@ -720,7 +727,7 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 			next = sooner(next, absent_tick(session, i, now_ns));
 		next = sooner(next, expected_tick(session, i, now_ns));
 		if (!node->is_wanted || node->state != NODE_THERE ||
-			session_has_strand(session, i))
+			session_is_joined(session, i))
 			continue;
 		if (now_ns >= node->retry_ns)
 			node_call(session, i, now_ns);
@@ -734,8 +741,11 @@ static uint64_t closing_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t last = session->closing_ns +
 			(session->is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
-	uint64_t next = last;
+	uint64_t next;
 
+	if (session->recall_ns > last)
+		last = session->recall_ns;
+	next = session->recall_ns > now_ns ? session->recall_ns : last;
 	for (struct strand *strand = session->strands; strand; strand = strand->next) {
 		uint64_t end = last;
 
@@ -759,6 +769,7 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 		next = sooner(next, closing_tick(session, now_ns));
 	strands_sweep(session, now_ns);
 	next = sooner(next, mend_tick(session, now_ns));
+	next = sooner(next, cutoff_tick(session, now_ns));
 	next = sooner(next, calls_tick(session, now_ns));
 	for (const struct strand *strand = session->strands; strand;
 		strand = strand->next)

@@ -18,6 +18,7 @@
 
 #include "boot/bulletins.h"
 #include "boot/control.h"
+#include "boot/cutoff.h"
 #include "boot/strand.h"
 
 /* Something that a rank's functions are to be called with. */
@@ -87,9 +88,11 @@ struct session {
 	struct bulletins held; /* for a rank that is not here yet, or too early */
 	uint64_t since_ns;     /* when it was made */
 	uint64_t mend_ns; /* when to see who is next to us after some have left; 0: not */
+	struct cutoff cutoff;
 	bool is_closing;
 	bool is_hurried; /* when it closes, it does so soon */
 	uint64_t closing_ns;
+	uint64_t recall_ns; /* until then somebody who missed our last words may call */
 };
 
 void control_free(struct control *control);
@@ -106,6 +109,9 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 
 /* Of this name and not closing; NULL: none. */
 struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES]);
+
+/* .. or closing: who calls it is told that we leave. */
+struct session *session_find_any(const unsigned char id[STRAND_SESSION_BYTES]);
 
 /* There was one of this name, and it has closed. */
 bool session_was_there(const unsigned char id[STRAND_SESSION_BYTES]);
@@ -132,6 +138,14 @@ enum err session_say(struct control *from, const struct strand_head *head,
 void session_lose(
 	struct session *session, uint32_t node, const char *why, uint64_t now_ns);
 
+/* .. the same for the ranks of this process alone. */
+void session_lose_here(struct session *session, uint32_t node, const char *why);
+
+/* The others have given this process up: no use in calling them. */
+bool session_is_given_up(const struct session *session);
+
+bool session_is_remote(const struct session *session, uint32_t node);
+
 /* Whom we still have no strand to, of those we are to call at first; node_count: nobody.
  */
 uint32_t session_unsettled(const struct session *session);
@@ -139,12 +153,23 @@ uint32_t session_unsettled(const struct session *session);
 /* We have a strand to this process, or are about to. */
 bool session_has_strand(const struct session *session, uint32_t node);
 
+/* .. and one over which goes what concerns all. One that was made for a message to one
+ * rank is none. */
+bool session_has_edge(const struct session *session, uint32_t node);
+
+/* We have the strand to it that we are to have. */
+bool session_is_joined(const struct session *session, uint32_t node);
+
 /* Nothing of it is left to be done. */
-bool session_is_over(const struct session *session);
+bool session_is_over(const struct session *session, uint64_t now_ns);
 void session_destroy(struct session *session);
 
 /* For how long a process of another host may be silent; UINT64_MAX: for ever. */
 uint64_t session_silence_ns(void);
+
+/* .. and before it is accused: a beat may have been due when it fell silent, and the
+ * clock is looked at now and then, so this is what is left of the time the user gives. */
+uint64_t session_limit_ns(void);
 
 /* This is a forked child: close its copies of all strands and know of no session. */
 void session_forget(void);

@@ -44,6 +44,18 @@ struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES])
 	return at;
 }
 
+struct session *session_find_any(const unsigned char id[STRAND_SESSION_BYTES])
+{
+	struct session *at = session_find(id);
+
+	if (at)
+		return at;
+	at = sessions;
+	while (at && memcmp(at->id, id, STRAND_SESSION_BYTES))
+		at = at->next;
+	return at;
+}
+
 /* Strangers see the name; it says nothing of the key. */
 static void id_make(const unsigned char key[AUTH_KEY_BYTES], unsigned char *id)
 {
@@ -193,6 +205,7 @@ void session_forgive(struct session *session, uint64_t late_ns)
 		strand->since_ns += late_ns;
 	}
 	session->since_ns += late_ns;
+	cutoff_forgive(&session->cutoff, late_ns);
 	for (uint32_t i = 0; i < session->node_count; i++)
 		if (session->nodes[i].trouble_ns)
 			session->nodes[i].trouble_ns += late_ns;
@@ -215,9 +228,25 @@ bool session_has_strand(const struct session *session, uint32_t node)
 	return false;
 }
 
-bool session_is_over(const struct session *session)
+bool session_has_edge(const struct session *session, uint32_t node)
 {
-	return session->is_closing && !session->strands;
+	for (const struct strand *strand = session->strands; strand;
+		strand = strand->next)
+		if (strand->node == node && strand->phase != STRAND_GONE &&
+			strand->is_edge)
+			return true;
+	return false;
+}
+
+bool session_is_joined(const struct session *session, uint32_t node)
+{
+	return session->nodes[node].is_edge ? session_has_edge(session, node)
+					    : session_has_strand(session, node);
+}
+
+bool session_is_over(const struct session *session, uint64_t now_ns)
+{
+	return session->is_closing && !session->strands && now_ns >= session->recall_ns;
 }
 
 void session_destroy(struct session *session)

@@ -76,6 +76,7 @@ static void strand_break(struct strand *strand)
 {
 	bool is_closed = errno == ECONNRESET || errno == EPIPE;
 
+	strand->is_reset = true;
 	strand_end(strand, is_closed ? 0 : errno);
 }
 

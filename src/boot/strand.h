@@ -74,8 +74,9 @@ struct strand {
 	struct seal *seal; /* owned; NULL: not encrypted */
 	enum strand_phase phase;
 	bool is_caller;
-	bool is_mute;		     /* nothing more can be said, but perhaps heard */
-	int status;		     /* errno of what ended it; 0: it was closed */
+	bool is_mute;  /* nothing more can be said, but perhaps heard */
+	int status;    /* errno of what ended it; 0: it was closed */
+	bool is_reset; /* .. and not in order: what was said last may be lost */
 	uint64_t since_ns, heard_ns; /* made; last byte that came */
 	uint64_t told_ns;	     /* last frame that we wrote */
 	unsigned char session[STRAND_SESSION_BYTES];

@@ -64,7 +64,19 @@ static bool is_aborted(const struct visit *visit)
 	       atomic_load_explicit(visit->args.abort, memory_order_relaxed);
 }
 
-/* May we go on waiting? */
+/* Whoever has the porch's door may stand still, or not get to the root itself. */
+static bool is_porch_overdue(const struct visit *visit)
+{
+	return visit->is_at_porch && !visit->is_let_in && clock_ns() >= visit->porch_ns;
+}
+
+static void porch_pass(struct visit *visit)
+{
+	visit->is_at_porch = false;
+	visit->to = visit->beyond;
+}
+
+/* May we go on waiting? ERR_AGAIN: somewhere else. */
 static enum err wait_check(struct visit *visit)
 {
 	bool has_met = visit->round > 0;
@@ -81,7 +93,7 @@ static enum err wait_check(struct visit *visit)
 			"the communicator was aborted while it was made");
 	if (clock_ns() >= visit->deadline_ns)
 		return root_silent(visit);
-	return OK;
+	return is_porch_overdue(visit) ? ERR_AGAIN : OK;
 }
 
 /* Sleep a little before trying again. */
@@ -221,8 +233,7 @@ static enum err connect_judge(struct visit *visit, int status)
 		return OK;
 	case ECONNREFUSED:
 		if (visit->is_at_porch) { /* it has ended, or never begun */
-			visit->is_at_porch = false;
-			visit->to = visit->beyond;
+			porch_pass(visit);
 			return ERR_AGAIN;
 		}
 		if (visit->id.addr.family != ADDR_UNIX && !visit->is_root_known)
@@ -317,7 +328,7 @@ static enum err root_verify(struct visit *visit)
 		    challenge.tag))
 		return root_is_strange(visit, &challenge);
 	auth_session(visit->id.secret, &visit->nonces, visit->key);
-	visit->is_root_known = true;
+	visit->is_root_known = visit->is_let_in = true;
 	return OK;
 }
 
@@ -452,6 +463,7 @@ static enum err visit_once(struct visit *visit, enum wire_kind kind, void *recor
 	enum err e;
 
 	visit->round = 0;
+	visit->is_let_in = false;
 	visit->payload_bytes = (size_t)visit->args.rank_count * visit->args.record_bytes;
 	e = root_connect(visit);
 	if (!e)
@@ -480,11 +492,12 @@ enum err visit_root(struct visit *visit, enum wire_kind kind, void *records)
 		wait_ms = wait_ms < VISIT_SLICE_MS ? wait_ms + 1 : wait_ms) {
 		enum err e = visit_once(visit, kind, records);
 
-		if (e == ERR_AGAIN)
-			e = visit_pause(visit, wait_ms);
-		else
+		if (e != ERR_AGAIN)
 			return e;
-		if (e)
+		if (is_porch_overdue(visit))
+			porch_pass(visit);
+		e = visit_pause(visit, wait_ms);
+		if (e && e != ERR_AGAIN)
 			return e;
 	}
 }

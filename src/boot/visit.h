@@ -23,6 +23,8 @@ struct visit {
 	struct addr to;	    /* where the root is, as seen from here */
 	struct addr beyond; /* .. and where it is if that is only a porch (porch.h) */
 	bool is_at_porch;
+	uint64_t porch_ns; /* who is not let in there by then goes on to the root */
+	bool is_let_in;	   /* whoever listens has proved itself on this connection */
 	int connect_errno; /* how the last try to reach it ended */
 	int own_errno;	   /* this process could not speak or hear; 0: it is not that */
 	uint64_t deadline_ns, since_ns; /* of this round: when the wait began */

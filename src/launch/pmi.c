@@ -1,6 +1,7 @@
 #include "launch/pmi.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -219,11 +220,26 @@ static enum err introduce(struct pmi *pmi, const struct pmi_args *args)
 
 /* ---- to PMI_PORT ---- */
 
+/* The own name of a container need not have an address; who listens under it is here. */
+static enum err port_parse(const char *port, struct addr *addr)
+{
+	const char *colon = strrchr(port, ':');
+	char name[HOST_NAME_MAX + 1] = "", here[32];
+	enum err e = addr_parse(port, addr);
+
+	if (!e || !colon || gethostname(name, sizeof(name) - 1) ||
+		strlen(name) != (size_t)(colon - port) ||
+		strncmp(name, port, strlen(name)))
+		return e;
+	snprintf(here, sizeof(here), "127.0.0.1%s", colon);
+	return addr_parse(here, addr);
+}
+
 static enum err dial(struct pmi *pmi, const char *port)
 {
 	struct addr addr;
 	int status;
-	enum err e = addr_parse(port, &addr);
+	enum err e = port_parse(port, &addr);
 
 	if (e)
 		return err_set(ERR_USAGE,

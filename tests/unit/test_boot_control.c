@@ -248,6 +248,14 @@ static void job_start(uint32_t count, rank_work *work)
 	}
 }
 
+static void ends_well(uint32_t rank)
+{
+	int status;
+
+	EQ(waitpid(table->seats[rank].pid, &status, 0), table->seats[rank].pid);
+	EQ(status, 0);
+}
+
 /* All but the ranks from `first` to `last` end well. */
 static void job_end(uint32_t first, uint32_t last)
 {
@@ -260,23 +268,25 @@ static void job_end(uint32_t first, uint32_t last)
 	}
 }
 
-static void send_all(struct rank *rank)
+static void message_send(
+	const struct rank *rank, uint32_t to, uint32_t kind, uint32_t number)
 {
-	struct message message;
+	struct message message = {.number = number};
 
 	for (uint32_t i = 0; i < 31; i++)
 		message.filler[i] = rank->rank * 1000 + i;
+	EQ(control_send(rank->control, to, kind, &message, sizeof(message)), OK);
+}
+
+static void send_all(struct rank *rank)
+{
 	for (uint32_t n = 0; n < messages; n++) {
 		if (theft_bytes && n == 1)
 			until(&table->go, 1); /* the thief waits */
-		message.number = n;
-		EQ(control_send(rank->control, CONTROL_ALL, 0, &message, sizeof(message)),
-			OK);
+		message_send(rank, CONTROL_ALL, 0, n);
 		for (uint32_t to = 0; to < rank_count; to++)
 			if (to != rank->rank)
-				EQ(control_send(rank->control, to, 1, &message,
-					   sizeof(message)),
-					OK);
+				message_send(rank, to, 1, n);
 	}
 }
 
@@ -415,6 +425,39 @@ static void silence_is_known(void)
 	set("WEFT_SILENCE_SEC", PARAM_SILENCE, NULL);
 }
 
+static bool is_next_to_first(uint32_t rank)
+{
+	for (uint32_t step = 1; step < rank_count; step *= 2)
+		if (rank == step || rank == rank_count - step)
+			return true;
+	return false;
+}
+
+/* Who hears of nobody any more gives all others up, also those that it has no strand to;
+ * who hears of anybody gives up those that are silent and no others. */
+static void cut_off_is_known(bool is_whole)
+{
+	set("WEFT_SILENCE_SEC", PARAM_SILENCE, "1");
+	job_start(13, stay);
+	until(&table->settled, 13);
+	for (uint32_t i = 1; i < 13; i++)
+		if (is_whole || is_next_to_first(i))
+			strike(i, i, SIGSTOP);
+	for (uint32_t i = 1; i < 13; i++) {
+		if (is_whole || is_next_to_first(i))
+			until(&table->seats[0].lost[i], 1);
+		if (is_whole && !is_next_to_first(i))
+			TRUE(strstr(table->seats[0].why[i], "is cut off"));
+	}
+	usleep(is_whole ? 0 : 1500000); /* what was taken for a loss is told by now */
+	for (uint32_t i = 1; i < 13; i++)
+		EQ(table->seats[0].lost[i], is_whole || is_next_to_first(i));
+	strike(1, 12, SIGKILL);
+	atomic_store(&table->go, 1);
+	job_end(1, 12);
+	set("WEFT_SILENCE_SEC", PARAM_SILENCE, NULL);
+}
+
 /* One that stands still as the communicator is made is named by all, also if it was the
  * one to call; one that is slow is waited for. */
 static void silence_at_the_start_is_known(uint32_t who)
@@ -470,19 +513,13 @@ static void leave_early(struct rank *ranks)
 
 static void leaving_is_no_loss(void)
 {
-	int status;
-
 	job_start(7, leave_early);
-	for (uint32_t i = 0; i < 7; i += 2) {
-		EQ(waitpid(table->seats[i].pid, &status, 0), table->seats[i].pid);
-		EQ(status, 0);
-	}
+	for (uint32_t i = 0; i < 7; i += 2)
+		ends_well(i);
 	usleep(100000);
 	atomic_store(&table->go, 1);
-	for (uint32_t i = 1; i < 7; i += 2) {
-		EQ(waitpid(table->seats[i].pid, &status, 0), table->seats[i].pid);
-		EQ(status, 0);
-	}
+	for (uint32_t i = 1; i < 7; i += 2)
+		ends_well(i);
 	for (uint32_t i = 0; i < 7; i++)
 		for (uint32_t j = 0; j < 7; j++)
 			EQ(table->seats[i].lost[j], 0);
@@ -491,18 +528,12 @@ static void leaving_is_no_loss(void)
 /* Nor is who leaves while others talk to it, and does not read what they say. */
 static void leave_amid_talk(struct rank *ranks)
 {
-	struct message message;
-
 	if (ranks[0].rank) {
 		until(&table->seats[1].flooded, 1);
 		return;
 	}
-	for (uint32_t i = 0; i < 31; i++)
-		message.filler[i] = i;
-	for (message.number = 0; message.number < 2000; message.number++)
-		EQ(control_send(
-			   ranks[0].control, CONTROL_ALL, 0, &message, sizeof(message)),
-			OK);
+	for (uint32_t n = 0; n < 2000; n++)
+		message_send(&ranks[0], CONTROL_ALL, 0, n);
 	usleep(30000); /* what was taken for a loss is told by now */
 }
 
@@ -529,16 +560,45 @@ static void who_stays_is_joined(void)
 	job_start(12, leave_but_two);
 	for (uint32_t i = 0; i < 12; i++)
 		if (i % 6)
-			EQ(waitpid(table->seats[i].pid, &status, 0), table->seats[i].pid);
+			ends_well(i);
 	usleep(1000000); /* they find each other */
 	strike(6, 6, SIGKILL);
 	until(&table->seats[0].lost[6], 1);
 	atomic_store(&table->go, 1);
 	EQ(waitpid(table->seats[6].pid, &status, 0), table->seats[6].pid);
-	EQ(waitpid(table->seats[0].pid, &status, 0), table->seats[0].pid);
-	EQ(status, 0);
+	ends_well(0);
 	for (uint32_t i = 0; i < 12; i++)
 		EQ(table->seats[0].lost[i], i == 6);
+}
+
+/* Two that were joined for a message between them alone hear, when the others have left,
+ * what is for all as well. */
+static void join_again(struct rank *ranks)
+{
+	uint32_t rank = ranks[0].rank;
+
+	if (!rank) {
+		message_send(&ranks[0], CONTROL_ALL, 0, 0);
+		message_send(&ranks[0], 6, 1, 0);
+	}
+	until(&table->seats[6].direct, 1);
+	if (rank % 6)
+		return;
+	until(&table->go, 1);
+	if (!rank)
+		message_send(&ranks[0], CONTROL_ALL, 0, 1);
+	until(&table->seats[6].flooded, 2);
+}
+
+static void who_has_talked_is_joined(void)
+{
+	job_start(12, join_again);
+	for (uint32_t i = 0; i < 12; i++)
+		if (i % 6)
+			ends_well(i);
+	atomic_store(&table->go, 1);
+	ends_well(0);
+	ends_well(6);
 }
 
 /* ---- strangers ---- */
@@ -706,6 +766,7 @@ static void everything_works(void)
 	leaving_is_no_loss();
 	leaving_amid_talk_is_no_loss();
 	who_stays_is_joined();
+	who_has_talked_is_joined();
 }
 
 int main(void)
@@ -720,6 +781,8 @@ int main(void)
 	EQ(on_exit(on_end, NULL), 0);
 	everything_works();
 	silence_is_known();
+	cut_off_is_known(true);
+	cut_off_is_known(false);
 	silence_at_the_start_is_known(0);
 	silence_at_the_start_is_known(3);
 	slowness_at_the_start_is_no_silence(0);

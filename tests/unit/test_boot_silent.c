@@ -1,6 +1,6 @@
 /* Ranks that are lost where the root does not see it by itself: before the first of those
- * that a process speaks for has come, or when they are silent after all have met. Ranks
- * are processes. */
+ * that a process speaks for has come, or when they are silent after all have met; and a
+ * porch that lets nobody in. Ranks are processes. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -96,7 +96,6 @@ static void parts_play(const struct part parts[RANKS])
 	pid_t pids[RANKS];
 	int status;
 
-	id_make();
 	for (uint32_t rank = 0; rank < RANKS; rank++) {
 		pids[rank] = fork();
 		TRUE(pids[rank] >= 0);
@@ -107,6 +106,25 @@ static void parts_play(const struct part parts[RANKS])
 		EQ(waitpid(pids[rank], &status, 0), pids[rank]);
 		EQ(status, 0);
 	}
+}
+
+/* The door of this host's porch is somebody's who never opens it. */
+static void door_stays_shut(const struct part parts[RANKS])
+{
+	struct id_body body;
+	struct addr porch, to;
+	int door;
+
+	setenv("WEFT_PORCH_RANKS", "2", 1);
+	param_forget(PARAM_PORCH_RANKS);
+	setenv("WEFT_BOOT_TIMEOUT_SEC", "8", 1);
+	param_forget(PARAM_BOOT_TIMEOUT);
+	id_make();
+	EQ(id_read(&id, &body, &to), OK);
+	TRUE(id_porch(&body, &porch));
+	EQ(addr_listen(&porch, &door, NULL), OK);
+	parts_play(parts);
+	close(door);
 }
 
 int main(void)
@@ -121,9 +139,16 @@ int main(void)
 		{.knows = true, .sentence = silent},
 		{.dawdles = true, .sentence = silent}};
 
+	static const struct part well[RANKS] = {
+		{.sentence = ""}, {.sentence = ""}, {.sentence = ""}};
+
 	setenv("WEFT_SECRET", "hush", 1);
+	id_make();
 	parts_play(dies);
+	id_make();
 	parts_play(renounces);
+	id_make();
 	parts_play(dawdles);
+	door_stays_shut(well);
 	return 0;
 }

@@ -353,6 +353,15 @@ static void pick_limits(struct job *job)
 		job->boot_timeout_s = 4;
 }
 
+/* Who is stopped is noticed from other hosts; but those of the other half of a split have
+ * left by then, and on its own host patience alone ends a wait. */
+static void pick_patience(struct job *job)
+{
+	if ((job->fault == FAULT_STOP || job->fault == FAULT_RESUME) &&
+		job->moment == AT_SPLIT && job->color_count > 1)
+		job->timeout_s = 2;
+}
+
 struct job job_derive(uint64_t seed, const struct job_wish *wish)
 {
 	uint64_t state = seed * 0xd1342543de82ef95u + 1;
@@ -380,6 +389,8 @@ struct job job_derive(uint64_t seed, const struct job_wish *wish)
 	if (wish->lean)
 		job.exits_by_handler = false;
 	pick_after(&state, &job);
+	if (wish->hosts)
+		pick_patience(&job);
 	return job;
 }
 

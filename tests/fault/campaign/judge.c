@@ -421,7 +421,7 @@ static void figures(struct view *view)
 				call->began_us > struck ? call->began_us : struck,
 				call->ended_us);
 		if (job->silence_s && job->moment == AT_CALLS && !job->aborts_aside &&
-			!job_is_victim(job, i) && call && call->code)
+			!job_is_victim(job, i) && struck && call && call->code)
 			result->silent_ms = max_ms(
 				result->silent_ms, struck, call->ended_us);
 		if (end && !is_held)
