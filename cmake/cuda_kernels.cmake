@@ -1,4 +1,4 @@
-# src/exec/cuda/*.cu as arrays in one C file. CUDA is no language of this project: nvcc
+# src/exec/cuda/kernels/*.cu as arrays in one C file. CUDA is no language of this project: nvcc
 # makes a fat binary of each, for the library to load when the process has a driver.
 option(WEFT_CUDA_LATER "leave the kernels out for now, as if there were no nvcc" OFF)
 find_program(WEFT_NVCC nvcc PATHS /usr/local/cuda/bin /opt/cuda/bin DOC "CUDA's compiler")
@@ -45,20 +45,20 @@ function(weft_cuda_targets out)
   set(${out} ${options} PARENT_SCOPE)
 endfunction()
 
-# The fat binary of src/exec/cuda/<file>.cu, packed where nvcc can (from 12.8 on): of 29 MB in
+# The fat binary of src/exec/cuda/kernels/<file>.cu, packed where nvcc can (from 12.8 on): of 29 MB in
 # all 2 are left, and a process that loads one of them waits 3 ms longer at most.
 function(weft_cuda_binary binary file targets)
   set(folder ${PROJECT_SOURCE_DIR}/src)
   if(WEFT_NVCC_PACKS)
     list(APPEND targets --compress-mode=size)
   endif()
-  file(GLOB parts CONFIGURE_DEPENDS ${folder}/exec/cuda/*.cuh)
+  file(GLOB parts CONFIGURE_DEPENDS ${folder}/exec/cuda/kernels/*.cuh)
   add_custom_command(OUTPUT ${binary}
     COMMAND ${WEFT_NVCC} -fatbin -O3 -std=c++17 -fmad=false --threads 0 ${targets}
       -Werror all-warnings -D_Static_assert=static_assert -I${folder}
-      -o ${binary} ${folder}/exec/cuda/${file}.cu
-    DEPENDS ${folder}/exec/cuda/${file}.cu ${parts} ${folder}/exec/cuda/moves_abi.h
-      ${folder}/exec/cuda/steps_abi.h ${folder}/sched/insn.h
+      -o ${binary} ${folder}/exec/cuda/kernels/${file}.cu
+    DEPENDS ${folder}/exec/cuda/kernels/${file}.cu ${parts} ${folder}/exec/cuda/lists/moves_abi.h
+      ${folder}/exec/cuda/lists/steps_abi.h ${folder}/sched/insn.h
     COMMENT "Compiling the CUDA kernels of ${file}.cu" VERBATIM)
 endfunction()
 
@@ -110,7 +110,7 @@ const size_t cuda_${file}_bytes = 0;\n")
     string(APPEND arrays "${array}")
   endforeach()
   file(CONFIGURE OUTPUT ${source} CONTENT "/* Made by cmake/cuda_kernels.cmake. */
-#include \"exec/cuda/kernels.h\"\n@arrays@" @ONLY)
+#include \"exec/cuda/kernels/kernels.h\"\n@arrays@" @ONLY)
   # Link-time optimisation would put the assembly in a unit of its own, where others do not
   # see its symbols.
   set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${binaries}"

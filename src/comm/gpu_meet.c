@@ -10,6 +10,7 @@
 #include "comm/gpu.h"
 #include "comm/gpu_slots.h"
 #include "comm/inside.h"
+#include "comm/relay.h"
 #include "comm/state.h"
 
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
@@ -48,6 +49,17 @@ void gpu_give_up(struct comm *comm, const char *reason)
 	reason_set(comm, reason);
 	cuda_engine_destroy(comm->gpu_made);
 	comm->gpu_made = NULL;
+}
+
+/* Where it cannot be opened now, whoever brings device memory hears why. */
+void gpu_relay(struct comm *comm)
+{
+	bool has_gpu = comm->gpu_made != NULL;
+
+	gpu_give_up(comm, "its ranks are on several hosts");
+	if (has_gpu && relay_open(comm, NULL))
+		log_info(LOG_INIT, "device memory between hosts: not yet (%s)",
+			err_last());
 }
 
 /* The first rank for which that holds; the number of ranks when it does for none. */

@@ -1,29 +1,24 @@
 #include "tune/plugin.h"
 
-#include <dlfcn.h>
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/plugin_file.h"
 #include "base/plugin_log.h"
 #include "tune/plugin_abi.h"
 
-enum { NAME_BYTES = 64, FILE_BYTES = 1024 };
 /* A plugin may be built for constants that have grown since. */
-enum { CONSTANTS_SPARE = 256 };
+enum { CONSTANTS_SPARE = 256, DID_BYTES = 128 };
 
 struct tuner {
-	void *library;
+	struct plugin_library library; /* its symbol is a struct plugin_vN */
 	const struct adapter *adapter;
-	const void *symbol; /* struct plugin_vN, in the library */
 	void *context;
 	bool failed;
-	char name[NAME_BYTES];
 };
 
 struct question {
@@ -34,8 +29,6 @@ struct question {
 
 /* How to speak one version. Results are the plugin's: 0 is success. */
 struct adapter {
-	int version;
-	const char *symbol;
 	bool (*is_whole)(const void *symbol);
 	int (*init)(struct tuner *tuner, const struct cluster *cluster, uint64_t comm,
 		struct model_constants *constants);
@@ -61,7 +54,7 @@ static bool new_is_whole(const void *symbol)
 static int old_init(struct tuner *tuner, const struct cluster *cluster, uint64_t comm,
 	struct model_constants *constants)
 {
-	const struct plugin_v4 *plugin = tuner->symbol;
+	const struct plugin_v4 *plugin = tuner->library.symbol;
 
 	(void)comm;
 	(void)constants;
@@ -72,7 +65,7 @@ static int old_init(struct tuner *tuner, const struct cluster *cluster, uint64_t
 static int new_init(struct tuner *tuner, const struct cluster *cluster, uint64_t comm,
 	struct model_constants *constants)
 {
-	const struct plugin_v5 *plugin = tuner->symbol;
+	const struct plugin_v5 *plugin = tuner->library.symbol;
 	struct plugin_domains domains = {
 		cluster->node_count, cluster->min_local_ranks, cluster->max_local_ranks};
 
@@ -87,7 +80,7 @@ static bool costs_have(float (*costs)[PROTO_COUNT], enum algo a, enum algo b)
 
 static int ask_v2(struct tuner *tuner, struct question *q)
 {
-	const struct plugin_v2 *plugin = tuner->symbol;
+	const struct plugin_v2 *plugin = tuner->library.symbol;
 	int algo = -1, proto = -1;
 	int collnet = costs_have(q->costs, ALGO_COLLNET_DIRECT, ALGO_COLLNET_CHAIN);
 	int nvls = costs_have(q->costs, ALGO_NVLS, ALGO_NVLS_TREE);
@@ -102,7 +95,7 @@ static int ask_v2(struct tuner *tuner, struct question *q)
 
 static int ask_v3(struct tuner *tuner, struct question *q)
 {
-	const struct plugin_v3 *plugin = tuner->symbol;
+	const struct plugin_v3 *plugin = tuner->library.symbol;
 
 	return plugin->ask(tuner->context, (int)q->call->func, q->call->bytes,
 		q->call->pipe_ops, (float **)q->costs, ALGO_COUNT, PROTO_COUNT,
@@ -118,92 +111,51 @@ static int ask_with(plugin_ask *ask, struct tuner *tuner, struct question *q)
 
 static int ask_v4(struct tuner *tuner, struct question *q)
 {
-	return ask_with(((const struct plugin_v4 *)tuner->symbol)->ask, tuner, q);
+	return ask_with(((const struct plugin_v4 *)tuner->library.symbol)->ask, tuner, q);
 }
 
 static int ask_new(struct tuner *tuner, struct question *q)
 {
-	return ask_with(((const struct plugin_v5 *)tuner->symbol)->ask, tuner, q);
+	return ask_with(((const struct plugin_v5 *)tuner->library.symbol)->ask, tuner, q);
 }
 
 static int old_end(struct tuner *tuner)
 {
-	return ((const struct plugin_v4 *)tuner->symbol)->end(tuner->context);
+	return ((const struct plugin_v4 *)tuner->library.symbol)->end(tuner->context);
 }
 
 static int new_end(struct tuner *tuner)
 {
-	return ((const struct plugin_v5 *)tuner->symbol)->end(tuner->context);
+	return ((const struct plugin_v5 *)tuner->library.symbol)->end(tuner->context);
 }
 
-static const struct adapter adapters[] = {
-	{6, "ncclTunerPlugin_v6", new_is_whole, new_init, ask_new, new_end},
-	{5, "ncclTunerPlugin_v5", new_is_whole, new_init, ask_new, new_end},
-	{4, "ncclTunerPlugin_v4", old_is_whole, old_init, ask_v4, old_end},
-	{3, "ncclTunerPlugin_v3", old_is_whole, old_init, ask_v3, old_end},
-	{2, "ncclTunerPlugin_v2", old_is_whole, old_init, ask_v2, old_end},
+enum { VERSION_OLDEST = 2, VERSION_NEWEST = 6 };
+
+static const struct adapter adapters[VERSION_NEWEST + 1] = {
+	[6] = {new_is_whole, new_init, ask_new, new_end},
+	[5] = {new_is_whole, new_init, ask_new, new_end},
+	[4] = {old_is_whole, old_init, ask_v4, old_end},
+	[3] = {old_is_whole, old_init, ask_v3, old_end},
+	[2] = {old_is_whole, old_init, ask_v2, old_end},
 };
-enum { ADAPTER_COUNT = sizeof(adapters) / sizeof(adapters[0]) };
 
-/* The file the user names, or one called after it, or the usual one. */
-static void *library_open(const char *asked)
-{
-	char file[FILE_BYTES];
-	void *library;
-
-	if (!asked)
-		return dlopen("libnccl-tuner.so", RTLD_NOW | RTLD_LOCAL);
-	log_info(LOG_ENV | LOG_TUNING, "TUNER/Plugin: Plugin name set by env to %s",
-		asked);
-	if (!strcasecmp(asked, "STATIC_PLUGIN"))
-		return dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
-	if (strchr(asked, '/') && file_is_special(asked)) {
-		log_warn("no tuner plugin: NCCL_TUNER_PLUGIN is %s, which is no regular "
-			 "file; the library chooses",
-			asked);
-		return NULL;
-	}
-	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
-	if (!library && !file_is_library(asked)) {
-		snprintf(file, sizeof(file), "libnccl-tuner-%s.so", asked);
-		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	}
-	if (!library)
-		log_warn("no tuner plugin: NCCL_TUNER_PLUGIN is %s, and %s; the library "
-			 "chooses",
-			asked, dlerror());
-	return library;
-}
-
-/* The newest version the library speaks; false when it speaks none. */
-static bool symbol_find(struct tuner *tuner)
-{
-	for (int i = 0; i < ADAPTER_COUNT; i++) {
-		const void *symbol = dlsym(tuner->library, adapters[i].symbol);
-
-		if (symbol) {
-			tuner->adapter = &adapters[i];
-			tuner->symbol = symbol;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The name is the first member in every version. */
-static void name_keep(struct tuner *tuner)
-{
-	const char *name = *(const char *const *)tuner->symbol;
-
-	snprintf(tuner->name, sizeof(tuner->name), "%s", name ? name : "without a name");
-}
+static const struct plugin_kind tuner_kind = {.file = "tuner",
+	.title = "TUNER",
+	.called = "tuner plugin",
+	.symbol = "ncclTunerPlugin_v",
+	.newest = VERSION_NEWEST,
+	.oldest = VERSION_OLDEST,
+	.param = PARAM_TUNER_PLUGIN,
+	.subsystem = LOG_TUNING,
+	.otherwise = "the library chooses"};
 
 /* One sentence, and no more of it. */
 static void plugin_drop(struct tuner *tuner, const char *what, int result)
 {
-	log_warn("the tuner plugin %s (v%d) %s (result %d) and is not asked again; the "
-		 "library chooses",
-		tuner->name, tuner->adapter->version, what, result);
+	char did[DID_BYTES];
+
+	snprintf(did, sizeof(did), "%s (result %d) and is not asked again", what, result);
+	plugin_file_refuse(&tuner_kind, &tuner->library, did);
 	tuner->failed = true;
 }
 
@@ -216,8 +168,7 @@ static bool plugin_start(struct tuner *tuner, const struct cluster *cluster,
 	} shown = {.constants = rules->constants};
 	int result;
 
-	name_keep(tuner);
-	if (!tuner->adapter->is_whole(tuner->symbol)) {
+	if (!tuner->adapter->is_whole(tuner->library.symbol)) {
 		plugin_drop(tuner, "lacks a function", 0);
 		return false;
 	}
@@ -227,39 +178,26 @@ static bool plugin_start(struct tuner *tuner, const struct cluster *cluster,
 		return false;
 	}
 	rules->constants = shown.constants;
-	log_info(LOG_INIT | LOG_TUNING, "TUNER/Plugin: Using %s (v%d)", tuner->name,
-		tuner->adapter->version);
+	log_info(LOG_INIT | LOG_TUNING, "TUNER/Plugin: Using %s (v%d)",
+		tuner->library.name, tuner->library.version);
 	return true;
 }
 
 struct tuner *tuner_open(
 	const struct cluster *cluster, uint64_t comm, struct model_rules *rules)
 {
-	const char *asked = param_text(PARAM_TUNER_PLUGIN);
-	struct tuner *tuner;
+	struct tuner *tuner = calloc(1, sizeof(*tuner));
 
-	if (asked && !strcasecmp(asked, "none"))
-		return NULL;
-	tuner = calloc(1, sizeof(*tuner));
 	if (!tuner) {
 		log_warn("no memory for a tuner plugin; the library chooses");
 		return NULL;
 	}
-	tuner->library = library_open(asked);
-	if (!tuner->library)
-		goto err_free;
-	if (!symbol_find(tuner)) {
-		log_warn("the tuner plugin %s exports no ncclTunerPlugin_v2 to _v6; the "
-			 "library chooses",
-			asked ? asked : "libnccl-tuner.so");
-		goto err_close;
+	if (plugin_file_find(&tuner_kind, &tuner->library)) {
+		tuner->adapter = &adapters[tuner->library.version];
+		if (plugin_start(tuner, cluster, comm, rules))
+			return tuner;
 	}
-	if (!plugin_start(tuner, cluster, comm, rules))
-		goto err_close;
-	return tuner;
-err_close:
-	dlclose(tuner->library);
-err_free:
+	plugin_file_unload(&tuner->library);
 	free(tuner);
 	return NULL;
 }
@@ -340,21 +278,22 @@ void tuner_close(struct tuner *tuner)
 
 	if (!tuner)
 		return;
-	log_info(LOG_INIT | LOG_TUNING, "TUNER/Plugin: Closing tuner: '%s'", tuner->name);
+	log_info(LOG_INIT | LOG_TUNING, "TUNER/Plugin: Closing tuner: '%s'",
+		tuner->library.name);
 	result = tuner->adapter->end(tuner);
 	if (result)
 		log_warn("the tuner plugin %s (v%d) could not end (result %d)",
-			tuner->name, tuner->adapter->version, result);
-	dlclose(tuner->library);
+			tuner->library.name, tuner->library.version, result);
+	plugin_file_unload(&tuner->library);
 	free(tuner);
 }
 
 const char *tuner_name(const struct tuner *tuner)
 {
-	return tuner->name;
+	return tuner->library.name;
 }
 
 int tuner_version(const struct tuner *tuner)
 {
-	return tuner->adapter->version;
+	return tuner->library.version;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/cuda/moves_abi.h"
+#include "exec/cuda/lists/moves_abi.h"
 
 enum { DONE = 0, NOT_SUPPORTED = 801, NAP_US = 20 };
 

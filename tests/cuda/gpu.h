@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "exec/cuda/driver.h"
+#include "exec/cuda/driver/driver.h"
 
 /* Ends the process with TEST_SKIP when there is no driver, no GPU, or no kernels in the
  * library. Asks in a child, so that the caller can still fork. */

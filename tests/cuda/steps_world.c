@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/dtype.h"
-#include "exec/cuda/kernels.h"
+#include "exec/cuda/kernels/kernels.h"
 #include "exec/host/kernel.h"
 #include "patience.h"
 #include "test.h"

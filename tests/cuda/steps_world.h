@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "exec/cuda/driver.h"
-#include "exec/cuda/steps.h"
+#include "exec/cuda/driver/driver.h"
+#include "exec/cuda/lists/steps.h"
 #include "nccl.h"
 
 enum { WORLD_RANKS = 8, WORLD_CHANNELS = 132, WORLD_KEPT = 512 };

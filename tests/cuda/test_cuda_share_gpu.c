@@ -5,11 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/cuda/kernels.h"
-#include "exec/cuda/moves_abi.h"
-#include "exec/cuda/mps.h"
-#include "exec/cuda/share.h"
-#include "exec/cuda/where.h"
+#include "exec/cuda/driver/mps.h"
+#include "exec/cuda/driver/share.h"
+#include "exec/cuda/driver/where.h"
+#include "exec/cuda/kernels/kernels.h"
+#include "exec/cuda/lists/moves_abi.h"
 #include "test.h"
 
 enum { SMALL = 1000, LARGE = 8 << 20 };

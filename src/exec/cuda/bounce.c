@@ -16,18 +16,15 @@ enum err bounce_look(
 		e = engine_where_now(engine, buffer->ptr, &where);
 	if (e)
 		return e;
-	if (!cuda_where_holds(&where, buffer->ptr, buffer->bytes))
-		return err_set(ERR_ARGUMENT,
-			"the %s buffer of %zu bytes at %p goes beyond its allocation of "
-			"%zu bytes at %#llx",
-			buffer->is_sent ? "send" : "receive", buffer->bytes, buffer->ptr,
-			where.bytes, (unsigned long long)where.base);
+	e = cuda_where_check(&where, buffer->ptr, buffer->bytes, buffer->is_sent);
+	if (e)
+		return e;
 	*is_needed = !where.is_device;
 	if (!where.is_device || !buffer->is_shown)
 		return OK;
 	/* a range of cuMemCreate may be many blocks, and a descriptor is of one */
 	if (where.is_by_fd)
-		*is_needed = !engine->can_pass_fds ||
+		*is_needed = !engine->reach.can_pass_fds ||
 			     !cuda_where_is_one_block(&where, buffer->ptr, buffer->bytes);
 	else
 		*is_needed = !where.is_shareable;
@@ -64,12 +61,12 @@ enum err bounce_begin(struct cuda_engine *engine, size_t bytes, cu_stream stream
 
 	bounce->used = 0;
 	bounce->back_count = 0;
-	if (bytes && !engine->is_capturing)
-		engine->stream_number = cuda_stream_number(engine->driver, stream);
+	if (bytes && !engine->now.is_capturing)
+		engine->now.stream_number = cuda_stream_number(engine->driver, stream);
 	if (bytes > bounce->bytes)
 		e = grow(engine, bytes);
-	if (e || !bytes || !bounce->is_recorded || engine->is_capturing ||
-		bounce->stream == engine->stream_number)
+	if (e || !bytes || !bounce->is_recorded || engine->now.is_capturing ||
+		bounce->stream == engine->now.stream_number)
 		return e;
 	return cuda_check(engine->driver->stream_wait_event(stream, bounce->event, 0),
 		"wait for an earlier copy");
@@ -123,7 +120,7 @@ enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
 				bounce->backs[i].from, bounce->backs[i].bytes, stream),
 			"copy a result back");
 	bounce->back_count = 0;
-	if (e || engine->is_capturing)
+	if (e || engine->now.is_capturing)
 		return e;
 	if (!bounce->event)
 		e = cuda_check(driver->event_create(&bounce->event, CU_EVENT_NO_TIMING),
@@ -132,7 +129,7 @@ enum err bounce_end(struct cuda_engine *engine, cu_stream stream)
 		e = cuda_check(
 			driver->event_record(bounce->event, stream), "record an event");
 	bounce->is_recorded = !e;
-	bounce->stream = engine->stream_number;
+	bounce->stream = engine->now.stream_number;
 	return e;
 }
 

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "exec/cuda/driver.h"
+#include "exec/cuda/driver/driver.h"
 
 struct cuda_engine;
 

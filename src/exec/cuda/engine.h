@@ -20,15 +20,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "exec/cuda/desk.h"
-#include "exec/cuda/driver.h"
-#include "exec/cuda/ledger.h"
+#include "exec/cuda/driver/driver.h"
+#include "exec/cuda/meet/desk.h"
+#include "exec/cuda/meet/ledger.h"
 #include "exec/fold.h"
 #include "exec/health.h"
 
 struct cuda_engine;
-
-enum cuda_way { CUDA_WAY_THREADS, CUDA_WAY_LEADER, CUDA_WAY_RESIDENT };
 
 /* What a rank tells the others when they meet: plain bytes. */
 struct cuda_hello {
@@ -91,6 +89,9 @@ enum err cuda_memory_context(const void *ptr, cu_context *context);
 
 /* Is this memory the device's? False, at once, in a process without CUDA. */
 bool cuda_memory_is(const void *ptr);
+
+/* ERR_ARGUMENT when a call's buffer in device memory goes beyond its allocation. */
+enum err cuda_memory_check(const void *ptr, size_t bytes, bool is_sent);
 
 /* Memory on the current device; *ptr stays NULL when there is none. */
 enum err cuda_memory_alloc(size_t bytes, void **ptr);

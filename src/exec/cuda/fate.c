@@ -13,13 +13,14 @@
 
 #include "base/clock.h"
 #include "base/param.h"
+#include "exec/cuda/meet/table.h"
 #include "exec/cuda/state.h"
 
 enum { IDLE_MS = 20, NAP_US = 50 };
 
 bool engine_is_stopped(const struct cuda_engine *engine)
 {
-	return __atomic_load_n(&engine->words->abort, __ATOMIC_ACQUIRE) != 0;
+	return __atomic_load_n(&engine->words.here->abort, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* Without words that others can write, what they wrote is passed on by the desk. */
@@ -28,13 +29,13 @@ static void words_pass_on(struct cuda_engine *engine)
 	const struct words *shared = ledger_words(engine->ledger);
 
 	if (__atomic_load_n(&shared->abort, __ATOMIC_ACQUIRE))
-		__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&engine->words.here->abort, 1, __ATOMIC_RELEASE);
 }
 
 static void all_stop(struct cuda_engine *engine)
 {
 	ledger_stop_all(engine->ledger);
-	__atomic_store_n(&engine->words->abort, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&engine->words.here->abort, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- causes ---- */
@@ -43,7 +44,8 @@ static void all_stop(struct cuda_engine *engine)
  * a graph's call. */
 static enum err trouble_check(struct cuda_engine *engine, uint32_t *culprit)
 {
-	uint32_t trouble = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
+	uint32_t trouble = __atomic_load_n(
+		&engine->words.here->trouble, __ATOMIC_ACQUIRE);
 	enum err e = trouble ? ledger_search(engine->ledger, culprit) : OK;
 
 	if (!trouble || e)
@@ -58,7 +60,7 @@ static enum err trouble_check(struct cuda_engine *engine, uint32_t *culprit)
 /* Who saw a difference first and stopped may have been neither of the two. */
 static enum err peers_check(struct cuda_engine *engine, uint32_t *culprit)
 {
-	enum err e = health_look(engine->health, culprit), found = OK;
+	enum err e = health_look(engine->fate.health, culprit), found = OK;
 
 	if (e == ERR_USAGE)
 		found = ledger_search(engine->ledger, culprit);
@@ -90,7 +92,8 @@ static enum err debts_check(struct cuda_engine *engine, bool of_left, uint32_t *
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++) {
 		char owed[LEDGER_TEXT_BYTES];
 
-		if (r == engine->rank || health_has_left(engine->health, r) != of_left)
+		if (r == engine->rank ||
+			health_has_left(engine->fate.health, r) != of_left)
 			continue;
 		*culprit = r;
 		if (!ledger_is_behind(engine->ledger, r, owed))
@@ -122,12 +125,12 @@ static enum err cause_find(struct cuda_engine *engine, uint32_t *culprit)
 /* Is all of it done that this rank has enqueued? Any thread may ask. */
 static bool is_idle(struct cuda_engine *engine)
 {
-	const struct stream_order *order = &engine->order;
+	const struct stream_order *order = &engine->past.order;
 	cu_context had;
 	bool is_done;
 	int mode;
 
-	if (atomic_load(&engine->is_enqueuing))
+	if (atomic_load(&engine->now.is_enqueuing))
 		return false;
 	had = context_enter(engine);
 	cuda_capture_relax(engine->driver, &mode);
@@ -162,7 +165,7 @@ static void end_begin(struct cuda_engine *engine, enum err code, uint32_t culpri
 	fate->culprit = culprit;
 	fate->is_cut = code != ERR_REMOTE || fate->done_at != ledger_made(engine->ledger);
 	atomic_store(&fate->code, (int)code);
-	health_tell(engine->health, code, culprit, fate->reason);
+	health_tell(engine->fate.health, code, culprit, fate->reason);
 	all_stop(engine);
 }
 
@@ -173,7 +176,7 @@ enum err engine_judge(struct cuda_engine *engine)
 	enum err e;
 
 	pthread_mutex_lock(&fate->lock);
-	if (!atomic_load(&fate->code) && engine->health) {
+	if (!atomic_load(&fate->code) && engine->fate.health) {
 		e = cause_find(engine, &culprit);
 		if (e)
 			end_begin(engine, e, culprit);
@@ -189,7 +192,8 @@ enum err engine_judge(struct cuda_engine *engine)
 
 enum err cuda_engine_check(struct cuda_engine *engine)
 {
-	bool is_troubled = __atomic_load_n(&engine->words->trouble, __ATOMIC_ACQUIRE);
+	bool is_troubled = __atomic_load_n(
+		&engine->words.here->trouble, __ATOMIC_ACQUIRE);
 
 	return is_troubled || engine_is_stopped(engine) ? engine_judge(engine) : OK;
 }
@@ -234,7 +238,7 @@ void engine_look(void *arg)
 static void engine_mute(struct cuda_engine *engine)
 {
 	pthread_mutex_lock(&engine->fate.lock);
-	engine->health = NULL;
+	engine->fate.health = NULL;
 	pthread_mutex_unlock(&engine->fate.lock);
 }
 
@@ -243,7 +247,7 @@ void cuda_engine_abort(struct cuda_engine *engine)
 	cu_context had;
 	int mode;
 
-	if (!engine || !engine->words)
+	if (!engine || !engine->words.here)
 		return;
 	all_stop(engine);
 	had = context_enter(engine);
@@ -260,53 +264,47 @@ static void device_free(struct cuda_engine *engine)
 {
 	const struct cuda_driver *driver = engine->driver;
 
-	if (engine->side)
-		driver->stream_destroy(engine->side);
-	if (engine->watcher)
-		driver->stream_destroy(engine->watcher);
-	if (engine->rescue)
-		driver->stream_destroy(engine->rescue);
+	if (engine->streams.side)
+		driver->stream_destroy(engine->streams.side);
+	if (engine->streams.watcher)
+		driver->stream_destroy(engine->streams.watcher);
+	if (engine->streams.rescue)
+		driver->stream_destroy(engine->streams.rescue);
 	for (uint32_t i = 0; i < engine->kept.pool_count; i++)
 		driver->mem_free(engine->kept.pools[i]);
-	if (engine->ready)
-		driver->event_destroy(engine->ready);
-	if (engine->done)
-		driver->event_destroy(engine->done);
-	if (engine->order.event)
-		driver->event_destroy(engine->order.event);
-	if (engine->puts.event)
-		driver->event_destroy(engine->puts.event);
-	if (engine->copied)
-		driver->event_destroy(engine->copied);
+	if (engine->past.order.event)
+		driver->event_destroy(engine->past.order.event);
+	if (engine->past.puts.event)
+		driver->event_destroy(engine->past.puts.event);
 	bounce_free(engine);
 	staged_free(engine);
 	for (uint32_t r = 0; r < engine->rank_count; r++)
-		if (engine->is_mapped[r])
-			driver->ipc_close(engine->halls[r]);
-	if (engine->hall)
-		driver->mem_free(engine->hall);
-	if (engine->module)
-		driver->module_unload(engine->module);
-	if (engine->are_words_shared)
-		driver->mem_host_unregister(engine->words);
-	else if (engine->words)
-		driver->mem_host_free(engine->words);
+		if (engine->reach.is_mapped[r])
+			driver->ipc_close(engine->reach.halls[r]);
+	if (engine->reach.hall)
+		driver->mem_free(engine->reach.hall);
+	if (engine->code.module)
+		driver->module_unload(engine->code.module);
+	if (engine->words.are_shared)
+		driver->mem_host_unregister(engine->words.here);
+	else if (engine->words.here)
+		driver->mem_host_free(engine->words.here);
 }
 
 /* After everything that was enqueued. */
 static void engine_free(struct cuda_engine *engine)
 {
-	desk_close(engine->desk);
+	desk_close(engine->reach.desk);
 	aside_close(engine->fate.aside);
-	table_release(engine->table);
+	if (engine->way)
+		engine->way->close(engine);
+	table_release(engine->reach.table);
 	device_free(engine);
 	ledger_close(engine->ledger);
 	pthread_mutex_destroy(&engine->fate.lock);
 	pthread_mutex_destroy(&engine->fate.freeing);
 	free(engine->kept.list);
-	free(engine->letters);
-	free(engine->pairs_plan);
-	free(engine->hellos);
+	free(engine->reach.hellos);
 	free(engine);
 }
 
@@ -371,7 +369,7 @@ void cuda_engine_destroy(struct cuda_engine *engine)
 
 	if (!engine)
 		return;
-	if (engine->words && engine_is_stopped(engine)) {
+	if (engine->words.here && engine_is_stopped(engine)) {
 		engine_mute(engine);
 		if (engine_leave(engine))
 			return;

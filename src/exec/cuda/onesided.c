@@ -10,7 +10,7 @@
 /* Is it a rank of this process? */
 static bool is_here(const struct cuda_engine *engine, uint32_t peer)
 {
-	return engine->hellos[peer].pid == engine->hellos[engine->rank].pid;
+	return engine->reach.hellos[peer].pid == engine->reach.hellos[engine->rank].pid;
 }
 
 static enum err capture_refuse(const struct cuda_engine *engine, cu_stream stream)
@@ -42,7 +42,7 @@ static enum err copy_by_kernel(
 	void *here;
 
 	if (!put->is_device) {
-		engine->moment++;
+		engine->now.moment++;
 		e = bounce_look(engine, &buffer, &is_bounced);
 	}
 	if (!e && is_bounced) {
@@ -52,7 +52,7 @@ static enum err copy_by_kernel(
 		receive.from = e ? 0 : (uint64_t)(uintptr_t)here;
 	}
 	if (!e)
-		e = pairs_copy(engine, &receive, stream);
+		e = pair_copy(engine, &receive, stream);
 	return e || !is_bounced ? e : bounce_end(engine, stream);
 }
 
@@ -72,15 +72,15 @@ static enum err data_copy(
 static enum err put_enqueue(struct cuda_engine *engine, const struct cuda_put *put,
 	cu_ptr hall, cu_stream stream)
 {
-	uint32_t *given = &engine->given[put->signal][put->peer];
+	uint32_t *given = &engine->signals.given[put->signal][put->peer];
 	struct cu_memop op = memop_write(
 		signal_at(hall, engine->rank, put->signal), *given + 1);
 	enum err e;
 
 	/* the count must not go back: puts run in the order in which they were made */
-	engine->is_capturing = false;
-	engine->stream_number = cuda_stream_number(engine->driver, stream);
-	e = order_begin(engine, &engine->puts, stream);
+	engine->now.is_capturing = false;
+	engine->now.stream_number = cuda_stream_number(engine->driver, stream);
+	e = order_begin(engine, &engine->past.puts, stream);
 	if (!e && put->bytes)
 		e = data_copy(engine, put, stream);
 	if (!e)
@@ -89,7 +89,7 @@ static enum err put_enqueue(struct cuda_engine *engine, const struct cuda_put *p
 		return e;
 	++*given;
 	ledger_give(engine->ledger, put->peer);
-	return order_end(engine, &engine->puts, stream);
+	return order_end(engine, &engine->past.puts, stream);
 }
 
 enum err cuda_engine_put(
@@ -112,7 +112,7 @@ enum err cuda_engine_put(
 enum err cuda_engine_await(
 	struct cuda_engine *engine, const struct cuda_await *await, cu_stream stream)
 {
-	uint32_t *awaited = &engine->awaited[await->signal][await->peer];
+	uint32_t *awaited = &engine->signals.awaited[await->signal][await->peer];
 	struct cu_memop op;
 	enum err e = capture_refuse(engine, stream);
 
@@ -121,7 +121,8 @@ enum err cuda_engine_await(
 	if (e)
 		return e;
 	*awaited += await->count;
-	op = memop_wait(signal_at(engine->hall, await->peer, await->signal), *awaited);
+	op = memop_wait(
+		signal_at(engine->reach.hall, await->peer, await->signal), *awaited);
 	e = memops_submit(engine, stream, &op, 1);
 	if (!e)
 		ledger_await(engine->ledger, await->peer, await->count);
@@ -155,8 +156,8 @@ enum err cuda_engine_show(struct cuda_engine *engine, uint32_t peer, const void 
 	if (!e)
 		e = check_block(engine, peer, &where, ptr, bytes);
 	if (!e)
-		e = desk_show(engine->desk, peer, &where, ptr, address);
+		e = desk_show(engine->reach.desk, peer, &where, ptr, address);
 	if (!e)
-		desk_pin(engine->desk, &where);
+		desk_pin(engine->reach.desk, &where);
 	return e;
 }

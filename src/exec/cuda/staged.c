@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/cuda/kernels.h"
+#include "exec/cuda/kernels/kernels.h"
 #include "exec/cuda/state.h"
 #include "link/region.h"
 
@@ -36,30 +36,25 @@ static size_t rank_bytes(const struct staged *staged)
 {
 	size_t bytes = STEPS_CODECS * codec_bytes(staged) +
 		       (size_t)staged->channels * STAGE_BYTES;
-	size_t block = 2 << 20;
 
-	return (bytes + block - 1) / block * block;
-}
-
-static bool is_fused(const struct cuda_engine *engine)
-{
-	return engine->way != CUDA_WAY_RESIDENT;
+	return (bytes + CU_BLOCK_BYTES - 1) / CU_BLOCK_BYTES * CU_BLOCK_BYTES;
 }
 
 static enum err device_make(struct cuda_engine *engine, struct cuda_offer *offer)
 {
 	const struct cuda_driver *driver = engine->driver;
 	struct staged *staged = &engine->staged;
-	size_t bytes = rank_bytes(staged) * (is_fused(engine) ? engine->rank_count : 1);
+	size_t bytes = rank_bytes(staged) *
+		       (engine->way->is_fused ? engine->rank_count : 1);
 	enum err e;
 
-	if (is_fused(engine) && engine->rank)
+	if (engine->way->is_fused && engine->rank)
 		return OK;
 	e = engine_alloc(
 		engine, bytes, "allocate device memory for slots", &staged->memory);
 	if (!e)
 		e = engine_clear(engine, staged->memory, bytes);
-	if (!e && !is_fused(engine))
+	if (!e && !engine->way->is_fused)
 		e = cuda_check(driver->ipc_get(&offer->handle, staged->memory),
 			"share device memory");
 	offer->address = staged->memory;
@@ -95,7 +90,9 @@ enum err cuda_engine_offer(
 	struct cuda_engine *engine, bool is_apart, struct cuda_offer *offer)
 {
 	struct staged *staged = &engine->staged;
-	uint32_t n = is_fused(engine) || engine->is_one_device ? engine->rank_count : 1;
+	uint32_t n = engine->way->is_fused || engine->reach.is_one_device
+			     ? engine->rank_count
+			     : 1;
 	cu_context had;
 	int mode = 0;
 	enum err e;
@@ -103,7 +100,7 @@ enum err cuda_engine_offer(
 	memset(offer, 0, sizeof(*offer));
 	offer->pid = (uint32_t)getpid();
 	staged->is_host = is_apart;
-	staged->channels = engine->resident_blocks_all / (STEPS_LANES * n);
+	staged->channels = engine->reach.blocks_all / (STEPS_LANES * n);
 	if (staged->channels > CHANNELS_MAX)
 		staged->channels = CHANNELS_MAX;
 	if (!staged->channels)
@@ -173,11 +170,83 @@ static enum err offers_map(struct cuda_engine *engine, const struct cuda_offer *
 	enum err e = OK;
 
 	for (uint32_t r = 0; r < engine->rank_count && !e; r++)
-		if (is_fused(engine))
+		if (engine->way->is_fused)
 			ranks[r] = offers[0].address + r * rank_bytes(staged);
 		else
 			e = rank_map(engine, r, &offers[r], &ranks[r]);
 	return e ? e : ends_make(engine, ranks);
+}
+
+/* ---- kernels ---- */
+
+static enum err module_get(
+	struct cuda_engine *engine, enum steps_codec codec, cu_module *module)
+{
+	static const unsigned char *const images[STEPS_CODECS] = {
+		[STEPS_SIMPLE] = cuda_steps_simple,
+		[STEPS_LL] = cuda_steps_ll,
+		[STEPS_LL128] = cuda_steps_ll128};
+	cu_module *kept = &engine->staged.modules[codec];
+	enum err e = OK;
+
+	if (!*kept)
+		e = cuda_check(engine->driver->module_load(kept, images[codec]),
+			"load the kernels");
+	*module = *kept;
+	return e;
+}
+
+/* The kernel for a type and an operator; without one (NULL) that which copies. */
+static enum err function_find(struct cuda_engine *engine, enum steps_codec codec,
+	enum dtype type, const char *op, cu_function *function)
+{
+	cu_module module;
+	char name[64];
+	enum err e = module_get(engine, codec, &module);
+
+	if (op)
+		snprintf(name, sizeof(name), "steps_%s_%s_%s", steps_codec_name(codec),
+			dtype_name(type), op);
+	else
+		snprintf(name, sizeof(name), "steps_%s_copy", steps_codec_name(codec));
+	return e ? e
+		 : cuda_check(
+			   engine->driver->module_function(function, module, name), name);
+}
+
+static enum err function_get(
+	struct cuda_engine *engine, const struct cuda_call *call, cu_function *function)
+{
+	static const char *const ops[] = {
+		[REDOP_SUM] = "sum",
+		[REDOP_PROD] = "prod",
+		[REDOP_MAX] = "max",
+		[REDOP_MIN] = "min",
+		[REDOP_AVG] = "sum",
+		[REDOP_PREMUL] = "sum",
+	};
+
+	return function_find(engine, (enum steps_codec)call->codec, call->key.type,
+		coll_reduces(call->key.coll) ? ops[call->op] : NULL, function);
+}
+
+/* The driver loads a kernel when it is first asked for, and that can wait for kernels of
+ * the same process that run; one of those may wait for the kernel that is to be loaded.
+ * So where ranks are threads, everybody has all before anybody runs one. */
+static enum err functions_load(struct cuda_engine *engine)
+{
+	static const char *const ops[] = {"sum", "prod", "max", "min"};
+	cu_function function;
+	enum err e = OK;
+
+	for (int c = 0; c < STEPS_CODECS && !e; c++) {
+		e = function_find(engine, (enum steps_codec)c, 0, NULL, &function);
+		for (int t = 0; t < DTYPE_COUNT; t++)
+			for (int o = 0; o < 4 && !e; o++)
+				e = function_find(engine, (enum steps_codec)c,
+					(enum dtype)t, ops[o], &function);
+	}
+	return e;
 }
 
 enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer *offers)
@@ -187,11 +256,13 @@ enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer 
 	enum err e;
 
 	engine->staged.is_on = true;
-	if (engine->way == CUDA_WAY_LEADER && engine->rank)
-		return OK; /* rank 0 launches */
+	if (engine->way->is_fused && !engine->way->is_one_process && engine->rank)
+		return OK; /* rank 0 launches, in its process */
 	had = context_enter(engine);
 	cuda_capture_relax(engine->driver, &mode);
 	e = offers_map(engine, offers);
+	if (!e && engine->way->is_one_process)
+		e = functions_load(engine);
 	cuda_capture_restore(engine->driver, mode);
 	context_leave(engine->driver, engine->context, had);
 	return e;
@@ -249,39 +320,6 @@ static enum err steps_get(struct cuda_engine *engine, const struct cuda_call *ca
 	return OK;
 }
 
-static enum err function_get(
-	struct cuda_engine *engine, const struct cuda_call *call, cu_function *function)
-{
-	static const char *const ops[] = {
-		[REDOP_SUM] = "sum",
-		[REDOP_PROD] = "prod",
-		[REDOP_MAX] = "max",
-		[REDOP_MIN] = "min",
-		[REDOP_AVG] = "sum",
-		[REDOP_PREMUL] = "sum",
-	};
-	static const unsigned char *const images[STEPS_CODECS] = {
-		[STEPS_SIMPLE] = cuda_steps_simple,
-		[STEPS_LL] = cuda_steps_ll,
-		[STEPS_LL128] = cuda_steps_ll128};
-	cu_module *module = &engine->staged.modules[call->codec];
-	const char *codec = steps_codec_name((enum steps_codec)call->codec);
-	char name[64];
-	enum err e = OK;
-
-	if (!*module)
-		e = cuda_check(engine->driver->module_load(module, images[call->codec]),
-			"load the kernels");
-	if (coll_reduces(call->key.coll))
-		snprintf(name, sizeof(name), "steps_%s_%s_%s", codec,
-			dtype_name(call->key.type), ops[call->op]);
-	else
-		snprintf(name, sizeof(name), "steps_%s_copy", codec);
-	return e ? e
-		 : cuda_check(engine->driver->module_function(function, *module, name),
-			   name);
-}
-
 static void args_fill(struct cuda_engine *engine, const struct moves_args *from,
 	const struct kept_steps *kept, struct steps_args *args)
 {
@@ -292,12 +330,13 @@ static void args_fill(struct cuda_engine *engine, const struct moves_args *from,
 	args->call = from->call;
 	args->divisor = from->divisor;
 	args->is_scaled = from->is_scaled;
-	args->is_one_device = engine->is_one_device && !engine->staged.is_host;
+	args->is_one_device = engine->reach.is_one_device && !engine->staged.is_host;
 	args->is_posted = from->is_posted;
 	args->scalar_bytes = from->scalar_bytes;
 	args->scalars_at = from->scalars_at;
-	args->rank_count = is_fused(engine) && !from->is_resident ? engine->rank_count
-								  : 1;
+	args->rank_count = engine->way->is_fused && !from->is_resident
+				   ? engine->rank_count
+				   : 1;
 	for (uint32_t i = 0; i < args->rank_count; i++) {
 		args->ranks[i] = (uint8_t)(from->is_resident ? engine->rank : i);
 		args->posts[i] = from->posts[i];

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "exec/cuda/engine.h"
-#include "exec/cuda/steps.h"
+#include "exec/cuda/lists/steps.h"
 
 /* A schedule's steps, here and on the device. */
 struct kept_steps {

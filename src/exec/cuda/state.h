@@ -6,14 +6,14 @@
 
 #include <pthread.h>
 
-#include "exec/cuda/aside.h"
 #include "exec/cuda/bounce.h"
-#include "exec/cuda/desk.h"
+#include "exec/cuda/driver/aside.h"
+#include "exec/cuda/driver/where.h"
 #include "exec/cuda/engine.h"
-#include "exec/cuda/moves.h"
+#include "exec/cuda/lists/moves.h"
+#include "exec/cuda/meet/desk.h"
 #include "exec/cuda/staged.h"
-#include "exec/cuda/table.h"
-#include "exec/cuda/where.h"
+#include "exec/cuda/way.h"
 
 /* One collective's moves, on the device. */
 struct kept_moves {
@@ -23,7 +23,7 @@ struct kept_moves {
 	uint32_t page_bytes;
 };
 
-/* Addresses that calls came with lately, and what they are. */
+/* An address that a call came with, and what it is. */
 enum { SEEN_MAX = 8 };
 struct seen_pointer {
 	const void *ptr;
@@ -44,7 +44,9 @@ struct kept {
 /* Whether the engine is over, and why: see fate.c. */
 struct fate {
 	pthread_mutex_t lock; /* of the members below, and of who looks */
-	_Atomic int code;     /* enum err; the others are valid when it is not 0 */
+	/* borrowed; NULL: nobody is asked or told yet, or any more */
+	struct health *health;
+	_Atomic int code; /* enum err; the others are valid when it is not 0 */
 	uint32_t culprit;
 	/* how many calls this rank had made at the last look, and when all were done */
 	uint64_t rested_at, done_at;
@@ -66,69 +68,91 @@ struct stream_order {
 	uint64_t stream; /* .. which was on this one */
 };
 
-struct cuda_engine {
-	const struct cuda_driver *driver;
-	struct health *health; /* borrowed; NULL: nobody is asked or told yet, or any more
-				*/
-	cu_context context;
-	uint32_t rank, rank_count;
-	enum cuda_way way;
-	bool is_one_device;
-	atomic_bool is_enqueuing;     /* a thread is in the middle of a call */
-	bool can_pass_fds;	      /* between all processes */
-	bool is_apart;		      /* on GPUs that cannot reach each other's memory */
-	unsigned resident_blocks;     /* of one rank */
-	unsigned resident_blocks_all; /* of all that share a GPU */
+/* Where the other ranks are, and how far this one can reach. */
+struct reach {
+	struct cuda_hello *hellos;     /* owned */
+	bool is_one_device;	       /* all ranks share a GPU */
+	bool is_apart;		       /* on GPUs that cannot reach each other's memory */
+	bool can_pass_fds;	       /* between all processes */
+	unsigned blocks;	       /* that run together, of one rank */
+	unsigned blocks_all;	       /* .. of all that share a GPU */
+	cu_ptr hall;		       /* owned */
+	cu_ptr halls[MOVES_RANKS_MAX]; /* as this process sees them; 0: not yet */
+	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
+	struct desk *desk;		 /* owned */
+	struct table *table;		 /* counted: where threads of one process meet */
+};
+
+/* The kernels of direct collectives, and of sends and receives. */
+struct code {
 	cu_module module;
 	cu_function functions[DTYPE_COUNT][4], copy, pairs;
-	cu_ptr hall;			 /* owned */
-	cu_ptr halls[MOVES_RANKS_MAX];	 /* as this process sees them; 0: not yet */
-	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
-	struct cuda_hello *hellos;	 /* owned */
 	bool is_launched_whole; /* the driver wants all arguments, also unused ones */
-	struct table *table;	/* counted */
-	struct moves_args table_args; /* of the call that is laid down there */
-	cu_event ready, done, copied; /* of threads; copied: by receives */
-	struct table_letter *letters; /* owned: sends of the call under way */
-	uint32_t letter_count;
-	struct dev_pair *pairs_plan; /* owned: of the same call */
-	uint32_t pairs_count;
-	struct desk *desk;     /* owned */
-	struct ledger *ledger; /* owned */
-	struct words *words;   /* the ledger's, or owned: pinned */
-	bool are_words_shared; /* .. the ledger's */
-	cu_ptr words_device;
-	struct fate fate;
-	struct kept kept;
-	/* of our own, of the highest priority: such streams have channels of the GPU that
-	 * others' do not share, so that what waits there keeps nobody from setting it
-	 * free
-	 */
+};
+
+/* Words in host memory that the device reads and writes. */
+struct pinned_words {
+	struct words *here; /* the ledger's, or owned: pinned */
+	bool are_shared;    /* .. the ledger's */
+	cu_ptr device;
+};
+
+/* Of our own, of the highest priority: such streams have channels of the GPU that others'
+ * do not share, so that what waits there keeps nobody from setting it free. */
+struct own_streams {
 	cu_stream side;	   /* what waits for nobody's kernels */
 	cu_stream watcher; /* of memops_free() */
 	cu_stream rescue;  /* the same, when that one does not get through */
-	/* of the call under way */
+};
+
+/* The call under way. */
+struct call_now {
+	atomic_bool is_enqueuing; /* a thread is in the middle of it */
 	bool is_capturing;
 	uint64_t stream_number; /* unless it is captured: asking would end that */
-	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
-	uint64_t sent_on;
-	_Atomic bool tells_itself; /* who leads; its calls come on several streams */
-	uint32_t call;
-	bool was_captured; /* a graph counts calls that we do not know of */
-	/* resident: the stream, plus one, of the last call that has a number and no event
-	 */
-	uint64_t last_numbered;
+	uint64_t moment;	/* counts calls */
+};
+
+/* The calls before. */
+struct calls_past {
+	uint32_t call;		   /* how many the words of the halls count */
+	bool was_captured;	   /* a graph counts calls that we do not know of */
 	struct stream_order order; /* calls that share words of the halls */
 	struct stream_order puts;
-	struct seen_pointer seen[SEEN_MAX];
-	uint32_t seen_next;
-	uint64_t moment; /* counts calls */
-	struct bounce bounce;
-	struct staged staged;
-	_Atomic uint64_t held; /* bytes of device memory, see engine_alloc() */
-	/* signals, all ranks' of a number side by side */
+};
+
+/* Addresses that calls came with lately, and what they are. */
+struct seen_list {
+	struct seen_pointer list[SEEN_MAX];
+	uint32_t next;
+};
+
+/* All ranks' signals of a number side by side. */
+struct signals {
 	uint32_t given[CUDA_SIGNALS_MAX][MOVES_RANKS_MAX];
 	uint32_t awaited[CUDA_SIGNALS_MAX][MOVES_RANKS_MAX];
+};
+
+struct cuda_engine {
+	const struct cuda_driver *driver;
+	cu_context context;
+	uint32_t rank, rank_count;
+	const struct cuda_way *way; /* NULL: not connected yet */
+	void *own;		    /* the way's state, owned by it */
+	struct ledger *ledger;	    /* owned */
+	struct reach reach;
+	struct code code;
+	struct pinned_words words;
+	struct own_streams streams;
+	struct call_now now;
+	struct calls_past past;
+	struct seen_list seen;
+	struct kept kept;
+	struct bounce bounce;
+	struct staged staged;
+	struct signals signals;
+	struct fate fate;
+	_Atomic uint64_t held; /* bytes of device memory, see engine_alloc() */
 };
 
 /* Where in a hall rank `from` counts its signals of this number: the first is part of
@@ -142,11 +166,7 @@ static inline cu_ptr signal_at(cu_ptr hall, uint32_t from, uint32_t signal)
 	       from * sizeof(uint32_t);
 }
 
-/* ---- engine.c ---- */
-
-/* This thread, perhaps one without, has the engine's context; returns what it had. */
-cu_context context_enter(const struct cuda_engine *engine);
-void context_leave(const struct cuda_driver *driver, cu_context mine, cu_context had);
+/* ---- seen.c ---- */
 
 /* What an address is; one that was asked for lately is only looked at again, and once for
  * each call. */
@@ -156,8 +176,16 @@ enum err engine_where(
 enum err engine_where_now(
 	struct cuda_engine *engine, const void *ptr, struct cuda_where *where);
 
+/* ---- reach.c ---- */
+
 /* The rank's hall in this process's addresses. */
 enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
+
+/* ---- engine.c ---- */
+
+/* This thread, perhaps one without, has the engine's context; returns what it had. */
+cu_context context_enter(const struct cuda_engine *engine);
+void context_leave(const struct cuda_driver *driver, cu_context mine, cu_context had);
 
 /* Copy to device memory, or clear some, now: nobody else's work is waited for. */
 enum err engine_upload(
@@ -167,16 +195,14 @@ enum err engine_alloc(
 	struct cuda_engine *engine, size_t bytes, const char *what, cu_ptr *ptr);
 enum err engine_clear(struct cuda_engine *engine, cu_ptr to, size_t bytes);
 
+/* ---- order.c ---- */
+
 /* Calls of this communicator that share words run one after the other, whatever streams
  * they are on: before the first and after the last thing a call enqueues. */
 enum err order_begin(
 	struct cuda_engine *engine, struct stream_order *order, cu_stream stream);
 enum err order_end(
 	struct cuda_engine *engine, struct stream_order *order, cu_stream stream);
-
-/* The same for calls whose kernels wait for each other. As long as there was no other
- * way, calls have numbers and no event, and the hall's word tells that one is done. */
-enum err resident_order(struct cuda_engine *engine, cu_stream stream);
 
 /* ---- fate.c ---- */
 
@@ -206,10 +232,18 @@ enum err memops_submit(struct cuda_engine *engine, cu_stream stream, struct cu_m
 
 /* The address of a rank's mail in a hall. */
 cu_ptr mail_at(cu_ptr hall, bool is_constant, uint32_t rank, size_t offset);
-/* Where rank `rank` is told that its call is done: in its own hall, so that it can always
- * end its own wait. Rank 0, who tells, looks at what it has told rank 1 as long as it
- * does not tell itself. */
-cu_ptr mail_done_at(const struct cuda_engine *engine, bool is_constant, uint32_t rank);
+
+/* Words to be written, all of them at about the same time. */
+struct writes;
+enum {
+	FREE_WAIT = 0x3fffffff, /* so far ahead that every wait is over */
+	SETTLE_US = 5000 /* for a launch under way, where nothing tells: 1 GiB takes
+			  * 2 ms */
+};
+void writes_add(struct writes *writes, cu_ptr address, uint32_t value);
+/* How far a word of the device is beyond the number of the last call; false when it
+ * cannot be read. */
+bool word_see(struct cuda_engine *engine, cu_ptr word, int32_t *beyond);
 
 /* Has this rank's last collective ended on the device? False also when that cannot be
  * told. */
@@ -225,17 +259,37 @@ void memops_free_aside(struct cuda_engine *engine);
 /* ---- colls.c ---- */
 
 enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *call);
-enum err coll_finish(struct cuda_engine *engine, const struct cuda_call *call);
+
+/* Of a launch: blocks of each rank, ranks, threads of a block. */
+struct grid {
+	unsigned blocks, ranks, threads;
+};
+/* One that does the work of all ranks, or of one. */
+struct grid grid_fused(const struct cuda_engine *engine, const struct cuda_call *call);
+struct grid grid_single(const struct cuda_engine *engine, const struct cuda_call *call);
+enum err coll_launch(struct cuda_engine *engine, const struct cuda_call *call,
+	struct moves_args *args, struct grid grid);
+
+/* Where ranks [first, end) see this call's buffers: posts[0] is the first's. */
+enum err buffers_post(struct cuda_engine *engine, const struct cuda_call *call,
+	uint32_t first, uint32_t end, struct dev_post *posts);
 
 /* ---- pairs.c ---- */
 
 enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call);
-enum err pairs_move(struct cuda_engine *engine, const struct cuda_call *call);
-enum err pairs_finish(struct cuda_engine *engine);
+
+/* Launches of copies: begin, add, launch; the latter empties. */
+void pairs_args_begin(const struct cuda_engine *engine, struct pairs_args *args);
+enum err pairs_args_add(struct cuda_engine *engine, struct pairs_args *args,
+	const struct dev_pair *pair, cu_stream stream);
+enum err pairs_args_launch(
+	struct cuda_engine *engine, struct pairs_args *args, cu_stream stream);
+
+enum err sizes_differ(uint32_t from, uint64_t sent, uint32_t to, uint64_t received);
 
 /* Copy, now, in the stream's order. The kernel reaches all that is mapped; the driver's
  * own copies know only the allocation whose handle was opened, not its block. */
-enum err pairs_copy(
+enum err pair_copy(
 	struct cuda_engine *engine, const struct dev_pair *receive, cu_stream stream);
 
 #endif

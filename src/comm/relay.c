@@ -1,0 +1,383 @@
+#include "comm/relay.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/log.h"
+#include "comm/inside.h"
+#include "comm/state.h"
+#include "exec/cuda/berth.h"
+#include "exec/cuda/engine.h"
+
+enum {
+	LINE = 128,	  /* buffers in a berth begin at multiples of it */
+	SPIN_US = 200,	  /* as long as a stream may be about to tell */
+	NAP_LEAST_US = 5, /* then it has other work before; longer and longer */
+	NAP_MOST_US = 200
+};
+
+struct relay {
+	struct cuda_berths *berths; /* owned */
+	struct stream *stream;	    /* owned: whose thread runs the calls */
+};
+
+/* In the context that is current. */
+static enum err relay_make(struct relay **relay)
+{
+	struct relay *made = calloc(1, sizeof(*made));
+	enum err e = made ? OK : err_set(ERR_SYSTEM, "no memory for device buffers");
+
+	if (!e)
+		e = cuda_berths_open(&made->berths);
+	if (!e)
+		e = stream_create(&made->stream);
+	if (e && made)
+		cuda_berths_close(made->berths);
+	if (e)
+		free(made);
+	*relay = e ? NULL : made;
+	return e;
+}
+
+enum err relay_open(struct comm *comm, const void *ptr)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	cu_context had = NULL, wanted = NULL;
+	struct relay *relay;
+	enum err e = ptr ? cuda_memory_context(ptr, &wanted) : cuda_context(&wanted);
+
+	if (e)
+		return e;
+	driver->context_get(&had);
+	driver->context_set(wanted);
+	e = relay_make(&relay);
+	driver->context_set(had);
+	if (e)
+		return e;
+	log_info(LOG_INIT, "device memory between hosts: through pinned host memory");
+	atomic_store(&comm->relay, relay);
+	return OK;
+}
+
+void relay_close(struct comm *comm)
+{
+	struct relay *relay = comm->relay;
+
+	if (!relay)
+		return;
+	stream_destroy(relay->stream);
+	cuda_berths_close(relay->berths);
+	free(relay);
+	comm->relay = NULL;
+}
+
+void relay_let_go(struct comm *comm)
+{
+	struct relay *relay = comm->relay;
+
+	if (relay)
+		cuda_berths_let_go(relay->berths);
+}
+
+/* ---- the thread that runs calls ---- */
+
+enum err relay_await(const struct work *work)
+{
+	uint64_t start = clock_ns();
+	unsigned nap = NAP_LEAST_US;
+
+	if (!work->berth)
+		return OK;
+	while (!cuda_berth_is_handed_over(work->berth)) {
+		if (atomic_load(&work->comm->abort))
+			return err_set(ERR_REMOTE, "the communicator was aborted");
+		if (clock_ns() - start < SPIN_US * 1000ull) {
+			cpu_relax();
+			continue;
+		}
+		usleep(nap);
+		nap = nap * 2 < NAP_MOST_US ? nap * 2 : NAP_MOST_US;
+	}
+	return OK;
+}
+
+void relay_hand_back(const struct work *work)
+{
+	if (work->berth)
+		cuda_berth_hand_back(work->berth);
+}
+
+/* ---- enqueuing ---- */
+
+/* A buffer of a call: of how many bytes, and where in the berth it is, if it is device
+ * memory. */
+struct passenger {
+	size_t bytes, at;
+	bool is_aboard;
+};
+
+/* A call, and its copy whose buffers are in the berth. */
+struct trip {
+	const struct comm_call *call;
+	struct comm_call relayed;
+	struct passenger in, out, scalar;
+	struct cuda_berth *berth;
+};
+
+static bool is_device(const void *ptr, size_t bytes)
+{
+	return bytes && cuda_memory_is(ptr);
+}
+
+static size_t room_for(struct passenger *passenger, size_t at)
+{
+	passenger->at = at;
+	return passenger->is_aboard ? at + (passenger->bytes + LINE - 1) / LINE * LINE
+				    : at;
+}
+
+/* Do the two blocks share memory, or could they? Where a result may be made in place, one
+ * buffer does for both. */
+static bool is_in_place(const struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+
+	return call->kind == CALL_COLL && trip->in.bytes == trip->out.bytes &&
+	       (call->coll == COLL_ALL_REDUCE || call->coll == COLL_REDUCE ||
+		       call->coll == COLL_BROADCAST);
+}
+
+/* Where both are in the berth; one that is part of the other stays so. */
+static size_t buffers_place(struct trip *trip, size_t at)
+{
+	const char *in = trip->call->in, *out = trip->call->out;
+	bool are_both = trip->in.is_aboard && trip->out.is_aboard;
+	bool is_in_out = in >= out && in + trip->in.bytes <= out + trip->out.bytes;
+	bool is_out_in = out >= in && out + trip->out.bytes <= in + trip->in.bytes;
+
+	if (are_both && is_in_place(trip)) {
+		at = room_for(&trip->out, at);
+		trip->in.at = trip->out.at;
+	} else if (are_both && is_in_out) {
+		at = room_for(&trip->out, at);
+		trip->in.at = trip->out.at + (size_t)(in - out);
+	} else if (are_both && is_out_in) {
+		at = room_for(&trip->in, at);
+		trip->out.at = trip->in.at + (size_t)(out - in);
+	} else {
+		at = room_for(&trip->in, at);
+		at = room_for(&trip->out, at);
+	}
+	return at;
+}
+
+static enum err trip_measure(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	struct call_blocks blocks = comm_call_blocks(
+		call->comm, call->kind, call->coll, call->root);
+	size_t bytes = call->count * dtype_size(call->type);
+	enum err e;
+
+	if (call->kind == CALL_PUT)
+		blocks.in = 1;
+	trip->in.bytes = bytes * blocks.in;
+	trip->out.bytes = bytes * blocks.out;
+	if (call->op.scalar_pointer && call->kind == CALL_COLL &&
+		coll_reduces(call->coll))
+		trip->scalar.bytes = dtype_size(call->type);
+	trip->in.is_aboard = is_device(call->in, trip->in.bytes);
+	trip->out.is_aboard = is_device(call->out, trip->out.bytes);
+	trip->scalar.is_aboard = is_device(call->op.scalar_pointer, trip->scalar.bytes);
+	e = trip->in.is_aboard ? cuda_memory_check(call->in, trip->in.bytes, true) : OK;
+	if (!e && trip->out.is_aboard)
+		e = cuda_memory_check(call->out, trip->out.bytes, false);
+	return e;
+}
+
+/* What is refused is refused before anything of its group has begun. */
+static enum err trip_check(struct trip *trip)
+{
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
+	int status = 0;
+
+	if (cuda_driver()->stream_is_capturing(stream, &status) || !status)
+		return trip_measure(trip);
+	return err_set(ERR_USAGE,
+		"calls between hosts cannot be part of a CUDA graph in this version: "
+		"call outside the capture");
+}
+
+static enum err trip_book(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	struct relay *relay = call->comm->relay;
+	char *memory;
+	size_t bytes;
+	enum err e;
+
+	trip->relayed = *call;
+	bytes = room_for(&trip->scalar, buffers_place(trip, 0));
+	e = cuda_berth_take(relay->berths, bytes, &call->comm->abort, &trip->berth);
+	if (e)
+		return e;
+	memory = cuda_berth_memory(trip->berth);
+	if (trip->in.is_aboard)
+		trip->relayed.in = memory + trip->in.at;
+	if (trip->out.is_aboard)
+		trip->relayed.out = memory + trip->out.at;
+	if (trip->scalar.is_aboard)
+		trip->relayed.op.scalar_pointer = memory + trip->scalar.at;
+	return OK;
+}
+
+/* Everything of a group is handed over before a stream waits for any of it. */
+static enum err trip_begin(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	cu_stream stream = (cu_stream)call->gpu_stream;
+	enum err e = OK;
+
+	if (call->launched)
+		e = cuda_check(
+			cuda_driver()->event_record((cu_event)call->launched, stream),
+			"record launchCompletionEvent");
+	if (!e && trip->in.is_aboard)
+		e = cuda_berth_load(
+			trip->berth, trip->in.at, call->in, trip->in.bytes, stream);
+	if (!e && trip->scalar.is_aboard)
+		e = cuda_berth_load(trip->berth, trip->scalar.at, call->op.scalar_pointer,
+			trip->scalar.bytes, stream);
+	return e ? e : cuda_berth_hand_over(trip->berth, stream);
+}
+
+static enum err trip_end(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	cu_stream stream = (cu_stream)call->gpu_stream;
+	enum err e = cuda_berth_await(trip->berth, stream);
+
+	if (!e && trip->out.is_aboard)
+		e = cuda_berth_unload(
+			trip->berth, trip->out.at, call->out, trip->out.bytes, stream);
+	return e ? e : cuda_berth_leave(trip->berth, stream);
+}
+
+/* The calls of one communicator, from call `first` on, as one batch for its thread. */
+static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t count)
+{
+	struct comm *comm = trips[first].call->comm;
+	struct relay *relay = comm->relay;
+	struct work *works = calloc(count - first, sizeof(*works));
+	uint32_t used = 0;
+
+	if (!works)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
+	for (uint32_t i = first; i < count; i++) {
+		if (trips[i].call->comm != comm)
+			continue;
+		work_fill(&trips[i].relayed, &works[used]);
+		works[used].berth = trips[i].berth;
+		works[used].profile = profile_keep(trips[i].call);
+		works[used++].turn = comm_busy_add(comm);
+	}
+	return stream_push(relay->stream, works, used);
+}
+
+static bool is_first_of_comm(const struct trip *trips, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (trips[i].call->comm == trips[at].call->comm)
+			return false;
+	return true;
+}
+
+typedef enum err trip_step(struct trip *trip);
+
+/* One step of all trips, each in its communicator's context, whatever this thread's is.
+ */
+static enum err trips_step(struct trip *trips, uint32_t count, trip_step *step)
+{
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++) {
+		const struct relay *relay = trips[i].call->comm->relay;
+		cu_context had = cuda_berths_enter(relay->berths);
+
+		e = step(&trips[i]);
+		cuda_berths_go(relay->berths, had);
+	}
+	return e;
+}
+
+static enum err trips_make(struct trip *trips, uint32_t count)
+{
+	enum err e = trips_step(trips, count, trip_check);
+
+	if (!e)
+		e = trips_step(trips, count, trip_book);
+	if (!e)
+		e = trips_step(trips, count, trip_begin);
+	for (uint32_t i = 0; i < count && !e; i++)
+		if (is_first_of_comm(trips, i))
+			e = comm_push(trips, i, count);
+	return e ? e : trips_step(trips, count, trip_end);
+}
+
+/* Nobody waits for what a capture refuses. Any other end is a failure of all
+ * communicators of the group: their peers may be waiting. */
+static void trips_fail(const struct trip *trips, uint32_t count, enum err e)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (trips[i].berth)
+			cuda_berth_hand_back(trips[i].berth);
+		if (e != ERR_USAGE)
+			comm_fail(trips[i].call->comm, e, trips[i].call->comm->rank);
+	}
+}
+
+/* A result in host memory is there when the call returns, as a copy to such memory is.
+ */
+static enum err hosts_wait(const struct trip *trips, uint32_t count)
+{
+	char reason[ERR_TEXT_BYTES];
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < count && !e; i++) {
+		struct comm *comm = trips[i].call->comm;
+
+		if (!trips[i].out.bytes || trips[i].out.is_aboard)
+			continue;
+		comm_drain(comm);
+		e = comm_async_get(comm);
+		if (e && comm_reason(comm, reason, sizeof(reason)))
+			err_adopt(reason);
+	}
+	return e;
+}
+
+enum err relay_submit(const struct comm_call *calls, uint32_t count)
+{
+	struct trip *trips = calloc(count, sizeof(*trips));
+	bool *first = calloc(count, sizeof(*first));
+	enum err e = trips && first
+			     ? inside_enqueue(calls, count, first)
+			     : err_set(ERR_SYSTEM, "no memory for %u calls", count);
+
+	if (!e) {
+		profile_run(calls, count, false);
+		for (uint32_t i = 0; i < count; i++)
+			trips[i].call = &calls[i];
+		e = trips_make(trips, count);
+		if (e)
+			trips_fail(trips, count, e);
+		inside_enqueued(calls, count, first);
+		if (!e)
+			e = hosts_wait(trips, count);
+	}
+	free(trips);
+	free(first);
+	return e;
+}

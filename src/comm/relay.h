@@ -1,0 +1,32 @@
+/*
+ * relay.h - device memory between hosts: calls go through berths in host memory
+ * (exec/cuda/berth.h) to the host engine, which reaches every rank wherever it is.
+ *
+ * What memory a rank brings is its own affair: on the wire there is no difference, so
+ * that some ranks may work on device memory and others on host memory, in any call.
+ */
+#ifndef COMM_RELAY_H
+#define COMM_RELAY_H
+
+#include "comm/comm.h"
+
+struct work;
+
+/* A communicator on several hosts whose program works with CUDA, as device memory or the
+ * meeting has shown: all its calls are enqueued on CUDA streams from then on. `ptr` is
+ * such memory; NULL: what is current. */
+enum err relay_open(struct comm *comm, const void *ptr);
+void relay_close(struct comm *comm);
+
+/* Calls of such communicators, whatever memory they bring. */
+enum err relay_submit(const struct comm_call *calls, uint32_t count);
+
+/* By the thread that runs them: wait until a call's buffers are here; say that it is
+ * over, however it ended. Nothing for a call that came another way. */
+enum err relay_await(const struct work *work);
+void relay_hand_back(const struct work *work);
+
+/* CUDA streams that wait go on. */
+void relay_let_go(struct comm *comm);
+
+#endif

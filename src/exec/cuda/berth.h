@@ -1,0 +1,61 @@
+/*
+ * berth.h - where device buffers lie in host memory while a host thread works on them.
+ *
+ * A call between hosts is the host engine's: a CUDA stream copies its buffers into a
+ * berth and tells, a thread that waits for that runs the call and tells back, and the
+ * stream, which waits for that, copies the result out. Both are told by words of the
+ * berth, numbers that grow; no kernel runs and nobody's thread waits for a stream.
+ *
+ * Berths are memory that other processes of the host can map (link/region.h), pinned, so
+ * that copies run beside everything else. They are kept and used again.
+ */
+#ifndef EXEC_CUDA_BERTH_H
+#define EXEC_CUDA_BERTH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "exec/cuda/driver/driver.h"
+
+struct cuda_berths;
+struct cuda_berth;
+
+/* Of one communicator, in the context that is current. */
+enum err cuda_berths_open(struct cuda_berths **berths);
+
+/* This thread works in that context, until it goes. */
+cu_context cuda_berths_enter(const struct cuda_berths *berths);
+void cuda_berths_go(const struct cuda_berths *berths, cu_context had);
+
+/* Streams that wait go on, whatever came of their calls. */
+void cuda_berths_let_go(struct cuda_berths *berths);
+
+/* When all calls have been handed back. What a stream is still to use is never given
+ * back. NULL is fine. */
+void cuda_berths_close(struct cuda_berths *berths);
+
+/* ---- by the thread that enqueues ---- */
+
+/* One with room for so many bytes. Waits for another call's when there are too many
+ * bytes under way; ERR_REMOTE when `abort` is set meanwhile. */
+enum err cuda_berth_take(struct cuda_berths *berths, size_t bytes,
+	const atomic_int *abort, struct cuda_berth **berth);
+char *cuda_berth_memory(const struct cuda_berth *berth);
+
+/* In the stream's order: copy in, then tell the thread. */
+enum err cuda_berth_load(struct cuda_berth *berth, size_t at, const void *from,
+	size_t bytes, cu_stream stream);
+enum err cuda_berth_hand_over(struct cuda_berth *berth, cu_stream stream);
+
+/* Wait for the thread, then copy out, then others may have the berth. */
+enum err cuda_berth_await(struct cuda_berth *berth, cu_stream stream);
+enum err cuda_berth_unload(
+	struct cuda_berth *berth, size_t at, void *to, size_t bytes, cu_stream stream);
+enum err cuda_berth_leave(struct cuda_berth *berth, cu_stream stream);
+
+/* ---- by the thread that runs the call ---- */
+
+bool cuda_berth_is_handed_over(const struct cuda_berth *berth);
+void cuda_berth_hand_back(struct cuda_berth *berth);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * memory.c - device memory for users, and the context it belongs to.
+ */
+#include "exec/cuda/driver/context.h"
+#include "exec/cuda/kernels/kernels.h"
+#include "exec/cuda/state.h"
+
+enum err cuda_context(cu_context *context)
+{
+	const struct cuda_driver *driver = cuda_kernels_bytes ? cuda_driver() : NULL;
+
+	*context = NULL;
+	return driver ? context_of_thread(driver, context) : OK;
+}
+
+enum err cuda_memory_context(const void *ptr, cu_context *context)
+{
+	return context_of_memory(cuda_driver(), ptr, context);
+}
+
+bool cuda_memory_is(const void *ptr)
+{
+	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
+	const struct cuda_driver *driver = ptr ? cuda_driver() : NULL;
+	unsigned type = 0;
+	void *values[] = {&type};
+
+	return driver &&
+	       !driver->pointer_attributes(1, wanted, values, (cu_ptr)(uintptr_t)ptr) &&
+	       type == CU_MEMORY_DEVICE;
+}
+
+enum err cuda_memory_check(const void *ptr, size_t bytes, bool is_sent)
+{
+	struct cuda_where where;
+	enum err e = cuda_where(cuda_driver(), ptr, &where);
+
+	return e ? e : cuda_where_check(&where, ptr, bytes, is_sent);
+}
+
+/* Whole blocks: a window begins at a multiple of 4096, and others map a whole one. */
+enum err cuda_memory_alloc(size_t bytes, void **ptr)
+{
+	cu_context context;
+	cu_ptr address = 0;
+	enum err e = cuda_context(&context);
+
+	*ptr = NULL;
+	if (e || !context)
+		return e;
+	if (bytes > SIZE_MAX - CU_BLOCK_BYTES)
+		return err_set(ERR_ARGUMENT, "%zu bytes are more than a GPU has", bytes);
+	bytes = (bytes + CU_BLOCK_BYTES - 1) / CU_BLOCK_BYTES * CU_BLOCK_BYTES;
+	e = cuda_check(
+		cuda_driver()->mem_alloc(&address, bytes), "allocate device memory");
+	*ptr = (void *)(uintptr_t)address;
+	return e;
+}
+
+enum err cuda_memory_free(void *ptr)
+{
+	return cuda_check(
+		cuda_driver()->mem_free((cu_ptr)(uintptr_t)ptr), "free device memory");
+}

@@ -1,0 +1,54 @@
+#include "tune/device.h"
+
+/* Up to so many bytes the first, the second order of protocols is best. */
+enum { SMALL = 64 << 10, MIDDLE = 4 << 20 };
+
+/* May this protocol be used? For collectives the model does not know, any. */
+static bool is_allowed(const struct device_question *question, enum proto proto)
+{
+	enum model_func func;
+
+	return !question->limits || !limits_func(question->call.coll, &func) ||
+	       limits_rules(question->limits)->proto[func][proto];
+}
+
+/* The best for a call of that size among those that the environment and the call allow.
+ */
+static enum proto proto_choose(const struct device_question *question)
+{
+	static const enum proto orders[][3] = {{PROTO_LL, PROTO_LL128, PROTO_SIMPLE},
+		{PROTO_LL128, PROTO_SIMPLE, PROTO_LL},
+		{PROTO_SIMPLE, PROTO_LL128, PROTO_LL}};
+	size_t bytes = question->call.bytes;
+	const enum proto *order = orders[(bytes > SMALL) + (bytes > MIDDLE)];
+	unsigned wanted = question->protos ? question->protos : ~0u;
+
+	for (uint32_t i = 0; i < 3; i++)
+		/* lines of 128 bytes do not arrive whole in host memory */
+		if (is_allowed(question, order[i]) && wanted & 1u << order[i] &&
+			(order[i] != PROTO_LL128 || !question->is_apart))
+			return order[i];
+	return PROTO_SIMPLE;
+}
+
+enum err device_choose(
+	const struct device_question *question, struct device_choice *choice)
+{
+	enum coll coll = question->call.coll;
+	const char *name = NULL;
+	enum err e = limits_schedule(question->limits, &question->call, &name);
+
+	*choice = (struct device_choice){NULL, PROTO_SIMPLE};
+	if (e)
+		return e;
+	/* a selection of the direct schedule has no protocols */
+	if (!name && question->protos)
+		name = question->schedule;
+	if (!name && !question->is_apart && is_allowed(question, PROTO_SIMPLE))
+		return OK;
+	choice->kind = catalog_find(coll, name ? name : "ring");
+	if (!choice->kind)
+		choice->kind = catalog_find(coll, "direct");
+	choice->proto = proto_choose(question);
+	return OK;
+}
