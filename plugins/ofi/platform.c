@@ -18,10 +18,10 @@ enum { LATENCY_DEFAULT_US = 75 };
 
 /* The first that matches. */
 static const struct platform table[] = {
-	{"p4d.24xlarge", .exact = "p4d.24xlarge", .latency_us = 75,
-		.variables = {BUFFERS}},
-	{"p4de.24xlarge", .exact = "p4de.24xlarge", .latency_us = 75,
-		.variables = {BUFFERS}},
+	{"p4d.24xlarge", .exact = "p4d.24xlarge", .topology = "p4d-24xl-topo.xml",
+		.latency_us = 75, .variables = {BUFFERS}},
+	{"p4de.24xlarge", .exact = "p4de.24xlarge", .topology = "p4de-24xl-topo.xml",
+		.latency_us = 75, .variables = {BUFFERS}},
 	{"p3dn.24xlarge", .exact = "p3dn.24xlarge", .latency_us = 150},
 	{"p5.4xlarge", .exact = "p5.4xlarge", .latency_us = 75},
 	{"p5/p5e", .begins = {"p5.", "p5e."}, .latency_us = 75, .wants_rdma = true,
@@ -30,7 +30,8 @@ static const struct platform table[] = {
 		.wants_rdma = true, .variables = {HOPPER, "NCCL_NETDEVS_POLICY=max:1"}},
 	{"p6-b300", .begins = {"p6-b300"}, .latency_us = 35, .wants_rdma = true,
 		.variables = {HOPPER}},
-	{"g5.48xlarge", .exact = "g5.48xlarge", .latency_us = 75},
+	{"g5.48xlarge", .exact = "g5.48xlarge", .topology = "g5.48xl-topo.xml",
+		.latency_us = 75},
 	{"g7e.8xlarge", .exact = "g7e.8xlarge", .latency_us = 35, .variables = {BUFFERS}},
 	{"g7e", .begins = {"g7e.12xlarge", "g7e.24xlarge", "g7e.48xlarge"},
 		.latency_us = 35, .wants_rdma = true, .variables = {BUFFERS}},

@@ -18,6 +18,7 @@ struct platform {
 	/* type is equal to it, or begins with one of these (NULL ends the list) */
 	const char *exact;
 	const char *begins[3];
+	const char *topology; /* the file that aws-ofi-nccl has for it; NULL: none */
 	float latency_us;
 	bool wants_rdma; /* what aws-ofi-nccl uses there */
 	/* "NAME=VALUE" */

@@ -2,6 +2,7 @@
  * abi.c - what the casts of this room rely on, said to the compiler. No code.
  */
 #include "api/export.h"
+#include "base/env_plugin.h"
 
 #define SAME(a, b) _Static_assert((int)(a) == (int)(b), #a " is " #b)
 #define AT(type, member, offset)                                                         \
@@ -45,6 +46,9 @@ SAME(WINDOW_COUNTED, NCCL_WIN_CFT_COUNTED);
 
 SAME(BOOT_ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 _Static_assert(sizeof(ncclUniqueId) == sizeof(struct boot_id), "an id is an id");
+SAME(ENV_PLUGIN_MAJOR, NCCL_MAJOR);
+SAME(ENV_PLUGIN_MINOR, NCCL_MINOR);
+SAME(ENV_PLUGIN_PATCH, NCCL_PATCH);
 SAME(NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_VERSION_CODE);
 
 /* The layouts other people's binaries were compiled with. */

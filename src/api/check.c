@@ -255,5 +255,7 @@ enum err check_call(const struct call_args *args, struct comm_call *call)
 	call->schedule = NULL;
 	call->protos = 0;
 	call->launched = NULL;
+	call->tag = 0;
+	call->profile = NULL;
 	return OK;
 }

@@ -46,7 +46,8 @@ static ncclResult_t issue(const struct call_args *args, const ncclCollConfig_t *
 		log_call(args);
 	/* Nothing to move, nobody waits for it; the host's engine remembers that it was
 	 * called. A send of nothing still meets its receive. */
-	if (!args->count && args->kind == CALL_COLL && call.on_gpu)
+	if (!args->count && args->kind == CALL_COLL && call.on_gpu &&
+		!comm_is_relayed(call.comm))
 		return ncclSuccess;
 	return result_of(group_call(&call));
 }

@@ -83,6 +83,7 @@ enum err coll_config_read(
 	wishes->names = config.algSelection;
 	wishes->is_forced = config.forceAlgSelection;
 	wishes->launched = config.launchCompletionEvent;
+	wishes->tag = config.userProfilerTag;
 	return OK;
 }
 
@@ -95,6 +96,7 @@ enum err coll_config_apply(
 			"communicator on host memory: leave it NULL",
 			function);
 	call->launched = (void *)wishes->launched;
+	call->tag = wishes->tag;
 	if (!wishes->names || !call->count)
 		return OK;
 	return comm_select(call, wishes->names, wishes->is_forced);

@@ -11,6 +11,7 @@ struct coll_wishes {
 	const char *names; /* borrowed; NULL: any algorithm */
 	bool is_forced;
 	cudaEvent_t launched;
+	uint64_t tag; /* for a profiler */
 };
 
 /* `user` NULL: no wishes. What has no effect here is said in the log. */

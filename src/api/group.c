@@ -6,6 +6,7 @@
 
 #include "api/check.h"
 #include "api/live.h"
+#include "comm/profile.h"
 
 /* Enough for the usual group of one call, or of a send and a receive per neighbour;
  * larger groups move to the heap. */
@@ -107,9 +108,30 @@ static enum err record_call(const struct comm_call *call)
 	e = reserve();
 	if (e)
 		return e;
-	group_calls()[group.call_count++] = *call;
+	group_calls()[group.call_count] = *call;
+	if (profile_is_on(call->comm)) {
+		struct comm_call *told = &group_calls()[group.call_count];
+
+		profile_call(told, group_calls(), group.call_count, group.depth + 1);
+		profile_called(told);
+	}
+	group.call_count++;
 	group.self_count += is_to_self(call);
 	return OK;
+}
+
+/* A call that is in no group of the user's, and that somebody listens to. */
+static enum err call_told(const struct comm_call *call)
+{
+	struct comm_call told = *call;
+	enum err e;
+
+	profile_call(&told, NULL, 0, 1);
+	profile_called(&told);
+	profile_group_ends(&told, 1);
+	e = comm_submit(&told, 1);
+	profile_group_ended(&told, 1);
+	return e;
 }
 
 enum err group_call(const struct comm_call *call)
@@ -118,7 +140,7 @@ enum err group_call(const struct comm_call *call)
 		return group_note(record_call(call));
 	if (is_to_self(call))
 		return self_unmatched(call->kind == CALL_SEND);
-	return comm_submit(call, 1);
+	return profile_is_on(call->comm) ? call_told(call) : comm_submit(call, 1);
 }
 
 static enum err record_job(struct job *job)
@@ -211,6 +233,7 @@ static void group_clear(void)
 		group.jobs = job->next;
 		job_cancel(job);
 	}
+	profile_group_ended(group_calls(), group.call_count);
 	free(group.spilled);
 	group.spilled = NULL;
 	group.call_count = group.call_capacity = group.self_count = 0;
@@ -295,6 +318,7 @@ enum err group_end(void)
 
 	if (e)
 		return e == ERR_AGAIN ? OK : e;
+	profile_group_ends(group_calls(), group.call_count);
 	e = group.failed ? group.failed : group_run();
 	group_clear();
 	return e;

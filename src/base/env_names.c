@@ -1,16 +1,18 @@
 #include "base/env_names.h"
 
+#include <ctype.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/edits.h"
 #include "base/log.h"
 #include "base/param.h"
 
-enum { NEAR_EDITS = 3 };
+enum { NEAR_EDITS = 3, SLIP_EDITS = 2, SHORT_NAME = 5 };
 
 /* clang-format off */
 /* NCCL_..: what NCCL, its tools, torch and vendors' plugins read beside our own table */
@@ -109,6 +111,14 @@ static const char *const of_efa[] = {
 	"USE_ZCPY_RX",
 };
 
+/* FI_..: libfabric itself. Its providers have many more, so what is not here is foreign. */
+static const char *const of_fabric[] = {
+	"FORK_UNSAFE", "HMEM", "HMEM_CUDA_ENABLE_XFER", "HMEM_CUDA_USE_DMABUF",
+	"HMEM_CUDA_USE_GDRCOPY", "HMEM_DISABLE_P2P", "LOG_LEVEL", "LOG_PROV",
+	"LOG_SUBSYS", "MR_CACHE_MAX_COUNT", "MR_CACHE_MAX_SIZE", "MR_CACHE_MONITOR",
+	"PROVIDER", "PROVIDER_PATH", "UNIVERSE_SIZE",
+};
+
 static const struct name_family {
 	const char *prefix;
 	const char *const *names;
@@ -118,6 +128,8 @@ static const struct name_family {
 	{"FI_EFA_", of_efa, sizeof(of_efa) / sizeof(of_efa[0])},
 	{"NCCL_", of_nccl, sizeof(of_nccl) / sizeof(of_nccl[0])},
 	{"WEFT_", NULL, 0},
+	/* the last: only near names of it are judged */
+	{"FI_", of_fabric, sizeof(of_fabric) / sizeof(of_fabric[0])},
 };
 
 /* After NCCL_: what vendors' plugins and tests have for themselves, and name as they like */
@@ -146,7 +158,8 @@ static const struct {
 /* clang-format on */
 
 enum {
-	FAMILY_COUNT = sizeof(families) / sizeof(families[0]),
+	FABRIC = sizeof(families) / sizeof(families[0]) - 1,
+	FAMILY_COUNT = FABRIC, /* those that know all names of theirs */
 	OBSOLETE_COUNT = sizeof(obsolete) / sizeof(obsolete[0])
 };
 
@@ -163,15 +176,91 @@ static const struct name_family *name_family_of(const char *name)
 	return NULL;
 }
 
+/* Paths that builds are told, and that any program may have under a like name. */
+static bool is_of_builds(const char *rest)
+{
+	static const char *const names[] = {"CUDA_PATH", "DIR", "HOME", "INCLUDE_DIR",
+		"LIB", "LIB_DIR", "ROOT", "ROOT_DIR", "VERSION"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i], rest))
+			return true;
+	return false;
+}
+
+/* Does a name begin as one of the family, but for a letter or the case? The first letter
+ * counts: RCCL_, HCCL_ and their like are other libraries. */
+static bool begins_almost(const char *name, const char *prefix)
+{
+	char head[ENV_NAME_BYTES];
+	size_t bytes = 0;
+
+	for (const char *at = prefix; *at; at++)
+		if (*at == '_') {
+			bytes += strcspn(name + bytes, "_");
+			bytes += name[bytes] == '_';
+		}
+	if (bytes >= sizeof(head) ||
+		tolower((unsigned char)*name) != tolower((unsigned char)*prefix))
+		return false;
+	memcpy(head, name, bytes);
+	head[bytes] = 0;
+	return edits_between(head, prefix) <= 1 ||
+	       !strncasecmp(name, prefix, strlen(prefix) - 1);
+}
+
+/* The best of two: `other` when it is near enough, and nearer than `nearest`. */
+static void take_slip(const char *name, const char *prefix, const char *rest,
+	uint32_t *best, char nearest[ENV_NAME_BYTES])
+{
+	char other[ENV_NAME_BYTES];
+	uint32_t edits;
+
+	if (is_of_builds(rest))
+		return;
+	snprintf(other, sizeof(other), "%s%s", prefix, rest);
+	edits = edits_between(name, other);
+	if (edits >= *best || (strlen(rest) < SHORT_NAME && edits > 1))
+		return;
+	*best = edits;
+	memcpy(nearest, other, sizeof(other));
+}
+
+/* A name that nobody reads because its beginning is misspelt: NCLL_DEBUG, nccl_debug,
+ * FI_PROVDER. Only what is all but a known name counts, as most variables are others'. */
+static bool is_slip(const char *name, char nearest[ENV_NAME_BYTES])
+{
+	uint32_t best = SLIP_EDITS + 1;
+
+	for (int i = 0; i <= FABRIC; i++) {
+		const struct name_family *family = &families[i];
+
+		if (i == FABRIC ? strncasecmp(name, family->prefix, 3) != 0
+				: !begins_almost(name, family->prefix))
+			continue;
+		for (int k = 0; k < family->count; k++)
+			take_slip(name, family->prefix, family->names[k], &best, nearest);
+		for (int k = 0; k < PARAM_COUNT; k++) {
+			const char *own = param_info((enum param)k)->name;
+
+			if (begins(own, family->prefix))
+				take_slip(name, "", own, &best, nearest);
+		}
+	}
+	/* 0 edits: the same in another case; or it is a name of libfabric's */
+	return best <= SLIP_EDITS && strcmp(name, nearest) != 0;
+}
+
 enum env_name_kind env_name_kind(const char *name, const char **why)
 {
 	const struct name_family *family = name_family_of(name);
+	char nearest[ENV_NAME_BYTES];
 	const char *rest;
 	enum param id;
 
 	*why = NULL;
 	if (!family)
-		return ENV_NAME_FOREIGN;
+		return is_slip(name, nearest) ? ENV_NAME_UNKNOWN : ENV_NAME_FOREIGN;
 	rest = name + strlen(family->prefix);
 	for (int i = 0; i < OBSOLETE_COUNT; i++)
 		if (!strcmp(obsolete[i].prefix, family->prefix) &&
@@ -200,7 +289,9 @@ bool env_name_nearest(const char *name, char nearest[ENV_NAME_BYTES])
 	const struct name_family *family = name_family_of(name);
 	uint32_t best = NEAR_EDITS + 1;
 
-	for (int i = 0; family && i < PARAM_COUNT + family->count; i++) {
+	if (!family)
+		return is_slip(name, nearest);
+	for (int i = 0; i < PARAM_COUNT + family->count; i++) {
 		const struct param_info *own = i < PARAM_COUNT ? param_info((enum param)i)
 							       : NULL;
 		char other[ENV_NAME_BYTES];

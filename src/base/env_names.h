@@ -16,8 +16,8 @@ enum env_name_kind {
 	ENV_NAME_KNOWN,
 	ENV_NAME_OBSOLETE, /* it was known once, or is often believed to be */
 	ENV_NAME_UNKNOWN,
-	ENV_NAME_FOREIGN /* not of NCCL_, OFI_NCCL_, FI_EFA_ or WEFT_: not ours to judge
-			  */
+	ENV_NAME_FOREIGN /* not of NCCL_, OFI_NCCL_, FI_EFA_ or WEFT_, nor all but one
+			  * of their names: not ours to judge */
 };
 
 /* What is this name? `why` is a half sentence for an obsolete one, else NULL. */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env_plugin.h"
 #include "base/log.h"
 
 enum {
@@ -42,6 +43,8 @@ static const struct param_info table[PARAM_COUNT] = {
 		"comma list of levels that carry a timestamp, or ALL; ^ in front: all but these"},
 	[PARAM_CONF_FILE] = {"NCCL_CONF_FILE", PARAM_TEXT, .meaning =
 		"file of NAME=VALUE lines, at most 1 MiB, read instead of ~/.nccl.conf"},
+	[PARAM_ENV_PLUGIN] = {"NCCL_ENV_PLUGIN", PARAM_TEXT, .meaning =
+		"file, or X for libnccl-env-X.so, of a plugin that is asked instead of the environment; none"},
 	[PARAM_COMM_ID] = {"NCCL_COMM_ID", PARAM_TEXT, .meaning =
 		"address:port at which rank 0 gathers the ranks; whoever knows it can join "
 		"unless WEFT_SECRET is set"},
@@ -177,6 +180,8 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_NET_PLUGIN] = {"NCCL_NET_PLUGIN", PARAM_TEXT, .meaning =
 		"comma list of network plugins: files, SUFFIX for libnccl-net-SUFFIX.so, or none; "
 		"the first that works is used; unset: libnccl-net.so if there is one"},
+	[PARAM_PROFILER_PLUGIN] = {"NCCL_PROFILER_PLUGIN", PARAM_TEXT, .meaning =
+		"file, or X for libnccl-profiler-X.so, of a profiler plugin; none: no plugin"},
 	[PARAM_PLUGIN_SEC] = {"WEFT_PLUGIN_SEC", PARAM_INT, 60, 0, 1000000, .meaning =
 		"a network plugin that has not started after so long is left alone; 0: wait for ever"},
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
@@ -262,6 +267,7 @@ struct slot {
 	_Atomic(const char *) text;
 	_Atomic int origin;
 	struct text *texts; /* newest first */
+	const char *found; /* of them: what was read last; NULL: nothing. With the lock */
 };
 
 static struct slot slots[PARAM_COUNT];
@@ -277,7 +283,7 @@ static char files_why[PATH_BYTES + 64]; /* "" or what is to be said of them */
  * a line about them would need them. */
 static bool is_quiet(enum param id)
 {
-	return id <= PARAM_CONF_FILE || table[id].is_private;
+	return id <= PARAM_ENV_PLUGIN || table[id].is_private;
 }
 
 const struct param_info *param_info(enum param id)
@@ -404,21 +410,25 @@ static void files_read(void)
 	file_read(tail, "/etc/nccl.conf");
 }
 
-/* The raw text in force, or NULL; an empty one counts only where emptiness means
- * something. */
+/* An empty text counts only where emptiness means something. */
+static bool is_empty_kept(enum param id)
+{
+	return id == PARAM_DEBUG_TIMESTAMP_FORMAT;
+}
+
+/* The raw text in force, or NULL. */
 static const char *text_find(enum param id, enum param_origin *origin)
 {
-	bool is_empty_kept = id == PARAM_DEBUG_TIMESTAMP_FORMAT;
 	const char *text = getenv(table[id].name);
 
 	*origin = PARAM_FROM_ENVIRONMENT;
 	if (text)
-		return *text || is_empty_kept ? text : NULL;
+		return *text || is_empty_kept(id) ? text : NULL;
 	files_read();
 	*origin = PARAM_FROM_FILE;
 	for (const struct line *line = lines; line; line = line->next)
 		if (!strcmp(line->bytes, table[id].name))
-			return *line->value || is_empty_kept ? line->value : NULL;
+			return *line->value || is_empty_kept(id) ? line->value : NULL;
 	return NULL;
 }
 
@@ -489,25 +499,32 @@ static void files_log(enum param id)
 		log_warn("%s", why);
 }
 
-static void param_read(enum param id)
+/* The text in force, and where it is from; NULL: unset. `plugged` is what a plugin says
+ * that is asked in place of the rest. With the lock. */
+static const char *text_take(
+	enum param id, bool is_plugged, const char *plugged, enum param_origin *origin)
+{
+	if (!is_plugged)
+		return text_find(id, origin);
+	*origin = PARAM_FROM_ENVIRONMENT;
+	return plugged && (*plugged || is_empty_kept(id)) ? plugged : NULL;
+}
+
+/* Fill the slot. False when the text is no number where one is wanted. With the lock. */
+static bool slot_set(enum param id, bool is_plugged, const char *plugged)
 {
 	const struct param_info *info = &table[id];
 	struct slot *slot = &slots[id];
 	enum param_origin origin;
 	int64_t number = info->fallback;
-	const char *text;
+	const char *text = text_take(id, is_plugged, plugged, &origin);
 	bool is_good = true;
 
-	pthread_mutex_lock(&lock);
-	if (atomic_load_explicit(&slot->is_read, memory_order_relaxed)) {
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	text = text_find(id, &origin);
 	if (text)
 		text = text_keep(slot, text);
 	if (text && info->kind == PARAM_INT)
 		is_good = number_parse(info, text, &number);
+	slot->found = text;
 	if (!text || !is_good)
 		origin = PARAM_FROM_DEFAULT;
 	atomic_store_explicit(&slot->number, number, memory_order_relaxed);
@@ -515,7 +532,28 @@ static void param_read(enum param id)
 		&slot->text, text ? text : info->text_fallback, memory_order_relaxed);
 	atomic_store_explicit(&slot->origin, (int)origin, memory_order_relaxed);
 	atomic_store_explicit(&slot->is_read, true, memory_order_release);
+	return is_good;
+}
+
+/* A plugin is asked with the lock free: it may log, or call the library. */
+static void param_read(enum param id)
+{
+	bool is_plugged = false, is_fresh, is_good = true;
+	const char *text = NULL;
+	char *plugged = NULL;
+
+	if (id > PARAM_ENV_PLUGIN)
+		is_plugged = env_plugin_ask(table[id].name, &plugged);
+	pthread_mutex_lock(&lock);
+	is_fresh = !atomic_load_explicit(&slots[id].is_read, memory_order_relaxed);
+	if (is_fresh) {
+		is_good = slot_set(id, is_plugged, plugged);
+		text = slots[id].found;
+	}
 	pthread_mutex_unlock(&lock);
+	free(plugged);
+	if (!is_fresh)
+		return;
 	files_log(id);
 	slot_log(id, text, is_good);
 }

@@ -5,7 +5,8 @@
  * nothing else in the tree calls getenv(). Precedence is NCCL's: environment, then the
  * file of NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. A file holds NAME=VALUE
  * lines; a line with # in column 0 is a comment. Unlike NCCL we do not export a file's
- * values into the environment: that is not safe while other threads run.
+ * values into the environment: that is not safe while other threads run. An environment
+ * plugin (env_plugin.h) takes the place of all three.
  */
 #ifndef BASE_PARAM_H
 #define BASE_PARAM_H
@@ -21,6 +22,7 @@ enum param {
 	PARAM_DEBUG_TIMESTAMP_FORMAT, /* NCCL_DEBUG_TIMESTAMP_FORMAT */
 	PARAM_DEBUG_TIMESTAMP_LEVELS, /* NCCL_DEBUG_TIMESTAMP_LEVELS */
 	PARAM_CONF_FILE,	      /* NCCL_CONF_FILE */
+	PARAM_ENV_PLUGIN,	      /* NCCL_ENV_PLUGIN */
 	PARAM_COMM_ID,		      /* NCCL_COMM_ID */
 	PARAM_HOSTID,		      /* NCCL_HOSTID */
 	PARAM_COMM_BLOCKING,	      /* NCCL_COMM_BLOCKING */
@@ -86,6 +88,7 @@ enum param {
 	PARAM_TUNER_PLUGIN,	      /* NCCL_TUNER_PLUGIN */
 	PARAM_NET,		      /* NCCL_NET */
 	PARAM_NET_PLUGIN,	      /* NCCL_NET_PLUGIN */
+	PARAM_PROFILER_PLUGIN,	      /* NCCL_PROFILER_PLUGIN */
 	PARAM_PLUGIN_SEC,	      /* WEFT_PLUGIN_SEC */
 	PARAM_TOPO_FILE,	      /* NCCL_TOPO_FILE */
 	PARAM_TOPO_DUMP_FILE,	      /* NCCL_TOPO_DUMP_FILE */

@@ -103,6 +103,7 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	if (e && comm->health)
 		health_tell(comm->health, e, comm->rank, err_last());
 	if (!e) {
+		comm->profile = profile_open(comm);
 		comm_log_done(comm, args, &times);
 		atomic_store(&comm->ready, true);
 	}
@@ -429,6 +430,8 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		touch_state(comm);
 	}
 	touch_close(comm);
+	profile_put(comm->profile);
+	comm->profile = NULL;
 	comm_registrations_drop(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);

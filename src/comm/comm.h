@@ -20,6 +20,7 @@
 struct comm;
 struct stream;
 struct window;
+struct call_profile;
 
 /* Signals from one rank to another, of all contexts together. */
 enum { COMM_SIGNALS_MAX = 64 };
@@ -183,6 +184,8 @@ struct comm_call {
 	const char *schedule;
 	unsigned protos; /* bit per protocol, for a GPU */
 	void *launched;	 /* on a GPU: an event to record when its turn comes; or NULL */
+	uint64_t tag;	 /* the user's, for a profiler; 0: none */
+	struct call_profile *profile; /* see profile.h; NULL: nobody listens */
 };
 
 /* What the algorithms named for a collective mean for it: fills in schedule and protos.
@@ -206,6 +209,7 @@ struct call_blocks comm_call_blocks(
 enum err comm_on_gpu(struct comm *comm, const void *in, const void *out, bool *on_gpu);
 
 /* Has CUDA come into the process since? comm_on_gpu() looks once for a communicator. */
+bool comm_is_relayed(const struct comm *comm);
 bool comm_look_for_cuda(struct comm *comm);
 bool comm_is_device(const void *ptr);
 

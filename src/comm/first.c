@@ -19,7 +19,7 @@ struct first {
 
 static bool is_first(const struct comm_call *call)
 {
-	return call->on_gpu && !call->comm->gpu;
+	return call->on_gpu && !call->comm->gpu && !call->comm->relay;
 }
 
 /* Is it there already? A message beside a collective of the same group goes with it. */

@@ -322,8 +322,7 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 	enum err e = hosts_find(comm, records);
 
 	if (!e && comm->hosts)
-		gpu_give_up(comm, "this version connects the GPUs of one host, and these "
-				  "ranks are on several");
+		gpu_relay(comm);
 	on_gpu = on_gpu && !comm->hosts;
 	if (!e && comm->hosts)
 		e = comm_hosts_connect(comm, meeting);

@@ -143,7 +143,8 @@ static enum err window_arguments(void *ptr, size_t bytes)
 			WINDOW_ALIGNMENT, ptr);
 	if (!region_find(ptr, bytes, &region))
 		return err_set(ERR_ARGUMENT,
-			"a window must lie in memory of ncclMemAlloc; %p does not", ptr);
+			"a window must lie in %smemory of ncclMemAlloc; %p does not",
+			cuda_memory_is(ptr) ? "host " : "", ptr);
 	return OK;
 }
 
@@ -276,7 +277,7 @@ enum err comm_window_register(
 	w->flags = (uint32_t)flags;
 	w->number = ++comm->window_count;
 	/* where GPUs cannot be used, all ranks hear that this is no host memory */
-	if (gpu_takes(comm, ptr, NULL, &on_gpu))
+	if (comm->hosts || gpu_takes(comm, ptr, NULL, &on_gpu))
 		on_gpu = false;
 	e = on_gpu && !comm->gpu ? gpu_meet(comm, ptr) : OK;
 	if (!e && comm->gpu_apart) { /* all ranks have agreed that it is so */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "comm/comm.h"
+#include "comm/profile.h"
 #include "exec/host/run.h"
 #include "link/peer.h"
 
@@ -52,10 +53,11 @@ struct comm {
 	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
 	struct control *control;     /* owned: the same for what is told; NULL: none */
 	struct host_record *host_records; /* owned: see hosts.c; NULL on one host */
-	bool has_touch;	       /* the process listens for that on its account */
-	struct peers *peers;   /* owned: NULL until all are on their boards */
-	struct wiring *wiring; /* counted; NULL: nobody looks, or not known */
-	struct limits *limits; /* owned; NULL none; needs the wiring */
+	bool has_touch;		 /* the process listens for that on its account */
+	struct peers *peers;	 /* owned: NULL until all are on their boards */
+	struct profile *profile; /* counted: tells a plugin of calls; NULL: none */
+	struct wiring *wiring;	 /* counted; NULL: nobody looks, or not known */
+	struct limits *limits;	 /* owned; NULL none; needs the wiring */
 	bool zero_copy;
 	struct health *health;	    /* owned: of the peers */
 	struct host_engine *engine; /* owned */
@@ -63,6 +65,8 @@ struct comm {
 	atomic_bool has_looked;	    /* and that was found out */
 	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
 	struct cuda_engine *gpu_made;	   /* owned: until it is known whether it works */
+	_Atomic(struct relay *)
+		relay;	      /* owned: device memory between hosts; NULL: none */
 	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
 	bool gpu_staged;      /* there are slots for calls that go through some */
 	bool gpu_apart;	      /* GPUs cannot reach each other's memory: all calls do */
@@ -122,14 +126,19 @@ enum err comm_exchange(struct comm *comm, const struct host_spec *spec);
 struct work {
 	struct host_job job;
 	struct comm *comm;
-	const void *scalar_pointer; /* read when the batch starts; may be NULL */
-	uint64_t turn;		    /* on a stream: from comm_busy_add() */
-	bool entered;		    /* the first of its comm: it leaves, too */
+	const void *scalar_pointer;   /* read when the batch starts; may be NULL */
+	uint64_t turn;		      /* on a stream: from comm_busy_add() */
+	struct call_profile *profile; /* on a stream: counted; or NULL */
+	bool entered;		      /* the first of its comm: it leaves, too */
+	struct cuda_berth *berth; /* where its buffers lie, see relay.h; NULL: nowhere */
 };
 
 /* What a CALL_COLL asks of an engine: what means nothing in it is made the same on all
  * ranks. A scalar that is read when the call runs is not in it yet. */
 struct host_spec call_spec(const struct comm_call *call);
+
+/* The job that a call is. */
+void work_fill(const struct comm_call *call, struct work *work);
 
 /* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
  * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */

@@ -6,6 +6,7 @@
 
 #include "comm/comm.h"
 #include "comm/inside.h"
+#include "comm/relay.h"
 #include "comm/state.h"
 
 struct batch {
@@ -37,6 +38,8 @@ static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 			comm_fail(comm, result, host_engine_culprit(comm->engine));
 		else if (result && !comm->config.blocking)
 			comm_fail(comm, result, comm->rank);
+		profile_over(batch->works[i].profile);
+		relay_hand_back(&batch->works[i]);
 		comm_busy_sub(comm);
 	}
 	free(batch->works);
@@ -60,9 +63,12 @@ static struct batch *batch_next(struct stream *stream)
 	return batch;
 }
 
-/* Two streams may have calls of one comm; they run in the order they were enqueued. */
-static void batch_wait(const struct batch *batch)
+/* Two streams may have calls of one comm; they run in the order they were enqueued, and
+ * when the buffers are there. */
+static enum err batch_wait(const struct batch *batch)
 {
+	enum err e = OK;
+
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const struct work *work = &batch->works[i];
 		uint32_t j = 0;
@@ -72,14 +78,17 @@ static void batch_wait(const struct batch *batch)
 		if (j == i) /* the first of this comm; the batch has the next turns */
 			comm_turn_wait(work->comm, work->turn);
 	}
+	for (uint32_t i = 0; i < batch->count && !e; i++)
+		e = relay_await(&batch->works[i]);
+	return e;
 }
 
 static enum err batch_run(struct batch *batch)
 {
-	enum err e;
+	enum err e = batch_wait(batch);
 
-	batch_wait(batch);
-	e = works_enter(batch->works, batch->count);
+	if (!e)
+		e = works_enter(batch->works, batch->count);
 	if (e) {
 		batch_finish(batch, e, false);
 		return e;
@@ -131,8 +140,10 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count)
 	struct batch *batch = malloc(sizeof(*batch));
 
 	if (!batch) {
-		for (uint32_t i = 0; i < count; i++)
+		for (uint32_t i = 0; i < count; i++) {
+			profile_over(works[i].profile);
 			comm_busy_sub(works[i].comm);
+		}
 		free(works);
 		return err_set(ERR_SYSTEM, "no memory for a batch");
 	}

@@ -9,6 +9,7 @@
 #include "comm/first.h"
 #include "comm/gpu.h"
 #include "comm/inside.h"
+#include "comm/relay.h"
 #include "comm/state.h"
 
 static union kernel_scalar scalar_read(const void *pointer, enum dtype type)
@@ -46,7 +47,7 @@ static void onesided_fill(const struct comm_call *call, struct host_job *job)
 		window_target(call, &job->onesided);
 }
 
-static void work_fill(const struct comm_call *call, struct work *work)
+void work_fill(const struct comm_call *call, struct work *work)
 {
 	struct host_engine *engine = call->comm->engine;
 
@@ -143,7 +144,9 @@ static enum err submit_here(const struct comm_call *calls, uint32_t count)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		work_fill(&calls[i], &works[i]);
+	profile_run(calls, count, true);
 	e = works_run(works, count);
+	profile_ran(calls, count);
 	for (uint32_t i = 0; i < count && e && e != ERR_ARGUMENT; i++)
 		comm_fail(calls[i].comm, e, host_engine_culprit(calls[i].comm->engine));
 	works_leave(works, count);
@@ -166,9 +169,11 @@ static enum err submit_to(
 		free(first);
 		return e;
 	}
+	profile_run(calls, count, false);
 	for (uint32_t i = 0; i < count; i++) {
 		work_fill(&calls[i], &works[i]);
 		works[i].turn = comm_busy_add(calls[i].comm);
+		works[i].profile = profile_keep(&calls[i]);
 	}
 	e = stream_push(stream, works, count);
 	inside_enqueued(calls, count, first);
@@ -189,8 +194,12 @@ static enum err submit_one(const struct comm_call *call)
 	if (call->op.scalar_pointer && coll_reduces(call->coll))
 		spec.scalar = scalar_read(call->op.scalar_pointer, call->type);
 	e = comm_log_choice(comm, &spec.key);
+	if (call->profile)
+		profile_run(call, 1, true);
 	if (!e)
 		e = host_run_one(comm->engine, &spec);
+	if (call->profile)
+		profile_ran(call, 1);
 	if (e && e != ERR_ARGUMENT) /* that is the plan's: nothing has begun */
 		comm_fail(comm, e, host_engine_culprit(comm->engine));
 	inside_leave(comm);
@@ -317,8 +326,50 @@ bool comm_is_device(const void *ptr)
 	return cuda_memory_is(ptr);
 }
 
-/* Calls of a group that are, or are not, for the GPU. */
-static enum err submit_some(const struct comm_call *calls, uint32_t count, bool on_gpu)
+bool comm_is_relayed(const struct comm *comm)
+{
+	return comm->relay != NULL;
+}
+
+/* Who takes a call. */
+enum taker { TAKER_GPU, TAKER_RELAY, TAKER_HOST, TAKERS };
+
+/* Beside a call that is relayed, those of the same communicator are as well, so that all
+ * of a group run together. */
+static enum taker taker_of(const struct comm_call *calls, uint32_t count, uint32_t at)
+{
+	const struct comm_call *call = &calls[at];
+	bool is_relayed = call->on_gpu;
+
+	for (uint32_t i = 0; i < count && !is_relayed && !call->stream; i++)
+		is_relayed = calls[i].comm == call->comm && calls[i].on_gpu;
+	if (is_relayed && call->comm->relay)
+		return TAKER_RELAY;
+	return call->on_gpu ? TAKER_GPU : TAKER_HOST;
+}
+
+static enum err submit_gpu(const struct comm_call *calls, uint32_t count)
+{
+	enum err e;
+
+	profile_launch(calls, count);
+	e = gpu_submit(calls, count);
+	profile_launched(calls, count);
+	return e;
+}
+
+static enum err submit_for(
+	enum taker taker, const struct comm_call *calls, uint32_t count)
+{
+	if (taker == TAKER_GPU)
+		return submit_gpu(calls, count);
+	return taker == TAKER_RELAY ? relay_submit(calls, count)
+				    : submit_host(calls, count);
+}
+
+/* Calls of a group that this one takes. */
+static enum err submit_some(
+	const struct comm_call *calls, uint32_t count, enum taker taker)
 {
 	struct comm_call *some = malloc(count * sizeof(*some));
 	uint32_t used = 0;
@@ -327,10 +378,10 @@ static enum err submit_some(const struct comm_call *calls, uint32_t count, bool 
 	if (!some)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count; i++)
-		if (calls[i].on_gpu == on_gpu)
+		if (taker_of(calls, count, i) == taker)
 			some[used++] = calls[i];
 	if (used)
-		e = on_gpu ? gpu_submit(some, used) : submit_host(some, used);
+		e = submit_for(taker, some, used);
 	free(some);
 	return e;
 }
@@ -345,10 +396,9 @@ enum err comm_submit(const struct comm_call *calls, uint32_t count)
 	if (!on_gpu)
 		return submit_host(calls, count);
 	e = first_meet(calls, count);
-	if (e)
-		return e;
-	if (on_gpu == count)
-		return gpu_submit(calls, count);
-	e = submit_some(calls, count, true);
-	return e ? e : submit_some(calls, count, false);
+	if (!e && count == 1)
+		return submit_for(taker_of(calls, 1, 0), calls, 1);
+	for (enum taker taker = 0; taker < TAKERS && !e; taker++)
+		e = submit_some(calls, count, taker);
+	return e;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/host_ranks.h"
+#include "comm/plugin_nets.h"
 #include "graph/print.h"
 #include "topo/discover.h"
 #include "topo/print.h"
@@ -48,7 +49,8 @@ bool wiring_is_wanted(void)
 static void machine_look(void)
 {
 	struct discover_report *report = calloc(1, sizeof(*report));
-	struct discover_args args = {.no_dump = true};
+	struct nets_seen *nets = plugin_nets_look();
+	struct discover_args args = {.nets = nets, .no_dump = true};
 
 	machine_is_known = true;
 	if (!report || machine_tree_of(&args, &machine, report)) {
@@ -60,6 +62,7 @@ static void machine_look(void)
 	for (uint32_t i = 0; report && machine && i < report->sentence_count; i++)
 		log_info(LOG_GRAPH, "machine: %s", report->sentences[i]);
 	free(report);
+	free(nets);
 }
 
 /* A copy of the machine's tree; NULL when there is none. */

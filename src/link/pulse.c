@@ -49,7 +49,7 @@ static void *keeper_main(void *argument)
 	struct keeper_page *page = keeper->page;
 	uint32_t state = KEEPER_KEEPING;
 
-	keeper->tid = (uint32_t)syscall(SYS_gettid);
+	keeper->tid = (uint32_t)gettid();
 	if (syscall(SYS_set_robust_list, &page->head, sizeof(page->head)))
 		state = KEEPER_REFUSED;
 	atomic_store(&page->state, state);

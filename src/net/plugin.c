@@ -1,30 +1,32 @@
 #include "net/plugin.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "base/plugin_log.h"
+#include "base/plugin_file.h"
 #include "net/plugin_speak.h"
 #include "net/plugin_start.h"
 
-enum {
-	FILES_MAX = 16,
-	ASKED_BYTES = 512, /* of one name in the list */
-	PATH_BYTES = ASKED_BYTES + 32
-};
+enum { FILES_MAX = 16 };
 
-static const char usual[] = "libnccl-net.so";
+static const struct plugin_kind net_kind = {.file = "net",
+	.title = "NET",
+	.called = "network plugin",
+	.symbol = "ncclNetPlugin_v",
+	.newest = PLUGIN_VERSION_MAX,
+	.oldest = PLUGIN_VERSION_MIN,
+	.param = PARAM_NET_PLUGIN,
+	.subsystem = LOG_NET,
+	.otherwise = "it is not used"};
 
 /* Every file that was asked for in this process, whether it is a plugin or not. */
 struct slot {
-	char asked[ASKED_BYTES];
+	char asked[PLUGIN_ASKED_BYTES];
 	bool is_plugin;
 	struct plugin_file file;
 };
@@ -35,72 +37,19 @@ static uint32_t slot_count;
 
 /* ---- files ---- */
 
-/* The file of that name, or the one called after it. */
-static void *library_open(const char *asked)
-{
-	char file[PATH_BYTES];
-	void *library;
-
-	if (strchr(asked, '/') && file_is_special(asked)) {
-		log_warn("no network plugin: NCCL_NET_PLUGIN has %s, which is no regular "
-			 "file",
-			asked);
-		return NULL;
-	}
-	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
-	if (!library && !file_is_library(asked)) {
-		snprintf(file, sizeof(file), "libnccl-net-%s.so", asked);
-		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	}
-	if (library)
-		return library;
-	log_info(LOG_INIT | LOG_NET, "NET/Plugin: Could not find: %s. %s", asked,
-		dlerror());
-	if (param_text(PARAM_NET_PLUGIN))
-		log_warn(
-			"no network plugin %s: %s cannot be loaded; LD_LIBRARY_PATH must "
-			"have its folder",
-			asked, file_is_library(asked) ? asked : file);
-	return NULL;
-}
-
-/* The newest version that the library speaks; false when it speaks none. */
-static bool symbol_find(void *library, struct plugin_file *file)
-{
-	char symbol[32];
-
-	for (int v = PLUGIN_VERSION_MAX; v >= PLUGIN_VERSION_MIN; v--) {
-		snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", v);
-		file->abi = dlsym(library, symbol);
-		file->version = v;
-		if (file->abi)
-			return true;
-		log_info(LOG_INIT | LOG_NET, "NET/Plugin: Failed to find %s symbol.",
-			symbol);
-	}
-	return false;
-}
-
 static bool file_load(const char *asked, struct plugin_file *file)
 {
-	void *library = library_open(asked);
-	const char *name;
+	struct plugin_library library;
 
-	if (!library)
+	if (!plugin_file_load(&net_kind, asked, &library))
 		return false;
-	if (!symbol_find(library, file)) {
-		log_warn("the network plugin %s exports no ncclNetPlugin_v%d to _v%d and "
-			 "is not used",
-			asked, PLUGIN_VERSION_MIN, PLUGIN_VERSION_MAX);
-		dlclose(library);
-		return false;
-	}
-	name = file->abi->name;
-	snprintf(file->name, sizeof(file->name), "%.63s", name ? name : asked);
+	file->abi = library.symbol;
+	file->version = library.version;
+	snprintf(file->name, sizeof(file->name), "%.63s",
+		file->abi->name ? library.name : asked);
 	if (!speak_is_whole(file)) {
-		log_warn("the network plugin %s (v%d) lacks a function and is not used",
-			file->name, file->version);
-		dlclose(library);
+		plugin_file_refuse(&net_kind, &library, "lacks a function");
+		plugin_file_unload(&library);
 		return false;
 	}
 	log_info(LOG_INIT | LOG_NET, "NET/Plugin: Loaded net plugin %s (v%d)", file->name,
@@ -133,20 +82,6 @@ static struct plugin_file *file_get(const char *asked)
 
 /* ---- which ---- */
 
-/* The next name of the list; false at its end. */
-static bool list_next(const char **list, char name[ASKED_BYTES])
-{
-	size_t bytes;
-
-	*list += strspn(*list, ", ");
-	bytes = strcspn(*list, ", ");
-	if (!bytes)
-		return false;
-	snprintf(name, ASKED_BYTES, "%.*s", (int)bytes, *list);
-	*list += bytes;
-	return true;
-}
-
 static struct net_plugin *file_try(const char *asked, const struct net_plugin_args *args)
 {
 	struct plugin_file *file = file_get(asked);
@@ -166,18 +101,13 @@ static void environment_changed(void)
 
 enum err net_plugin_open(const struct net_plugin_args *args, struct net_plugin **plugin)
 {
-	const char *list = param_text(PARAM_NET_PLUGIN);
+	struct plugin_names names = plugin_names(&net_kind);
 	bool is_socket = args->network && !strcasecmp(args->network, net_socket.name);
 	struct net_plugin *found = NULL;
-	char name[ASKED_BYTES];
+	char name[PLUGIN_ASKED_BYTES];
 
-	if (list)
-		log_info(LOG_ENV | LOG_NET, "NET/Plugin: Plugin name set by env to %s",
-			list);
-	else
-		list = usual;
 	pthread_mutex_lock(&lock);
-	while (!found && !is_socket && list_next(&list, name) && strcasecmp(name, "none"))
+	while (!found && !is_socket && plugin_names_next(&net_kind, &names, name))
 		found = file_try(name, args);
 	if (found)
 		environment_changed();

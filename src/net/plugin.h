@@ -14,11 +14,10 @@
 #ifndef NET_PLUGIN_H
 #define NET_PLUGIN_H
 
+#include "base/plugin_file.h"
 #include "net/net.h"
 
 struct net_plugin;
-
-enum { PLUGIN_NAME_BYTES = 64 }; /* of what a plugin calls itself */
 
 /* What a plugin says of a device. */
 struct plugin_device {

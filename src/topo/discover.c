@@ -110,6 +110,20 @@ static enum err gpu_fill(const struct placing *place, const struct nvml_gpu *gpu
 	return e ? e : gpu_links_fill(place, node, gpu);
 }
 
+/* Up to thousandths, whatever the locale. */
+static enum err attr_default_latency(struct xml_node *node, float us)
+{
+	long thousandths = (long)((double)us * 1000 + 0.5);
+	char text[32];
+
+	if (thousandths % 1000)
+		snprintf(text, sizeof(text), "%ld.%03ld", thousandths / 1000,
+			thousandths % 1000);
+	else
+		snprintf(text, sizeof(text), "%ld", thousandths / 1000);
+	return xml_attr_default(node, "latency", text);
+}
+
 static enum err net_attrs(struct xml_node *node, const struct net_seen *net, uint32_t dev)
 {
 	char guid[24];
@@ -118,7 +132,7 @@ static enum err net_attrs(struct xml_node *node, const struct net_seen *net, uin
 	snprintf(guid, sizeof(guid), "0x%llx", (unsigned long long)net->guid);
 	e = xml_attr_setf(node, "dev", "%u", dev);
 	if (!e)
-		e = attr_default_int(node, "latency", net->latency_us);
+		e = attr_default_latency(node, net->latency_us);
 	if (!e)
 		e = attr_default_int(node, "speed", net->speed_mbps);
 	if (!e)
@@ -369,7 +383,12 @@ static enum err look(const struct discover_args *args, struct xml_node *tree,
 	if (!seen_has_pci(seen))
 		report_add(report, "the PCI tree is hidden: places are unknown and link "
 				   "speeds are NCCL's defaults");
-	nets_look(seen, nets, report);
+	if (args->nets) {
+		*nets = *args->nets;
+		report->net_count = nets->count;
+	} else {
+		nets_look(seen, nets, report);
+	}
 	for (uint32_t i = 0; i < place.gpu_count; i++)
 		gpu_say(seen, &gpus[i], report);
 	hidden_say(seen, gpus, place.gpu_count, report);

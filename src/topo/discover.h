@@ -13,11 +13,15 @@
 #include "topo/report.h"
 #include "topo/xml.h"
 
+struct nets_seen;
+
 /* All zero: this machine. A test shows another one. */
 struct discover_args {
 	const char *sysfs;	  /* NULL: /sys */
 	const char *hwloc_xml;	  /* a file of lstopo; NULL: this machine's cores */
 	const char *nvml_library; /* NULL: WEFT_NVML_LIBRARY, else the driver's */
+	/* borrowed: the devices that a network plugin has; NULL: what the machine has */
+	const struct nets_seen *nets;
 	bool no_dump; /* leave NCCL_TOPO_DUMP_FILE alone: the caller adds to the tree */
 };
 

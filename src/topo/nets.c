@@ -163,7 +163,7 @@ static void port_look(const struct seen *seen, const char *device, int port,
 	net->gdr = gdr_is_there(seen, device);
 	net->connections_max = efa ? EFA_CONNECTIONS : IB_CONNECTIONS;
 	if (efa) {
-		net->latency_us = efa_latency(seen);
+		net->latency_us = (float)efa_latency(seen);
 		net->port = port;
 		if (!seen_busid(seen, net->busid, "class/infiniband/%s/device", device))
 			net->busid[0] = '\0';

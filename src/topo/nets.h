@@ -21,7 +21,7 @@ struct net_seen {
 	int port;
 	int64_t speed_mbps;
 	uint64_t guid;
-	int latency_us;
+	float latency_us;
 	int connections_max;
 	bool gdr; /* GPU memory can be registered */
 };

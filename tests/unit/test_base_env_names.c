@@ -38,6 +38,38 @@ static void check_nearest(void)
 	TRUE(!env_name_nearest("SOMETHING", nearest));
 }
 
+/* A beginning that is misspelt, and what only looks so. */
+static void check_slips(void)
+{
+	static const char *const slips[][2] = {{"NCLL_DEBUG", "NCCL_DEBUG"},
+		{"NCCl_DEBUG", "NCCL_DEBUG"}, {"nccl_debug", "NCCL_DEBUG"},
+		{"NCCLDEBUG", "NCCL_DEBUG"}, {"NCC_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"},
+		{"NCLL_SOCKET_IFNAM", "NCCL_SOCKET_IFNAME"}, {"NCLC_ALGO", "NCCL_ALGO"},
+		{"NNCCL_P2P_LEVEL", "NCCL_P2P_LEVEL"}, {"NCCI_IB_HCA", "NCCL_IB_HCA"},
+		{"OFI_NCLL_PROTOCOL", "OFI_NCCL_PROTOCOL"},
+		{"OF_NCCL_PROTOCOL", "OFI_NCCL_PROTOCOL"}, {"FI_PROVDER", "FI_PROVIDER"},
+		{"FI_PROVIDERS", "FI_PROVIDER"}, {"fi_provider", "FI_PROVIDER"},
+		{"FI_LOGLEVEL", "FI_LOG_LEVEL"}, {"FI_EAF_FORK_SAFE", "FI_EFA_FORK_SAFE"},
+		{"WFET_TIMEOUT_SEC", "WEFT_TIMEOUT_SEC"}};
+	static const char *const others[] = {"RCCL_DEBUG", "HCCL_SOCKET_IFNAME",
+		"CNCL_DEBUG", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NGC_HOME", "NCL_HOME",
+		"NVCC_APPEND_FLAGS", "NVIDIA_VISIBLE_DEVICES", "NODE_NAME", "NODE_DEBUG",
+		"NET", "NLTK_DATA", "NCCL", "FI", "FI_", "FILE_PROVIDER", "FX_PROVIDER",
+		"FI_CXI_RX_MATCH_MODE", "FI_OFI_RXM_USE_SRX", "FI_PROVIDER_PATH",
+		"FI_MR_CACHE_MONITOR", "OMPI_MCA_btl", "OMP_NUM_THREADS", "N", "",
+		"WEB_CONCURRENCY", "LEFT_TIMEOUT_SEC", "UCX_NET_DEVICES"};
+	char nearest[ENV_NAME_BYTES];
+	const char *why;
+
+	for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
+		EQ(env_name_kind(slips[i][0], &why), ENV_NAME_UNKNOWN);
+		TRUE(env_name_nearest(slips[i][0], nearest));
+		EQ_STR(nearest, slips[i][1]);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		EQ(env_name_kind(others[i], &why), ENV_NAME_FOREIGN);
+}
+
 /* What a process of this environment says, twice asked. */
 static void warnings_of(char *text, size_t room)
 {
@@ -80,6 +112,7 @@ int main(void)
 
 	check_kinds();
 	check_nearest();
+	check_slips();
 	setenv("NCCL_DEBUG", "WARN", 1);
 	warnings_of(text, sizeof(text));
 	EQ_STR(text, "");

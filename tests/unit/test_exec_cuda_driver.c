@@ -1,5 +1,5 @@
 /* The driver is taken where the program has it, never loaded, and refused by name. */
-#include "exec/cuda/driver.h"
+#include "exec/cuda/driver/driver.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* The embedded device code are fat binaries that have every kernel the engine asks for.
  */
 #include "base/dtype.h"
-#include "exec/cuda/kernels.h"
+#include "exec/cuda/kernels/kernels.h"
 #include "test.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* What two ranks have called is compared, and who owes a call is known. */
-#include "exec/cuda/ledger.h"
+#include "exec/cuda/meet/ledger.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Moves for a kernel: each chunk of an input is read once and each of an output written
  * once, and doing the moves in any order gives what the collective must. */
-#include "exec/cuda/moves.h"
+#include "exec/cuda/lists/moves.h"
 
 #include "sched/insn.h"
 #include "sched/lower.h"

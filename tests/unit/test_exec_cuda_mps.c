@@ -1,5 +1,5 @@
 /* The driver's word on MPS counts; where it has none, the daemon's socket does. */
-#include "exec/cuda/mps.h"
+#include "exec/cuda/driver/mps.h"
 
 #include <unistd.h>
 

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/cuda/moves.h"
-#include "exec/cuda/steps.h"
+#include "exec/cuda/lists/moves.h"
+#include "exec/cuda/lists/steps.h"
 #include "sched/check_mem.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Buffers lent to a peer: opened once, at another address, let go when they are freed. */
-#include "exec/cuda/share.h"
+#include "exec/cuda/driver/share.h"
 
 #include "../cuda/fake_cuda.h"
 

@@ -1,7 +1,7 @@
 /* Steps for a kernel: what is written down is whole, and doing it gives what the
  * collective must. The interpreter here is the kernel in C: lanes of all ranks take turns
  * in a random order, slots and positions stay from call to call. */
-#include "exec/cuda/steps.h"
+#include "exec/cuda/lists/steps.h"
 
 #include <stdbool.h>
 

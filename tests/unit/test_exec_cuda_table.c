@@ -1,6 +1,6 @@
 /* Threads that meet at a table: every round is served once, by one who sees all entries,
  * and nobody leaves with another round's answer. */
-#include "exec/cuda/table.h"
+#include "exec/cuda/meet/table.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* Device, managed, pinned and plain memory are told apart; a reused address is noticed.
  */
-#include "exec/cuda/where.h"
+#include "exec/cuda/driver/where.h"
 
 #include "../cuda/fake_cuda.h"
 

@@ -41,6 +41,7 @@ static void every_class(void)
 		const char *name;
 		enum graph_env_why why;
 	} rows[] = {{"NCCL_DEBUG", GRAPH_ENV_COUNTS},
+		{"NCCL_ENV_PLUGIN", GRAPH_ENV_COUNTS},
 		{"NCCL_P2P_LEVEL", GRAPH_ENV_COUNTS},
 		{"NCCL_MAX_NCHANNELS", GRAPH_ENV_COUNTS},
 		{"NCCL_MIN_NCHANNELS", GRAPH_ENV_COUNTS},
@@ -51,7 +52,7 @@ static void every_class(void)
 		{"NCCL_GRAPH_FILE", GRAPH_ENV_COUNTS},
 		{"NCCL_BUFFSIZE", GRAPH_ENV_RUNNING}, {"NCCL_IB_TC", GRAPH_ENV_RUNNING},
 		{"NCCL_COMM_BLOCKING", GRAPH_ENV_RUNNING},
-		{"NCCL_CTA_POLICY", GRAPH_ENV_MODEL}, {"NCCL_NET", GRAPH_ENV_PLUGIN},
+		{"NCCL_CTA_POLICY", GRAPH_ENV_MODEL}, {"NCCL_NET", GRAPH_ENV_SEEN},
 		{"NCCL_TUNER_PLUGIN", GRAPH_ENV_PLUGIN},
 		{"NCCL_NET_FORCE_MERGE", GRAPH_ENV_MODEL},
 		{"NCCL_COLLNET_ENABLE", GRAPH_ENV_COLLNET},
@@ -68,6 +69,7 @@ static void every_class(void)
 			exit(1);
 		}
 	EQ(graph_env_why("NCCL_IB_HCA", true), GRAPH_ENV_COUNTS);
+	EQ(graph_env_why("NCCL_NET_PLUGIN", true), GRAPH_ENV_COUNTS);
 }
 
 static void said_once(void)

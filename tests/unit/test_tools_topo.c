@@ -66,7 +66,7 @@ static char *explain(const char *machine, const char *a, const char *b, bool no_
 	FILE *file = open_memstream(&text, &bytes);
 
 	TRUE(file);
-	EQ(topo_view_open(&view, machine, no_p2p), OK);
+	EQ(topo_view_open(&view, machine, no_p2p, NET_CHOICE_AUTO), OK);
 	EQ(topo_explain(file, &view, a, b), OK);
 	fclose(file);
 	topo_view_close(&view);
@@ -147,7 +147,7 @@ static void test_names(void)
 {
 	struct topo_view view;
 
-	EQ(topo_view_open(&view, "dgx-1v", false), OK);
+	EQ(topo_view_open(&view, "dgx-1v", false, NET_CHOICE_AUTO), OK);
 	EQ(topo_view_find(&view, "gpu3")->gpu.dev, 3);
 	EQ_STR(topo_view_find(&view, "MLX5_1")->net.name, "mlx5_1");
 	EQ(topo_view_find(&view, "06:00.0") == topo_view_find(&view, "GPU0"), 1);
@@ -161,8 +161,8 @@ static void test_names(void)
 	EQ(topo_explain(stdout, &view, "mlx5_0", "mlx5_1"), ERR_USAGE);
 	EQ(topo_explain(stdout, &view, "GPU0", "GPU99"), ERR_USAGE);
 	topo_view_close(&view);
-	EQ(topo_view_open(&view, "no-such-machine", false), ERR_USAGE);
-	EQ(topo_view_open(&view, "DGX-1V", false), OK);
+	EQ(topo_view_open(&view, "no-such-machine", false, NET_CHOICE_AUTO), ERR_USAGE);
+	EQ(topo_view_open(&view, "DGX-1V", false, NET_CHOICE_AUTO), OK);
 	EQ_STR(view.name, "dgx-1v");
 	topo_view_close(&view);
 }
@@ -311,7 +311,7 @@ static struct picture *draw(const char *machine, uint32_t nodes)
 	FILE *file = open_memstream(&text, &bytes);
 
 	TRUE(file);
-	EQ(topo_view_open(&view, machine, false), OK);
+	EQ(topo_view_open(&view, machine, false, NET_CHOICE_AUTO), OK);
 	EQ(topo_view_whole(&view, &whole), OK);
 	EQ(topo_svg(file, whole, &picture), OK);
 	fclose(file);

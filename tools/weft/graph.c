@@ -68,6 +68,7 @@ int command_graph(int argc, char **argv)
 {
 	struct graph_args args;
 	struct graph_job job;
+	struct net_assumed net;
 	enum err e;
 
 	if (command_wants_help(argc, argv)) {
@@ -83,7 +84,11 @@ int command_graph(int argc, char **argv)
 		job.args.graph_file = args.graph;
 	graph_env_tell(&args.machines);
 	if (!e)
-		e = graph_job_load(&job, args.machines.name_count, args.machines.names);
+		e = machine_args_load(&args.machines, &net, &job);
+	if (!e)
+		net_assumed_text(&net, job.net_text);
+	if (!e && net.platform && net_forces_simple(net.type))
+		e = model_proto_parse("simple", &job.rules);
 	if (!e)
 		e = answer(&args, &job);
 	graph_job_fini(&job);

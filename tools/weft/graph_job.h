@@ -11,6 +11,7 @@
 #include "graph/decide.h"
 #include "tune/model.h"
 #include "weft/machines.h"
+#include "weft/net_choice.h"
 
 struct graph_job {
 	struct machines machines;  /* owned */
@@ -19,6 +20,7 @@ struct graph_job {
 	struct decision *decision; /* owned; NULL before graph_job_run() */
 	struct model_rules rules;  /* for the model */
 	struct model model;
+	char net_text[NET_ASSUMED_TEXT]; /* what is assumed of the network; "": nothing */
 };
 
 /* One host, and the rules as if the environment were empty. */

@@ -304,6 +304,8 @@ json_t *graph_json_run(const struct graph_job *job)
 		run, "nccl", json_string(nccl_rules_version(args->rules.nccl)));
 	json_object_set_new(run, "name", json_string(job->machines.names[0]));
 	json_object_set_new(run, "xml", json_string(job->xml));
+	if (job->net_text[0])
+		json_object_set_new(run, "net", json_string(job->net_text));
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		json_object_set_new(run, numbers[i].name, json_integer(numbers[i].value));
 	json_object_set_new(run, "rankMapping",

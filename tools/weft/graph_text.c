@@ -50,6 +50,8 @@ void graph_text_head(const struct graph_job *job)
 	if (job->args.mnnvl_hosts > 1)
 		printf(", %" PRIu32 " hosts per NVLink domain", job->args.mnnvl_hosts);
 	printf("%s\n", job->args.collnet ? ", with CollNet" : "");
+	if (job->net_text[0])
+		printf("%s\n", job->net_text);
 }
 
 static void print_domain(const struct graph_job *job, uint32_t index)

@@ -1,5 +1,6 @@
 #include "weft/machine_args.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/param.h"
@@ -14,7 +15,8 @@ enum flag {
 	FLAG_MNNVL,
 	FLAG_NO_FUSION,
 	FLAG_NO_P2P,
-	FLAG_CTAS
+	FLAG_CTAS,
+	FLAG_NET
 };
 
 static const struct option shared[] = {
@@ -25,6 +27,7 @@ static const struct option shared[] = {
 	{"no-nic-fusion", no_argument, 0, FLAG_NO_FUSION},
 	{"no-nvml-p2p", no_argument, 0, FLAG_NO_P2P},
 	{"ctas", required_argument, 0, FLAG_CTAS},
+	{"net", required_argument, 0, FLAG_NET},
 };
 
 void machine_args_usage(FILE *file)
@@ -36,7 +39,12 @@ void machine_args_usage(FILE *file)
 	      "  --mnnvl K         NVLink domains of K machines\n"
 	      "  --no-nic-fusion   every port of a NIC is a device of its own\n"
 	      "  --no-nvml-p2p     as if NVML said no to P2P, as on GeForce\n"
-	      "  --ctas MIN:MAX    as NCCL_MIN_CTAS and NCCL_MAX_CTAS\n",
+	      "  --ctas MIN:MAX    as NCCL_MIN_CTAS and NCCL_MAX_CTAS\n"
+	      "  --net NET         ofi: with the libfabric plugin of AWS; plain: "
+	      "without\n"
+	      "                    one; socket: TCP; unless said ofi for instance types "
+	      "of\n"
+	      "                    AWS\n",
 		file);
 }
 
@@ -106,6 +114,10 @@ static bool take(struct machine_args *args, int flag)
 			       "them");
 	case FLAG_CTAS:
 		return ctas(args);
+	case FLAG_NET:
+		return net_choice_parse(optarg, &args->net) ||
+		       machine_args_refuse(
+			       args, "--net", "there are ofi, plain and socket");
 	case FLAG_COLLNET:
 		args->collnet = true;
 		return true;
@@ -120,7 +132,7 @@ static bool take(struct machine_args *args, int flag)
 
 enum machine_took machine_args_take(struct machine_args *args, int flag)
 {
-	if (flag < OPTION_LONG || flag > FLAG_CTAS)
+	if (flag < OPTION_LONG || flag > FLAG_NET)
 		return MACHINE_OTHER;
 	args->is_given = true;
 	return take(args, flag) ? MACHINE_TOOK : MACHINE_REFUSED;
@@ -157,4 +169,28 @@ void machine_args_apply(const struct machine_args *args, struct graph_job *job)
 		decide->rules.merge_nics = false;
 	if (args->no_nvml_p2p)
 		decide->rules.nvml_p2p_ok = false;
+}
+
+enum err machine_args_load(
+	const struct machine_args *args, struct net_assumed *net, struct graph_job *job)
+{
+	int count = args->name_count;
+	enum err e = net_assume(args->net, count, args->names, net);
+	char **names;
+
+	if (e)
+		return e;
+	names = calloc((size_t)count + 1, sizeof(*names));
+	if (!names)
+		return err_set(ERR_SYSTEM, "no memory for %d machines", count);
+	for (int i = 0; i < count; i++)
+		names[i] = (char *)(uintptr_t)net_assumed_machine(net, args->names[i]);
+	if (!count && net_assumed_machine(net, "this") == net->here)
+		names[count++] = net->here;
+	net_assumed_rules(net, &job->args.rules);
+	e = graph_job_load(job, count, names);
+	free(names);
+	for (uint32_t i = 0; i < job->machines.count && !e; i++)
+		e = net_assumed_tree(net, job->machines.trees[i]);
+	return e;
 }

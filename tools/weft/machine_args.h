@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "weft/graph_job.h"
+#include "weft/net_choice.h"
 #include "weft/option.h"
 
 enum { MACHINE_HOSTS_MAX = 65536, MACHINE_OPTIONS_MAX = 32 };
@@ -24,6 +25,7 @@ struct machine_args {
 	uint32_t min_ctas, max_ctas; /* 0: NCCL's own */
 	bool collnet, no_nic_fusion, no_nvml_p2p;
 	enum nccl_rules nccl;
+	enum net_choice net;
 	bool is_given; /* any of these options was */
 };
 
@@ -43,6 +45,10 @@ bool machine_args_finish(struct machine_args *args, int argc, char **argv);
 
 /* Into a job whose environment was read before: options go before variables. */
 void machine_args_apply(const struct machine_args *args, struct graph_job *job);
+
+/* The machines into a job, with the network that is assumed between them. */
+enum err machine_args_load(
+	const struct machine_args *args, struct net_assumed *net, struct graph_job *job);
 
 /* The lines of --help that tell of these options. */
 void machine_args_usage(FILE *file);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/edits.h"
+#include "comm/plugin_nets.h"
 #include "topo/discover.h"
 #include "topo/instance.h"
 
@@ -61,6 +62,16 @@ static void guess(const char *asked, char text[TEXT_BYTES])
 		}
 }
 
+enum err machine_tree_plugged(struct xml_node **tree, struct discover_report *report)
+{
+	struct nets_seen *nets = plugin_nets_look();
+	const struct discover_args args = {.nets = nets};
+	enum err e = machine_tree_of(&args, tree, report);
+
+	free(nets);
+	return e;
+}
+
 static enum err load_this(struct machines *out)
 {
 	struct discover_report *report = calloc(1, sizeof(*report));
@@ -68,7 +79,7 @@ static enum err load_this(struct machines *out)
 
 	if (!report)
 		return err_set(ERR_SYSTEM, "no memory for a look at this machine");
-	e = machine_tree(&out->trees[out->count], report);
+	e = machine_tree_plugged(&out->trees[out->count], report);
 	for (uint32_t i = 0; !e && i < report->sentence_count; i++)
 		fprintf(stderr, "weft: %s\n", report->sentences[i]);
 	if (!e && report->p2p_known && !report->p2p_ok)

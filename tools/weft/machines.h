@@ -27,6 +27,10 @@ struct machines {
  * this machine is said on standard error. Free with machines_free(). */
 enum err machines_load(int count, char **names, struct machines *out);
 
+/* machine_tree(), with the devices of the network plugin that NCCL_NET_PLUGIN names. */
+struct discover_report;
+enum err machine_tree_plugged(struct xml_node **tree, struct discover_report *report);
+
 /* Fine for zeroed and half-filled ones. */
 void machines_free(struct machines *machines);
 

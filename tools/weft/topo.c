@@ -33,6 +33,9 @@ static void usage(void)
 	       "however\n"
 	       "                    wide; else NICs that stand alike share one\n"
 	       "  --plain           the table without colours and underlining\n"
+	       "  --net NET         ofi: with the libfabric plugin of AWS, as for its "
+	       "instance\n"
+	       "                    types unless said; plain: without one; socket: TCP\n"
 	       "  --no-nvml-p2p     as if NVML said no to P2P, as on GeForce\n"
 	       "  --list            the machines known by name; --list --json for "
 	       "programs\n\n"
@@ -84,6 +87,16 @@ static enum err explain_folded(const struct topo_view *view, const char *const n
 	return e;
 }
 
+/* Not in what others read. */
+static void net_tell(const struct topo_view *view)
+{
+	char text[NET_ASSUMED_TEXT];
+
+	net_assumed_text(&view->net, text);
+	if (text[0])
+		fprintf(stderr, "weft topo: %s\n", text);
+}
+
 static enum err answer(const struct topo_view *view, const struct topo_args *args)
 {
 	bool table = !args->paths && !args->explain[0] && !args->svg && !args->json &&
@@ -98,6 +111,8 @@ static enum err answer(const struct topo_view *view, const struct topo_args *arg
 			       "table of; name a machine (weft topo --list)\n");
 		fflush(stdout);
 		topo_view_notes(view, stderr, "weft topo: ");
+	} else if (!args->json) {
+		net_tell(view);
 	}
 	if (args->paths)
 		topo_tables(stdout, view);
@@ -151,7 +166,7 @@ int command_topo(int argc, char **argv)
 		return EXIT_USAGE;
 	if (args.list)
 		return print_list(args.json);
-	e = topo_view_open(&view, args.machine, args.no_nvml_p2p);
+	e = topo_view_open(&view, args.machine, args.no_nvml_p2p, args.net);
 	if (!e) {
 		e = answer(&view, &args);
 		topo_view_close(&view);

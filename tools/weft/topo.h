@@ -13,6 +13,7 @@ struct topo_args {
 	const char *explain[2], *svg, *xml;
 	bool paths, json, plain, wide, no_nvml_p2p, list;
 	uint32_t nodes; /* in the picture; 0: not said */
+	enum net_choice net;
 };
 
 /* argv[0] is skipped. False with a sentence on stderr. */

@@ -15,7 +15,8 @@ enum {
 	FLAG_WIDE,
 	FLAG_NODES,
 	FLAG_P2P,
-	FLAG_LIST
+	FLAG_LIST,
+	FLAG_NET
 };
 
 enum { NODES_MAX = 1 << 20 };
@@ -31,6 +32,7 @@ static const struct option options[] = {
 	{"nodes", required_argument, 0, FLAG_NODES},
 	{"no-nvml-p2p", no_argument, 0, FLAG_P2P},
 	{"list", no_argument, 0, FLAG_LIST},
+	{"net", required_argument, 0, FLAG_NET},
 	{0, 0, 0, 0},
 };
 
@@ -61,6 +63,15 @@ static bool take_nodes(struct topo_args *args)
 	}
 	args->nodes = (uint32_t)nodes;
 	return true;
+}
+
+static bool take_net(struct topo_args *args)
+{
+	if (net_choice_parse(optarg, &args->net))
+		return true;
+	fprintf(stderr, "weft topo: --net '%s': there are ofi, plain and socket\n",
+		optarg);
+	return false;
 }
 
 static bool take(struct topo_args *args, int flag, int argc, char **argv)
@@ -94,6 +105,8 @@ static bool take(struct topo_args *args, int flag, int argc, char **argv)
 	case FLAG_LIST:
 		args->list = true;
 		return true;
+	case FLAG_NET:
+		return take_net(args);
 	default:
 		return option_refuse(&set, flag, argv);
 	}

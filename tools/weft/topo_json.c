@@ -119,6 +119,7 @@ enum err topo_json(FILE *file, const struct topo_view *view)
 	json_t *system = graph_json_system(view->topo, false);
 	struct topo *direct;
 	enum err e = topo_view_direct(view, &direct);
+	char text[NET_ASSUMED_TEXT];
 	int failed;
 
 	if (e) {
@@ -135,6 +136,10 @@ enum err topo_json(FILE *file, const struct topo_view *view)
 	json_object_set_new(object, "p2p", p2p_json(view->topo, direct));
 	topo_free(direct);
 	json_object_set_new(object, "gdr", gdr_json(view->topo));
+	json_object_set_new(object, "net", json_string(net_assumed_name(&view->net)));
+	net_assumed_text(&view->net, text);
+	if (text[0])
+		json_array_append_new(notes, json_string(text));
 	for (uint32_t i = 0; i < view->report.sentence_count; i++)
 		json_array_append_new(notes, json_string(view->report.sentences[i]));
 	json_object_set_new(object, "notes", notes);

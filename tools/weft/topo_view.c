@@ -91,7 +91,7 @@ static enum err make_matrix(struct topo_view *view)
 
 static enum err load_here(struct topo_view *view)
 {
-	enum err e = machine_tree(&view->tree, &view->report);
+	enum err e = machine_tree_plugged(&view->tree, &view->report);
 
 	if (e)
 		return e;
@@ -119,14 +119,30 @@ static enum err load_other(struct topo_view *view, const char *name)
 	return OK;
 }
 
-enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p)
+/* Another description, where it has one for the network that is assumed. */
+static enum err load_named(struct topo_view *view, const char *name, enum net_choice net)
+{
+	char *names[] = {(char *)(uintptr_t)name};
+	enum err e = net_assume(net, view->is_here ? 0 : 1, names, &view->net);
+
+	if (e)
+		return e;
+	name = net_assumed_machine(&view->net, name ? name : "this");
+	view->is_here = !strcasecmp(name, "this");
+	e = view->is_here ? load_here(view) : load_other(view, name);
+	net_assumed_rules(&view->net, &view->rules);
+	return e ? e : net_assumed_tree(&view->net, view->tree);
+}
+
+enum err topo_view_open(
+	struct topo_view *view, const char *name, bool no_p2p, enum net_choice net)
 {
 	enum err e;
 
 	*view = (struct topo_view){.is_here = !name || !strcasecmp(name, "this")};
 	e = topo_rules_read(&view->rules);
 	if (!e)
-		e = view->is_here ? load_here(view) : load_other(view, name);
+		e = load_named(view, name, net);
 	if (no_p2p)
 		view->rules.nvml_p2p_ok = false;
 	if (!e)
@@ -154,7 +170,11 @@ void topo_view_close(struct topo_view *view)
 void topo_view_notes(const struct topo_view *view, FILE *file, const char *prefix)
 {
 	const struct matrix *matrix = view->matrix;
+	char text[NET_ASSUMED_TEXT];
 
+	net_assumed_text(&view->net, text);
+	if (text[0])
+		fprintf(file, "%s%s\n", prefix, text);
 	for (uint32_t i = 0; i < view->report.sentence_count; i++)
 		fprintf(file, "%s%s\n", prefix, view->report.sentences[i]);
 	if (view->instance)

@@ -12,6 +12,7 @@
 #include "topo/matrix.h"
 #include "topo/report.h"
 #include "topo/topo.h"
+#include "weft/net_choice.h"
 
 struct topo_view {
 	char *name;		/* owned */
@@ -25,11 +26,13 @@ struct topo_view {
 	bool is_here;
 	struct discover_report report;	      /* when it is here */
 	const struct instance_info *instance; /* when it is known by name */
+	struct net_assumed net;
 };
 
 /* Look at a machine: a file, an instance type, NULL for this one. The rules are those of
  * the environment. `no_p2p`: as if NVML said no to every pair. */
-enum err topo_view_open(struct topo_view *view, const char *name, bool no_p2p);
+enum err topo_view_open(
+	struct topo_view *view, const char *name, bool no_p2p, enum net_choice net);
 
 /* The same machine by other rules; the caller's. */
 enum err topo_view_ask(

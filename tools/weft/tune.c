@@ -24,9 +24,6 @@ static void usage(FILE *file)
 	      "  --op OP           and how; sum unless said\n"
 	      "  --algo LIST       algorithms allowed, as NCCL_ALGO\n"
 	      "  --proto LIST      protocols allowed, as NCCL_PROTO\n"
-	      "  --net NET         ofi: with the libfabric plugin of AWS; plain: "
-	      "without\n"
-	      "                    one; unless said ofi for instance types of AWS\n"
 	      "  --table           also the model's latencies and bandwidths\n"
 	      "  --json            the same as JSON\n"
 	      "  -n RANKS          ranks on this host; one per core unless said\n"
@@ -41,6 +38,7 @@ static void usage(FILE *file)
 static enum err machines_tune(const struct tune_args *args, struct graph_job *job)
 {
 	const struct tune_net net = tune_net_find(args);
+	struct net_assumed assumed;
 	enum err e = graph_job_environment(job);
 
 	if (!e && args->algo)
@@ -48,11 +46,11 @@ static enum err machines_tune(const struct tune_args *args, struct graph_job *jo
 	if (!e && args->proto)
 		e = model_proto_parse(args->proto, &job->rules);
 	if (!e)
-		e = tune_net_apply(&net, args, &job->rules);
+		e = tune_net_apply(&net, &job->rules);
 	machine_args_apply(&args->machines, job);
 	graph_env_tell(&args->machines);
 	if (!e)
-		e = graph_job_load(job, args->machines.name_count, args->machines.names);
+		e = machine_args_load(&args->machines, &assumed, job);
 	if (!e)
 		e = graph_job_run(job);
 	if (!e)

@@ -21,8 +21,7 @@ enum flag {
 	FLAG_ALGO,
 	FLAG_PROTO,
 	FLAG_TABLE,
-	FLAG_HOSTS,
-	FLAG_NET
+	FLAG_HOSTS
 };
 
 bool tune_args_want(const struct tune_args *args, const char *name)
@@ -105,10 +104,6 @@ static bool parse_value(struct tune_args *args, int flag)
 	case FLAG_COLL:
 		args->coll = optarg;
 		return true;
-	case FLAG_NET:
-		args->net = optarg;
-		return (!strcasecmp(optarg, "ofi") || !strcasecmp(optarg, "plain")) ||
-		       machine_args_refuse(&args->machines, "net", "ofi or plain");
 	case FLAG_ALGO:
 		args->algo = optarg;
 		return true;
@@ -142,7 +137,7 @@ static bool parse_flag(struct tune_args *args, int flag)
 static bool is_about_machines(const struct tune_args *args)
 {
 	return args->machines.is_given || args->is_typed || args->algo || args->proto ||
-	       args->table || args->net;
+	       args->table;
 }
 
 /* What belongs to machines and what to this host. */
@@ -170,7 +165,6 @@ static const struct option options[] = {
 	{"proto", required_argument, 0, FLAG_PROTO},
 	{"table", no_argument, 0, FLAG_TABLE},
 	{"hosts", required_argument, 0, FLAG_HOSTS},
-	{"net", required_argument, 0, FLAG_NET},
 	{"json", no_argument, 0, FLAG_JSON},
 	{0, 0, 0, 0},
 };

@@ -17,7 +17,6 @@ struct tune_args {
 	int type, op;		  /* enum dtype, enum redop */
 	bool is_typed;		  /* one of the two was given */
 	const char *algo, *proto; /* borrowed lists as NCCL_ALGO and NCCL_PROTO */
-	const char *net;	  /* borrowed: ofi or plain; NULL: by the machine */
 	bool json, table;
 };
 

@@ -78,7 +78,10 @@ enum err tune_json(const struct graph_job *job, const struct tune_args *args)
 	json_t *top = json_object();
 	int bad = 0;
 
-	bad |= json_object_set_new(top, "net", json_string(net.type ? "ofi" : "plain"));
+	bad |= json_object_set_new(top, "net",
+		json_string(net.is_socket ? "socket"
+			    : net.type	  ? "ofi"
+					  : "plain"));
 	bad |= json_object_set_new(top, "run", graph_json_run(job));
 	bad |= json_object_set_new(top, "comm", graph_json_comm(job->decision->cluster));
 	bad |= json_object_set_new(

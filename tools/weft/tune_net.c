@@ -1,34 +1,25 @@
 #include "weft/tune_net.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
 
-#include "base/param.h"
 #include "ofi/platform.h"
 
 struct tune_net tune_net_find(const struct tune_args *args)
 {
 	const char *name = args->machines.name_count == 1 ? args->machines.names[0] : "";
-	struct tune_net net = {0};
+	enum net_choice choice = args->machines.net;
+	struct tune_net net = {.is_socket = choice == NET_CHOICE_SOCKET};
 
-	if ((args->net && strcasecmp(args->net, "ofi")) || !platform_of(name))
+	if (choice == NET_CHOICE_PLAIN || net.is_socket || !platform_of(name))
 		return net;
 	net.type = name;
 	net.machine = region_machine(name);
-	/* the order of bytes is not kept there, which LL and LL128 rely on */
-	net.forces_simple = !strncmp(name, "p4d", 3) && !args->proto &&
-			    !param_text(PARAM_PROTO);
+	net.forces_simple = !args->proto && net_forces_simple(name);
 	return net;
 }
 
-enum err tune_net_apply(const struct tune_net *net, const struct tune_args *args,
-	struct model_rules *rules)
+enum err tune_net_apply(const struct tune_net *net, struct model_rules *rules)
 {
-	if (args->net && !strcasecmp(args->net, "ofi") && !net->type)
-		return err_set(ERR_USAGE, "--net ofi: what the plugin does is known for "
-					  "one instance type of "
-					  "AWS, such as p4d.24xlarge");
 	return net->forces_simple ? model_proto_parse("simple", rules) : OK;
 }
 
@@ -69,7 +60,9 @@ void tune_net_text(const struct tune_net *net, const struct cluster *cluster,
 	char text[TUNE_NET_TEXT])
 {
 	text[0] = '\0';
-	if (net->forces_simple)
+	if (net->is_socket)
+		snprintf(text, TUNE_NET_TEXT, "over sockets of the first interface");
+	else if (net->forces_simple)
 		snprintf(text, TUNE_NET_TEXT,
 			"with the libfabric plugin of AWS, which allows Simple alone on "
 			"%s; --net plain: without",

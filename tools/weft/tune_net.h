@@ -12,6 +12,7 @@
 struct tune_net {
 	const char *type;	     /* borrowed: the instance; NULL: no plugin */
 	bool forces_simple;	     /* it has LL and LL128 switched off */
+	bool is_socket;		     /* TCP was asked for */
 	enum region_machine machine; /* whose tables its tuner has */
 };
 
@@ -19,8 +20,7 @@ struct tune_net {
 struct tune_net tune_net_find(const struct tune_args *args);
 
 /* The plugin sets variables that the user has not. */
-enum err tune_net_apply(const struct tune_net *net, const struct tune_args *args,
-	struct model_rules *rules);
+enum err tune_net_apply(const struct tune_net *net, struct model_rules *rules);
 
 /* As model_choose(), after the tuner has had its say. */
 enum err tune_net_choose(const struct tune_net *net, const struct model *model,
