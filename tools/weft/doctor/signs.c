@@ -87,7 +87,7 @@ static const struct sign signs[] = {
 	{FIND_BOOTSTRAP_DUP_RANK, SIGN_NCCL, "has already checked in", 0, 0},
 	{FIND_BOOTSTRAP_DUP_RANK, SIGN_NCCL, "mismatch in rank count", 0, 0},
 	{FIND_BOOTSTRAP_ALIEN, SIGN_NCCL, "Message truncated : received", 0, 0},
-	{FIND_BOOTSTRAP_ALIEN, SIGN_NCCL, "wrong type", "!=", 0},
+	{FIND_BOOTSTRAP_ALIEN, SIGN_NCCL, "wrong type", "!= ", 0},
 	{FIND_BOOTSTRAP_ALIEN, SIGN_NCCL, "wrong magic", 0, 0},
 	{FIND_FABRIC_NOT_READY, 0, "system not yet initialized", 0, 0},
 	{FIND_FABRIC_NOT_READY, SIGN_NCCL, "Cuda failure 802", 0, 0},
