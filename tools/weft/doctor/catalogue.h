@@ -45,6 +45,7 @@ enum finding_id {
 	FIND_COLL_MISMATCH,
 	FIND_WRONG_RESULTS,
 	FIND_ONE_RANK_JOB,
+	FIND_LAUNCH_FAILED,
 	FIND_JOB_ENDED,
 	FIND_RANK_CRASHED,
 	/* a rank cannot reach another */

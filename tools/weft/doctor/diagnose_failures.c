@@ -11,9 +11,9 @@ static const enum finding_id plain[] = {FIND_SHM_TOO_SMALL, FIND_SHM_UNLINKED,
 	FIND_CUMEM_HOST, FIND_DRIVER_OLD, FIND_OOM, FIND_HOST_OOM, FIND_GPU_ERROR,
 	FIND_EFA_REG, FIND_EFA_ENOMEM, FIND_ROCE_GID, FIND_IB_OPEN_FAILED,
 	FIND_XML_TOO_BIG, FIND_GIN_EXTERNAL, FIND_NET_NOT_FOUND, FIND_P2P_REFUSED,
-	FIND_NO_TRANSPORT, FIND_COLL_MISMATCH, FIND_JOB_ENDED, FIND_EFA_UNREACHABLE,
-	FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER, FIND_EFA_PEER_GONE,
-	FIND_IB_FLUSH};
+	FIND_NO_TRANSPORT, FIND_COLL_MISMATCH, FIND_LAUNCH_FAILED, FIND_JOB_ENDED,
+	FIND_EFA_UNREACHABLE, FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER,
+	FIND_EFA_PEER_GONE, FIND_IB_FLUSH};
 
 /* Those that a job may survive: fatal only where something failed after them. */
 static bool may_be_survived(enum finding_id id)
@@ -22,7 +22,7 @@ static bool may_be_survived(enum finding_id id)
 	       id == FIND_GIN_EXTERNAL || id == FIND_IMEX || id == FIND_NVLS_BIND ||
 	       id == FIND_CUMEM_HOST || id == FIND_BOOTSTRAP_WRONG_IFACE ||
 	       id == FIND_EFA_ENOMEM || id == FIND_IB_OTHER || id == FIND_SHM_UNLINKED ||
-	       id == FIND_P2P_REFUSED;
+	       id == FIND_P2P_REFUSED || id == FIND_LAUNCH_FAILED;
 }
 
 static bool has_failed(const struct log_facts *facts)
@@ -48,6 +48,32 @@ static void add_plain(const struct log_facts *facts, struct diagnosis *diagnosis
 						    ? SEVERITY_PERFORMANCE
 						    : SEVERITY_NOTE;
 	}
+}
+
+/* A port that went down: the cause of what failed after it, or a flap. */
+static void add_port(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *port = &facts->sign_detail[FIND_IB_OTHER];
+	struct finding *finding = diagnosis_find(diagnosis, FIND_IB_RETRY);
+
+	if (!port->count)
+		return;
+	if (finding) {
+		size_t used = strlen(finding->detail);
+
+		snprintf(finding->detail + used, sizeof(finding->detail) - used,
+			"%sLine %llu tells of the port: %.160s.", used ? " " : "",
+			(unsigned long long)port->line, port->text);
+		return;
+	}
+	if (diagnosis_find(diagnosis, FIND_IB_OTHER))
+		return;
+	finding = diagnosis_add(diagnosis, FIND_IB_OTHER, port);
+	if (facts->init_completes && !has_failed(facts))
+		finding->severity = SEVERITY_NOTE;
+	snprintf(finding->remedy, sizeof(finding->remedy),
+		"ibstat and the cable of that port; its counters link_downed and "
+		"symbol_error in /sys/class/infiniband/*/ports/*/counters");
 }
 
 static void explain_retry(const struct log_facts *facts, struct diagnosis *diagnosis)
@@ -142,6 +168,32 @@ static void add_watchdog(const struct log_facts *facts, struct diagnosis *diagno
 		diagnosis_add(diagnosis, FIND_ACS_HANG, &facts->via_seen[VIA_P2P]);
 }
 
+/* An exception of the program's own that was there before what the other ranks say of it:
+ * of the rank that the launcher saw end first, of another rank, or of another file. */
+static bool own_came_first(
+	const struct log_facts *facts, const struct diagnosis *diagnosis)
+{
+	const struct evidence *own = &facts->sign_detail[FIND_RANK_CRASHED];
+	const struct evidence *watchdog = &facts->signs[FIND_WATCHDOG];
+	const struct evidence *cascade = &facts->signs[FIND_EXIT_CASCADE];
+	const struct evidence *symptom = watchdog->count ? watchdog : cascade;
+
+	if (!own->count || !symptom->count)
+		return false;
+	for (uint32_t i = 0; i < diagnosis->count; i++)
+		if (diagnosis->findings[i].severity == SEVERITY_FATAL &&
+			diagnosis->findings[i].id != FIND_WATCHDOG)
+			return false;
+	/* the watchdog ends a rank by signal 6 */
+	if (facts->root_seen.count && facts->root_exit != -6)
+		return true;
+	if (own->file != symptom->file)
+		return own->time < 0 || symptom->time < 0 || own->time <= symptom->time;
+	return evidence_order(own, symptom) < 0 &&
+	       (evidence_rank(facts, own) != evidence_rank(facts, symptom) ||
+		       strstr(own->text, "MPI_ABORT"));
+}
+
 /* What launchers say of the process that ended first. */
 static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
@@ -159,11 +211,11 @@ static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis
 			facts->root_rank);
 		return;
 	}
-	if (!evidence->count && !facts->root_seen.count)
-		return;
-	/* an error of NCCL ends ranks, too; then it is told already */
-	if (!evidence->count && diagnosis->count)
-		return;
+	if (!evidence->count && !own_came_first(facts, diagnosis)) {
+		/* an error of NCCL ends ranks, too; then it is told already */
+		if (!facts->root_seen.count || diagnosis->count)
+			return;
+	}
 	finding = diagnosis_add(diagnosis, FIND_RANK_CRASHED,
 		evidence->count ? evidence
 		: own->count	? own
@@ -172,6 +224,11 @@ static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis
 		snprintf(finding->detail, sizeof(finding->detail),
 			"The launcher saw rank %d end first, with exit code %d.",
 			facts->root_rank, facts->root_exit);
+	if (strstr(finding->evidence.text, "undefined symbol: nccl"))
+		snprintf(finding->remedy, sizeof(finding->remedy),
+			"the program was built for another NCCL than the one it finds: "
+			"ldd and LD_LIBRARY_PATH or LD_PRELOAD say which one; take the "
+			"one it was built with");
 }
 
 static void add_versions(const struct log_facts *facts, struct diagnosis *diagnosis)
@@ -191,6 +248,8 @@ static void add_versions(const struct log_facts *facts, struct diagnosis *diagno
 		if (a->host < 0 || b->host < 0 || a->host == b->host)
 			continue;
 		finding = diagnosis_add(diagnosis, FIND_VERSION_MIX, &b->seen);
+		if (facts->signs[FIND_BOOTSTRAP_ALIEN].count && facts->chain.count)
+			finding->severity = SEVERITY_FATAL;
 		snprintf(finding->detail, sizeof(finding->detail),
 			"%s has %s, %s has %s.", facts->hosts[a->host], a->text,
 			facts->hosts[b->host], b->text);
@@ -211,7 +270,7 @@ static void add_test_failures(const struct log_facts *facts, struct diagnosis *d
 	for (uint32_t i = 0; i < facts->row_count; i++)
 		absurd = absurd ||
 			 (facts->rows[i].algbw > 0 && facts->rows[i].busbw <= 0);
-	if (!absurd || !facts->one_rank_comms)
+	if (!absurd || (!facts->one_rank_comms && facts->rank0_devices < 2))
 		return;
 	finding = diagnosis_add(diagnosis, FIND_ONE_RANK_JOB, &facts->summary);
 	if (facts->rank0_devices > 1)
@@ -229,6 +288,10 @@ static const struct {
 		"what CUDA_VISIBLE_DEVICES leaves of them"},
 	{"no kernel image", "take a build that has code for this GPU: "
 			    "torch.cuda.get_arch_list() against its compute capability"},
+	{"Driver/library version mismatch",
+		"the driver was updated under the kernel module that is loaded: reboot "
+		"the "
+		"host, or stop everything on the GPUs and reload the module"},
 	{"no NVIDIA driver", "give the container the GPUs: docker run --gpus all, or "
 			     "nvidia.com/gpu in the pod's limits; nvidia-smi must work "
 			     "inside"},
@@ -345,6 +408,7 @@ void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosi
 
 	add_plain(facts, diagnosis);
 	explain_retry(facts, diagnosis);
+	add_port(facts, diagnosis);
 	if (master->count && !facts->init_completes)
 		diagnosis_add(diagnosis, FIND_MASTER_UNREACHABLE, master);
 	add_watchdog(facts, diagnosis);
