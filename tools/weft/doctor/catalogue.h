@@ -115,6 +115,9 @@ enum finding_id {
 	FIND_LIVE_MASTER,
 	FIND_LIVE_IFACE,
 	FIND_LIVE_PORTS,
+	/* hosts beside each other */
+	FIND_SAME_NAME,
+	FIND_DRIVERS_DIFFER,
 	FIND_COUNT
 };
 

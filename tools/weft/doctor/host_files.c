@@ -166,6 +166,12 @@ static void read_nic(struct host_facts *facts, const char *root, const char *nam
 	}
 }
 
+/* Names come first in both kinds of rows. */
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 static void read_nics(struct host_facts *facts, const char *root)
 {
 	char full[PATH];
@@ -179,6 +185,7 @@ static void read_nics(struct host_facts *facts, const char *root)
 			read_nic(facts, root, entry->d_name);
 	if (dir)
 		closedir(dir);
+	qsort(facts->nics, facts->nic_count, sizeof(facts->nics[0]), by_name);
 	facts->verbs_files = count_names(root, "dev/infiniband", "uverbs");
 	snprintf(full, sizeof(full), "%s/sys/class/net", root);
 	dir = opendir(full);
@@ -188,6 +195,7 @@ static void read_nics(struct host_facts *facts, const char *root)
 				entry->d_name);
 	if (dir)
 		closedir(dir);
+	qsort(facts->ifaces, facts->iface_count, sizeof(facts->ifaces[0]), by_name);
 }
 
 /* "max 100000" or "200000 100000": cores that the control group grants; 0 no limit. */
