@@ -11,9 +11,9 @@ static const enum finding_id plain[] = {FIND_SHM_TOO_SMALL, FIND_SHM_UNLINKED,
 	FIND_CUMEM_HOST, FIND_DRIVER_OLD, FIND_OOM, FIND_HOST_OOM, FIND_GPU_ERROR,
 	FIND_EFA_REG, FIND_EFA_ENOMEM, FIND_ROCE_GID, FIND_IB_OPEN_FAILED,
 	FIND_XML_TOO_BIG, FIND_GIN_EXTERNAL, FIND_NET_NOT_FOUND, FIND_P2P_REFUSED,
-	FIND_NO_TRANSPORT, FIND_COLL_MISMATCH, FIND_LAUNCH_FAILED, FIND_JOB_ENDED,
-	FIND_EFA_UNREACHABLE, FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER,
-	FIND_EFA_PEER_GONE, FIND_IB_FLUSH};
+	FIND_NO_TRANSPORT, FIND_COLL_MISMATCH, FIND_JOB_ENDED, FIND_EFA_UNREACHABLE,
+	FIND_BOOTSTRAP_WRONG_IFACE, FIND_IB_RETRY, FIND_IB_OTHER, FIND_EFA_PEER_GONE,
+	FIND_IB_FLUSH};
 
 /* Those that a job may survive: fatal only where something failed after them. */
 static bool may_be_survived(enum finding_id id)
@@ -22,7 +22,7 @@ static bool may_be_survived(enum finding_id id)
 	       id == FIND_GIN_EXTERNAL || id == FIND_IMEX || id == FIND_NVLS_BIND ||
 	       id == FIND_CUMEM_HOST || id == FIND_BOOTSTRAP_WRONG_IFACE ||
 	       id == FIND_EFA_ENOMEM || id == FIND_IB_OTHER || id == FIND_SHM_UNLINKED ||
-	       id == FIND_P2P_REFUSED || id == FIND_LAUNCH_FAILED;
+	       id == FIND_P2P_REFUSED;
 }
 
 static bool has_failed(const struct log_facts *facts)
@@ -184,14 +184,15 @@ static bool own_came_first(
 		if (diagnosis->findings[i].severity == SEVERITY_FATAL &&
 			diagnosis->findings[i].id != FIND_WATCHDOG)
 			return false;
+	if (own->file == symptom->file && evidence_order(own, symptom) > 0)
+		return false;
 	/* the watchdog ends a rank by signal 6 */
 	if (facts->root_seen.count && facts->root_exit != -6)
 		return true;
 	if (own->file != symptom->file)
 		return own->time < 0 || symptom->time < 0 || own->time <= symptom->time;
-	return evidence_order(own, symptom) < 0 &&
-	       (evidence_rank(facts, own) != evidence_rank(facts, symptom) ||
-		       strstr(own->text, "MPI_ABORT"));
+	return evidence_rank(facts, own) != evidence_rank(facts, symptom) ||
+	       strstr(own->text, "MPI_ABORT");
 }
 
 /* What launchers say of the process that ended first. */
@@ -402,15 +403,27 @@ static void add_cascade(const struct log_facts *facts, struct diagnosis *diagnos
 	diagnosis_add(diagnosis, FIND_EXIT_CASCADE, cascade);
 }
 
+/* What launchers say of hosts and names while these come up means nothing once ranks have
+ * met. */
+static void add_start(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	static const enum finding_id ids[] = {
+		FIND_LAUNCH_FAILED, FIND_MASTER_UNREACHABLE};
+
+	if (facts->init_completes || facts->row_count || facts->average_count)
+		return;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (facts->signs[ids[i]].count)
+			diagnosis_add(diagnosis, ids[i], &facts->signs[ids[i]]);
+}
+
 void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
-	const struct evidence *master = &facts->signs[FIND_MASTER_UNREACHABLE];
 
 	add_plain(facts, diagnosis);
 	explain_retry(facts, diagnosis);
 	add_port(facts, diagnosis);
-	if (master->count && !facts->init_completes)
-		diagnosis_add(diagnosis, FIND_MASTER_UNREACHABLE, master);
+	add_start(facts, diagnosis);
 	add_watchdog(facts, diagnosis);
 	add_silence(facts, diagnosis);
 	add_versions(facts, diagnosis);
