@@ -6,6 +6,7 @@
 
 #include "test.h"
 #include "weft/doctor/live.h"
+#include "weft/doctor/siblings.h"
 
 #ifndef WEFT_TEST_DOCTOR
 #define WEFT_TEST_DOCTOR "."
@@ -182,6 +183,30 @@ static void check_capture(void)
 	empty_folder();
 }
 
+/* Hosts beside each other: one machine in two pods, two machines of one name. */
+static void check_siblings(void)
+{
+	static const struct {
+		const char *name, *boot_id, *driver;
+	} hosts[] = {{"pod-a", "1", "570"}, {"pod-b", "1", "570"}, {"pod-a", "2", "575"}};
+	static struct host_facts facts;
+	static struct siblings siblings;
+	static struct diagnosis diagnosis;
+
+	for (int i = 0; i < 3; i++) {
+		strcpy(facts.name, hosts[i].name);
+		strcpy(facts.boot_id, hosts[i].boot_id);
+		strcpy(facts.driver, hosts[i].driver);
+		siblings_add(&siblings, &facts);
+		siblings_diagnose(&siblings, &diagnosis);
+		EQ(diagnosis.count, i == 2 ? 3 : i);
+	}
+	EQ(diagnosis.findings[0].id, FIND_PODS_SPLIT_NODE);
+	TRUE(strstr(diagnosis.findings[0].detail, "2 of these"));
+	for (uint32_t i = 0; i < diagnosis.count; i++)
+		shown[diagnosis.findings[i].id] = true;
+}
+
 int main(void)
 {
 	int bad;
@@ -191,6 +216,7 @@ int main(void)
 	check_tools();
 	check_acs();
 	check_capture();
+	check_siblings();
 	for (int i = FIND_LIVE_GPU; i < FIND_COUNT; i++)
 		if (!shown[i]) {
 			fprintf(stderr, "no host shows %s\n",

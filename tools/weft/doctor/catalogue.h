@@ -45,6 +45,7 @@ enum finding_id {
 	FIND_COLL_MISMATCH,
 	FIND_WRONG_RESULTS,
 	FIND_ONE_RANK_JOB,
+	FIND_LAUNCH_FAILED,
 	FIND_JOB_ENDED,
 	FIND_RANK_CRASHED,
 	/* a rank cannot reach another */
@@ -99,6 +100,7 @@ enum finding_id {
 	FIND_LIVE_P2P,
 	FIND_LIVE_IMEX,
 	FIND_LIVE_ACS,
+	FIND_LIVE_NUMA,
 	FIND_LIVE_NIC,
 	FIND_LIVE_EFA,
 	FIND_LIVE_PLUGIN,
@@ -112,6 +114,10 @@ enum finding_id {
 	FIND_LIVE_GDR,
 	FIND_LIVE_MASTER,
 	FIND_LIVE_IFACE,
+	FIND_LIVE_PORTS,
+	/* hosts beside each other */
+	FIND_SAME_NAME,
+	FIND_DRIVERS_DIFFER,
 	FIND_COUNT
 };
 

@@ -26,8 +26,7 @@ struct finding *diagnosis_find(struct diagnosis *diagnosis, enum finding_id id)
 	return NULL;
 }
 
-/* Was one said before the other? By the clock where both have one, else by place. */
-static int by_time(const struct evidence *a, const struct evidence *b)
+int evidence_order(const struct evidence *a, const struct evidence *b)
 {
 	if (a->time >= 0 && b->time >= 0 && a->time != b->time && a->line && b->line)
 		return a->time < b->time ? -1 : 1;
@@ -49,7 +48,8 @@ static int in_order(const void *left, const void *right)
 		return a->cause == FIND_COUNT ? -1 : 1;
 	if (a_depth != b_depth)
 		return a_depth < b_depth ? -1 : 1;
-	time = a->severity == SEVERITY_FATAL ? by_time(&a->evidence, &b->evidence) : 0;
+	time = a->severity == SEVERITY_FATAL ? evidence_order(&a->evidence, &b->evidence)
+					     : 0;
 	return time ? time : (int)a->id - (int)b->id;
 }
 
@@ -105,6 +105,8 @@ static const struct {
 	{FIND_TOPO_FILE_UNREADABLE, FIND_TOPO_FILE_EMPTY},
 	{FIND_TOPO_VIRTUAL, FIND_TOPO_FILE_EMPTY},
 	{FIND_SOCKET_MULTI_IFACE, FIND_NO_PLUGIN_SOCKET},
+	{FIND_BOOTSTRAP_ALIEN, FIND_VERSION_MIX},
+	{FIND_MASTER_UNREACHABLE, FIND_LAUNCH_FAILED},
 	{FIND_IB_FLUSH, FIND_IB_RETRY},
 	{FIND_IB_FLUSH, FIND_IB_OTHER},
 	{FIND_WATCHDOG, FIND_ACS_HANG},

@@ -34,6 +34,10 @@ struct finding *diagnosis_add(
 /* It, or NULL. */
 struct finding *diagnosis_find(struct diagnosis *diagnosis, enum finding_id id);
 
+/* Was one said before the other (negative)? By the clock where both have one, else by
+ * place. */
+int evidence_order(const struct evidence *a, const struct evidence *b);
+
 /* Into the order in which they are told: severity, then causes before symptoms, then
  * time, then cost. */
 void diagnosis_sort(struct diagnosis *diagnosis);

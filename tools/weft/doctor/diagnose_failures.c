@@ -50,6 +50,32 @@ static void add_plain(const struct log_facts *facts, struct diagnosis *diagnosis
 	}
 }
 
+/* A port that went down: the cause of what failed after it, or a flap. */
+static void add_port(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	const struct evidence *port = &facts->sign_detail[FIND_IB_OTHER];
+	struct finding *finding = diagnosis_find(diagnosis, FIND_IB_RETRY);
+
+	if (!port->count)
+		return;
+	if (finding) {
+		size_t used = strlen(finding->detail);
+
+		snprintf(finding->detail + used, sizeof(finding->detail) - used,
+			"%sLine %llu tells of the port: %.160s.", used ? " " : "",
+			(unsigned long long)port->line, port->text);
+		return;
+	}
+	if (diagnosis_find(diagnosis, FIND_IB_OTHER))
+		return;
+	finding = diagnosis_add(diagnosis, FIND_IB_OTHER, port);
+	if (facts->init_completes && !has_failed(facts))
+		finding->severity = SEVERITY_NOTE;
+	snprintf(finding->remedy, sizeof(finding->remedy),
+		"ibstat and the cable of that port; its counters link_downed and "
+		"symbol_error in /sys/class/infiniband/*/ports/*/counters");
+}
+
 static void explain_retry(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
 	struct finding *finding = diagnosis_find(diagnosis, FIND_IB_RETRY);
@@ -142,6 +168,33 @@ static void add_watchdog(const struct log_facts *facts, struct diagnosis *diagno
 		diagnosis_add(diagnosis, FIND_ACS_HANG, &facts->via_seen[VIA_P2P]);
 }
 
+/* An exception of the program's own that was there before what the other ranks say of it:
+ * of the rank that the launcher saw end first, of another rank, or of another file. */
+static bool own_came_first(
+	const struct log_facts *facts, const struct diagnosis *diagnosis)
+{
+	const struct evidence *own = &facts->sign_detail[FIND_RANK_CRASHED];
+	const struct evidence *watchdog = &facts->signs[FIND_WATCHDOG];
+	const struct evidence *cascade = &facts->signs[FIND_EXIT_CASCADE];
+	const struct evidence *symptom = watchdog->count ? watchdog : cascade;
+
+	if (!own->count || !symptom->count)
+		return false;
+	for (uint32_t i = 0; i < diagnosis->count; i++)
+		if (diagnosis->findings[i].severity == SEVERITY_FATAL &&
+			diagnosis->findings[i].id != FIND_WATCHDOG)
+			return false;
+	if (own->file == symptom->file && evidence_order(own, symptom) > 0)
+		return false;
+	/* the watchdog ends a rank by signal 6 */
+	if (facts->root_seen.count && facts->root_exit != -6)
+		return true;
+	if (own->file != symptom->file)
+		return own->time < 0 || symptom->time < 0 || own->time <= symptom->time;
+	return evidence_rank(facts, own) != evidence_rank(facts, symptom) ||
+	       strstr(own->text, "MPI_ABORT");
+}
+
 /* What launchers say of the process that ended first. */
 static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
@@ -159,11 +212,11 @@ static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis
 			facts->root_rank);
 		return;
 	}
-	if (!evidence->count && !facts->root_seen.count)
-		return;
-	/* an error of NCCL ends ranks, too; then it is told already */
-	if (!evidence->count && diagnosis->count)
-		return;
+	if (!evidence->count && !own_came_first(facts, diagnosis)) {
+		/* an error of NCCL ends ranks, too; then it is told already */
+		if (!facts->root_seen.count || diagnosis->count)
+			return;
+	}
 	finding = diagnosis_add(diagnosis, FIND_RANK_CRASHED,
 		evidence->count ? evidence
 		: own->count	? own
@@ -172,6 +225,11 @@ static void add_crash(const struct log_facts *facts, struct diagnosis *diagnosis
 		snprintf(finding->detail, sizeof(finding->detail),
 			"The launcher saw rank %d end first, with exit code %d.",
 			facts->root_rank, facts->root_exit);
+	if (strstr(finding->evidence.text, "undefined symbol: nccl"))
+		snprintf(finding->remedy, sizeof(finding->remedy),
+			"the program was built for another NCCL than the one it finds: "
+			"ldd and LD_LIBRARY_PATH or LD_PRELOAD say which one; take the "
+			"one it was built with");
 }
 
 static void add_versions(const struct log_facts *facts, struct diagnosis *diagnosis)
@@ -191,6 +249,8 @@ static void add_versions(const struct log_facts *facts, struct diagnosis *diagno
 		if (a->host < 0 || b->host < 0 || a->host == b->host)
 			continue;
 		finding = diagnosis_add(diagnosis, FIND_VERSION_MIX, &b->seen);
+		if (facts->signs[FIND_BOOTSTRAP_ALIEN].count && facts->chain.count)
+			finding->severity = SEVERITY_FATAL;
 		snprintf(finding->detail, sizeof(finding->detail),
 			"%s has %s, %s has %s.", facts->hosts[a->host], a->text,
 			facts->hosts[b->host], b->text);
@@ -211,7 +271,7 @@ static void add_test_failures(const struct log_facts *facts, struct diagnosis *d
 	for (uint32_t i = 0; i < facts->row_count; i++)
 		absurd = absurd ||
 			 (facts->rows[i].algbw > 0 && facts->rows[i].busbw <= 0);
-	if (!absurd || !facts->one_rank_comms)
+	if (!absurd || (!facts->one_rank_comms && facts->rank0_devices < 2))
 		return;
 	finding = diagnosis_add(diagnosis, FIND_ONE_RANK_JOB, &facts->summary);
 	if (facts->rank0_devices > 1)
@@ -229,6 +289,10 @@ static const struct {
 		"what CUDA_VISIBLE_DEVICES leaves of them"},
 	{"no kernel image", "take a build that has code for this GPU: "
 			    "torch.cuda.get_arch_list() against its compute capability"},
+	{"Driver/library version mismatch",
+		"the driver was updated under the kernel module that is loaded: reboot "
+		"the "
+		"host, or stop everything on the GPUs and reload the module"},
 	{"no NVIDIA driver", "give the container the GPUs: docker run --gpus all, or "
 			     "nvidia.com/gpu in the pod's limits; nvidia-smi must work "
 			     "inside"},
@@ -339,14 +403,27 @@ static void add_cascade(const struct log_facts *facts, struct diagnosis *diagnos
 	diagnosis_add(diagnosis, FIND_EXIT_CASCADE, cascade);
 }
 
+/* What launchers say of hosts and names while these come up means nothing once ranks have
+ * met. */
+static void add_start(const struct log_facts *facts, struct diagnosis *diagnosis)
+{
+	static const enum finding_id ids[] = {
+		FIND_LAUNCH_FAILED, FIND_MASTER_UNREACHABLE};
+
+	if (facts->init_completes || facts->row_count || facts->average_count)
+		return;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (facts->signs[ids[i]].count)
+			diagnosis_add(diagnosis, ids[i], &facts->signs[ids[i]]);
+}
+
 void diagnose_failures(const struct log_facts *facts, struct diagnosis *diagnosis)
 {
-	const struct evidence *master = &facts->signs[FIND_MASTER_UNREACHABLE];
 
 	add_plain(facts, diagnosis);
 	explain_retry(facts, diagnosis);
-	if (master->count && !facts->init_completes)
-		diagnosis_add(diagnosis, FIND_MASTER_UNREACHABLE, master);
+	add_port(facts, diagnosis);
+	add_start(facts, diagnosis);
 	add_watchdog(facts, diagnosis);
 	add_silence(facts, diagnosis);
 	add_versions(facts, diagnosis);

@@ -9,6 +9,7 @@
 #include "weft/doctor/harvest.h"
 #include "weft/doctor/live.h"
 #include "weft/doctor/report.h"
+#include "weft/doctor/siblings.h"
 #include "weft/json_print.h"
 
 /* The exit status says how bad it is; 2 stays a usage error. */
@@ -28,7 +29,9 @@ static void usage(void)
 	       "machine\n"
 	       "                    (weft topo --list, or an XML file)\n"
 	       "  --nodes N         so many of them; else as many as the log has\n"
-	       "  --root PATH       look at a captured host instead of this one\n"
+	       "  --root PATH       look at a captured host instead of this one; several "
+	       "are\n"
+	       "                    also compared: which of them are one machine?\n"
 	       "  --capture PATH    write what a look at this host needs into a new "
 	       "folder, or\n"
 	       "                    into one file where PATH ends in .tar; without "
@@ -160,34 +163,81 @@ static int doctor_logs(const struct doctor_args *args)
 	return bad ? EXIT_WRONG : status;
 }
 
-/* This host, or a captured one. */
-static int doctor_host(const struct doctor_args *args)
+static int capture_host(const struct doctor_args *args, const struct host_facts *facts)
 {
-	static struct host_facts facts;
-	static struct diagnosis diagnosis;
-	json_t *object;
-
-	if (host_facts_read(&facts, args->root) ||
-		(args->capture && host_facts_capture(&facts, args->capture))) {
+	if (host_facts_capture(facts, args->capture)) {
 		fprintf(stderr, "weft doctor: %s\n", err_last());
 		return EXIT_WRONG;
 	}
-	if (args->capture) {
-		printf("%s holds what weft doctor --root needs of this host\n",
-			args->capture);
-		return EXIT_GOOD;
-	}
-	live_diagnose(&facts, &diagnosis);
-	if (!args->json) {
-		live_print(stdout, &facts);
+	printf("%s holds what weft doctor --root needs of this host\n", args->capture);
+	return EXIT_GOOD;
+}
+
+/* What one host has; into a list for programs, else printed. */
+static int print_host(const struct host_facts *facts, json_t *list)
+{
+	static struct diagnosis diagnosis;
+	json_t *object;
+
+	live_diagnose(facts, &diagnosis);
+	if (!list) {
+		live_print(stdout, facts);
 		report_findings(stdout, NULL, &diagnosis);
 		return status_of(&diagnosis);
 	}
-	object = live_json(&facts);
+	object = live_json(facts);
 	if (object)
 		json_object_set_new(
 			object, "findings", report_findings_json(NULL, &diagnosis));
+	json_array_append_new(list, object);
+	return status_of(&diagnosis);
+}
+
+/* What captured hosts have to do with each other. */
+static int print_siblings(const struct siblings *siblings, json_t *list)
+{
+	static struct diagnosis diagnosis;
+	json_t *object;
+
+	siblings_diagnose(siblings, &diagnosis);
+	if (!list) {
+		printf("\nall %u together\n", siblings->count);
+		report_findings(stdout, NULL, &diagnosis);
+		return status_of(&diagnosis);
+	}
+	object = json_pack("{s:O, s:o}", "hosts", list, "findings",
+		report_findings_json(NULL, &diagnosis));
 	return json_print("doctor", object) ? EXIT_WRONG : status_of(&diagnosis);
+}
+
+/* This host, or captured ones. */
+static int doctor_host(const struct doctor_args *args)
+{
+	static struct host_facts facts;
+	static struct siblings siblings;
+	json_t *list = args->json ? json_array() : NULL;
+	int status = EXIT_GOOD, worst = EXIT_GOOD;
+
+	for (int i = 0; i < args->root_count || !i; i++) {
+		if (host_facts_read(&facts, args->roots[i])) {
+			fprintf(stderr, "weft doctor: %s\n", err_last());
+			json_decref(list);
+			return EXIT_WRONG;
+		}
+		if (args->capture)
+			return capture_host(args, &facts);
+		if (!list && args->root_count > 1)
+			printf("%s%s\n", i ? "\n" : "", args->roots[i]);
+		siblings_add(&siblings, &facts);
+		status = print_host(&facts, list);
+		worst = status > worst ? status : worst;
+	}
+	if (args->root_count > 1)
+		status = print_siblings(&siblings, list);
+	else if (list && json_print("doctor", json_incref(json_array_get(list, 0))))
+		status = EXIT_WRONG;
+	json_decref(list);
+	return status == EXIT_WRONG || status > worst ? status : worst;
 }
 
 int command_doctor(int argc, char **argv)

@@ -42,8 +42,13 @@ static bool take(struct doctor_args *args, int flag)
 	case FLAG_NODES:
 		return take_nodes(args);
 	case FLAG_ROOT:
-		args->root = optarg;
-		return true;
+		if (args->root_count < DOCTOR_ROOTS_MAX) {
+			args->roots[args->root_count++] = optarg;
+			return true;
+		}
+		fprintf(stderr, "weft doctor: --root at most %d times\n",
+			DOCTOR_ROOTS_MAX);
+		return false;
 	case FLAG_CAPTURE:
 		args->capture = optarg;
 		return true;
@@ -82,10 +87,15 @@ bool doctor_args_parse(struct doctor_args *args, int argc, char **argv)
 
 	if (!parse(args, &set, argc, argv))
 		return false;
-	if (args->log_count && (args->root || args->capture)) {
+	if (args->log_count && (args->root_count || args->capture)) {
 		fprintf(stderr,
 			"weft doctor: --root and --capture are for a host, not for "
 			"logs; leave out the one or the other\n");
+		return false;
+	}
+	if (args->root_count > 1 && args->capture) {
+		fprintf(stderr, "weft doctor: --capture writes one host; give --root "
+				"once or not at all\n");
 		return false;
 	}
 	if (!args->log_count && args->expect) {

@@ -7,15 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { DOCTOR_ROOTS_MAX = 256 };
+
 struct doctor_args {
 	char **logs; /* borrowed from argv */
 	int log_count;
 	bool json;
-	const char *expect;  /* a machine; NULL: none */
-	uint32_t nodes;	     /* of it; 0: as many as the log has */
-	const char *root;    /* a folder instead of this host; NULL: this host */
-	const char *capture; /* where to write one; NULL: nowhere */
-	const char *svg;     /* weft log; NULL: none */
+	const char *expect;		     /* a machine; NULL: none */
+	uint32_t nodes;			     /* of it; 0: as many as the log has */
+	const char *roots[DOCTOR_ROOTS_MAX]; /* folders instead of this host */
+	int root_count;			     /* 0: this host */
+	const char *capture;		     /* where to write one; NULL: nowhere */
+	const char *svg;		     /* weft log; NULL: none */
 };
 
 /* False, after a sentence on standard error. */

@@ -1,5 +1,6 @@
 #include "weft/doctor/harvest.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,17 +10,39 @@
 
 enum { FOUND_MAX = 64 };
 
+/* A word that a sign asks for beside its own: its number, + 1. */
+static uint16_t add_detail(const char *word, const char **list, uint32_t *count)
+{
+	if (!word)
+		return 0;
+	assert(*count < WORDS_MAX);
+	list[*count] = word;
+	return (uint16_t)++ * count;
+}
+
+static enum err prepare_words(struct harvest *harvest)
+{
+	uint32_t count, detail_count = 0;
+	const struct sign *signs = signs_list(&count);
+	const char *list[HARVEST_SIGNS_MAX], *details[WORDS_MAX];
+	enum err e;
+
+	assert(count <= HARVEST_SIGNS_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		list[i] = signs[i].word;
+		harvest->also[i] = add_detail(signs[i].also, details, &detail_count);
+		harvest->unless[i] = add_detail(signs[i].unless, details, &detail_count);
+	}
+	e = words_create(&harvest->words, list, count);
+	return e ? e : words_create(&harvest->details, details, detail_count);
+}
+
 enum err harvest_init(struct harvest *harvest)
 {
-	uint32_t count;
-	const struct sign *signs = signs_list(&count);
-	const char *list[WORDS_MAX];
 	enum err e;
 
 	*harvest = (struct harvest){0};
-	for (uint32_t i = 0; i < count; i++)
-		list[i] = signs[i].word;
-	e = words_create(&harvest->words, list, count);
+	e = prepare_words(harvest);
 	if (!e)
 		e = jobs_init(&harvest->jobs);
 	if (e)
@@ -32,6 +55,7 @@ enum err harvest_init(struct harvest *harvest)
 void harvest_fini(struct harvest *harvest)
 {
 	words_destroy(harvest->words);
+	words_destroy(harvest->details);
 	jobs_fini(&harvest->jobs);
 	*harvest = (struct harvest){0};
 }
@@ -56,27 +80,52 @@ static const char *searched(const struct record *record, size_t *bytes)
 	return from;
 }
 
-static bool sign_fits(const struct sign *sign, const struct record *record)
+/* What else is in a line with signs. */
+struct details {
+	uint64_t present[(WORDS_MAX + 63) / 64];
+};
+
+static bool has_detail(const struct details *details, uint16_t which)
 {
+	return details->present[(which - 1) / 64] >> (which - 1) % 64 & 1;
+}
+
+static void find_details(const struct harvest *harvest, const struct record *record,
+	struct details *details)
+{
+	uint16_t found[WORDS_MAX];
 	size_t bytes;
 	const char *text = searched(record, &bytes);
+	uint32_t count = words_find(harvest->details, text, bytes, found, WORDS_MAX);
 
-	return level_fits(sign, record) &&
-	       (!sign->also || text_find(text, bytes, sign->also)) &&
-	       (!sign->unless || !text_find(text, bytes, sign->unless));
+	for (uint32_t i = 0; i < count; i++)
+		details->present[found[i] / 64] |= 1ull << found[i] % 64;
+}
+
+static bool sign_fits(const struct harvest *harvest, uint16_t which,
+	const struct record *record, const struct details *details)
+{
+	uint16_t also = harvest->also[which], unless = harvest->unless[which];
+	uint32_t count;
+
+	return level_fits(&signs_list(&count)[which], record) &&
+	       (!also || has_detail(details, also)) &&
+	       (!unless || !has_detail(details, unless));
 }
 
 /* The ends of a failing transfer: which peer, and whether its addresses are only local to
  * the link, as those of a NIC without an IP address. */
 static void note_transfer(struct log_facts *facts, const struct record *record)
 {
-	const char *peer = text_find(record->text, record->bytes, "from peer ");
 	size_t bytes = 0, room = sizeof(facts->peer) - 1;
+	const char *peer;
 
-	if (text_find(record->text, record->bytes, "localGid fe80::") ||
-		text_find(record->text, record->bytes, "localGid  fe80::"))
+	if (text_has(record->text, record->bytes, "localGid fe80::") ||
+		text_has(record->text, record->bytes, "localGid  fe80::"))
 		facts->link_local_gid = true;
-	if (!peer || facts->peer[0])
+	peer = facts->peer[0] ? NULL
+			      : text_find(record->text, record->bytes, "from peer ");
+	if (!peer)
 		return;
 	peer += strlen("from peer ");
 	while (bytes < room && peer + bytes < record->text + record->bytes &&
@@ -93,67 +142,95 @@ static uint64_t mix(uint64_t hash, uint64_t part)
 	return product ^ product >> 32;
 }
 
-/* Eight bytes at a time: much less than looking for words takes. Never 0. */
+/* Eight bytes at a time, in two rows that do not wait for each other: much less than
+ * looking for words takes. Never 0. */
 static uint64_t hash_of(const char *text, size_t bytes)
 {
-	uint64_t hash = mix(HASH_START, bytes), part;
+	uint64_t hash = mix(HASH_START, bytes), other = HASH_START, parts[2];
 
-	for (; bytes >= sizeof(part); text += sizeof(part), bytes -= sizeof(part)) {
-		memcpy(&part, text, sizeof(part));
-		hash = mix(hash, part);
+	for (; bytes >= sizeof(parts); text += sizeof(parts), bytes -= sizeof(parts)) {
+		memcpy(parts, text, sizeof(parts));
+		hash = mix(hash, parts[0]);
+		other = mix(other, parts[1]);
 	}
-	part = 0;
-	memcpy(&part, text, bytes);
-	return mix(mix(hash, part), 0) | 1;
+	parts[0] = parts[1] = 0;
+	memcpy(parts, text, bytes);
+	return mix(mix(hash, parts[0]), mix(other, parts[1])) | 1;
+}
+
+static bool is_benign(const struct harvest *harvest, const uint16_t *found,
+	uint32_t count, const struct record *record, const struct details *details)
+{
+	uint32_t all;
+	const struct sign *signs = signs_list(&all);
+
+	for (uint32_t i = 0; i < count; i++)
+		if ((signs[found[i]].flags & SIGN_BENIGN) &&
+			sign_fits(harvest, found[i], record, details))
+			return true;
+	return false;
+}
+
+/* A sign that stands for something, once for each finding of a line. */
+static void take_sign(struct log_facts *facts, const struct sign *sign, uint64_t *done,
+	const struct fact_place *at)
+{
+	uint64_t bit = 1ull << (sign->finding & 63);
+
+	if (sign->flags & SIGN_DETAIL) {
+		evidence_add(facts, &facts->sign_detail[sign->finding], at);
+		return;
+	}
+	if (done[sign->finding / 64] & bit)
+		return;
+	done[sign->finding / 64] |= bit;
+	evidence_add(facts, &facts->signs[sign->finding], at);
+	if (sign->finding == FIND_IB_RETRY || sign->finding == FIND_IB_OTHER)
+		note_transfer(facts, at->record);
 }
 
 /* True: a sign of the catalogue, or benign. */
 static bool take_signs(struct harvest *harvest, const struct fact_place *at)
 {
-	struct log_facts *facts = harvest->facts;
 	const struct record *record = at->record;
 	uint32_t count;
 	const struct sign *signs = signs_list(&count);
 	uint16_t found[FOUND_MAX];
 	uint64_t done[(FIND_COUNT + 63) / 64] = {0};
 	bool taken = false;
-	uint64_t hash, *quiet;
+	struct details details = {0};
+	bool is_asked = false;
 	size_t bytes;
 	const char *text = searched(record, &bytes);
+	uint64_t hash = hash_of(text, bytes);
+	uint64_t *quiet = &harvest->quiet[hash % HARVEST_QUIET];
 
-	hash = hash_of(text, bytes);
-	quiet = &harvest->quiet[hash % HARVEST_QUIET];
 	if (*quiet == hash)
 		return false;
 	count = words_find(harvest->words, text, bytes, found, FOUND_MAX);
-	if (!count)
+	if (!count) {
 		*quiet = hash;
-	for (uint32_t i = 0; i < count; i++)
+		return false;
+	}
+	for (uint32_t i = 0; i < count; i++) {
 		if (signs[found[i]].flags & SIGN_HOOK)
 			harvest->is_hooked = true;
-	for (uint32_t i = 0; i < count; i++)
-		if ((signs[found[i]].flags & SIGN_BENIGN) &&
-			sign_fits(&signs[found[i]], record)) {
-			facts->benign++;
-			return true;
-		}
+		is_asked |= harvest->also[found[i]] || harvest->unless[found[i]];
+	}
+	if (is_asked)
+		find_details(harvest, record, &details);
+	if (is_benign(harvest, found, count, record, &details)) {
+		harvest->facts->benign++;
+		return true;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sign *sign = &signs[found[i]];
-		uint64_t bit = 1ull << (sign->finding & 63);
 
-		if (sign->finding == FIND_COUNT || !sign_fits(sign, record))
+		if (sign->finding == FIND_COUNT ||
+			!sign_fits(harvest, found[i], record, &details))
 			continue;
 		taken = true;
-		if (sign->flags & SIGN_DETAIL) {
-			evidence_add(facts, &facts->sign_detail[sign->finding], at);
-			continue;
-		}
-		if (done[sign->finding / 64] & bit)
-			continue;
-		done[sign->finding / 64] |= bit;
-		evidence_add(facts, &facts->signs[sign->finding], at);
-		if (sign->finding == FIND_IB_RETRY || sign->finding == FIND_IB_OTHER)
-			note_transfer(facts, record);
+		take_sign(harvest->facts, sign, done, at);
 	}
 	return taken;
 }
@@ -278,7 +355,7 @@ static void take_record(struct harvest *harvest, struct fact_place *at)
 		take_signs(harvest, at);
 		/* XLA puts it into its own sentence */
 		if (harvest->is_hooked &&
-			text_find(record->text, record->bytes, "Last NCCL warning"))
+			text_has(record->text, record->bytes, "Last NCCL warning"))
 			take_last_error(harvest, at);
 		harvest_program(facts, at, harvest->is_hooked);
 		return;

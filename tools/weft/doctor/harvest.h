@@ -10,10 +10,13 @@
 #include "weft/doctor/log_facts.h"
 #include "weft/doctor/words.h"
 
-enum { HARVEST_QUIET = 1 << 12 };
+enum { HARVEST_SIGNS_MAX = 512, HARVEST_QUIET = 1 << 12 };
 
 struct harvest {
 	struct words *words; /* owned; the signs' */
+	/* what else must, or must not, be in the line: looked for only where a sign is */
+	struct words *details;					     /* owned */
+	uint16_t also[HARVEST_SIGNS_MAX], unless[HARVEST_SIGNS_MAX]; /* + 1; 0: none */
 	struct jobs jobs;
 	struct log_facts *facts; /* borrowed; of the job whose record is read */
 	bool is_hooked;		 /* a word says that this line is worth a closer look */

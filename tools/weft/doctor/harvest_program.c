@@ -7,7 +7,7 @@
 #include "base/env_names.h"
 #include "weft/doctor/harvest.h"
 
-enum { FIELDS_MAX = 24, ROOT_PARAGRAPH = 10 };
+enum { FIELDS_MAX = 24, ROW_BYTES_MAX = 512, DIGITS_MAX = 18, ROOT_PARAGRAPH = 10 };
 
 static void note_row(struct log_facts *facts, uint64_t bytes, double algbw, double busbw)
 {
@@ -27,73 +27,112 @@ static void note_row(struct log_facts *facts, uint64_t bytes, double algbw, doub
 		facts->rows[i].busbw = busbw;
 }
 
-static int split(char *text, char **fields)
-{
-	int count = 0;
-	char *rest = text, *field;
+/* A field of a table's row. */
+struct field {
+	const char *text;
+	size_t bytes;
+};
 
-	while (count < FIELDS_MAX && (field = strsep(&rest, " \t\r")))
-		if (*field)
-			fields[count++] = field;
+static inline bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static int split(const char *text, size_t bytes, struct field *fields)
+{
+	const char *end = text + bytes;
+	int count = 0;
+
+	while (count < FIELDS_MAX) {
+		while (text < end && is_blank(*text))
+			text++;
+		if (text == end || !*text)
+			break;
+		fields[count].text = text;
+		while (text < end && *text && !is_blank(*text))
+			text++;
+		fields[count].bytes = (size_t)(text - fields[count].text);
+		count++;
+	}
 	return count;
 }
 
-static bool is_type(const char *word)
+static bool is_type(const struct field *field)
 {
 	static const char *const types[] = {"float", "half", "double", "int8", "uint8",
 		"int32", "uint32", "int64", "uint64", "bfloat16", "fp8_e4m3", "fp8_e5m2",
 		"f8e4m3", "f8e5m2"};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (!strcmp(word, types[i]))
+		if (text_begins(field->text, field->bytes, types[i]) &&
+			!types[i][field->bytes])
 			return true;
 	return false;
 }
 
-/* The size, the count and the type; launchers may have put words before them. */
-static bool is_row(char *const *fields)
+static bool is_count(const struct field *field)
 {
-	return isdigit((unsigned char)fields[0][0]) &&
-	       strspn(fields[0], "0123456789") == strlen(fields[0]) &&
-	       strspn(fields[1], "0123456789") == strlen(fields[1]) && is_type(fields[2]);
+	for (size_t i = 0; i < field->bytes; i++)
+		if (!is_digit(field->text[i]))
+			return false;
+	return true;
+}
+
+/* The size, the count and the type; launchers may have put words before them. */
+static bool is_row(const struct field *fields)
+{
+	return is_count(&fields[0]) && is_count(&fields[1]) && is_type(&fields[2]);
+}
+
+static double real_of(const struct field *field)
+{
+	return text_real(field->text, field->text + field->bytes);
+}
+
+/* A count of wrong elements, where a row has one. */
+static uint64_t wrong_of(const struct field *field)
+{
+	bool is_wrong = field->bytes && is_digit(field->text[0]) &&
+			!memchr(field->text, '.', field->bytes) &&
+			!memchr(field->text, 'e', field->bytes);
+
+	return is_wrong && field->bytes <= DIGITS_MAX ? (uint64_t)real_of(field) : 0;
 }
 
 /* size count type redop [root] time algbw busbw wrong time algbw busbw wrong; early
  * versions have no root, and an error instead of a count of wrong elements. */
-static void take_row(struct log_facts *facts, const char *text, size_t bytes)
+static bool take_row(struct log_facts *facts, const char *text, size_t bytes)
 {
-	char line[512], *all[FIELDS_MAX], **fields;
+	struct field all[FIELDS_MAX], *fields;
 	int count, first, skipped = 0;
-	double algbw, busbw;
+	double algbw, busbw, size;
 
-	if (bytes >= sizeof(line))
-		return;
-	memcpy(line, text, bytes);
-	line[bytes] = 0;
-	count = split(line, all);
+	if (bytes >= ROW_BYTES_MAX)
+		return false;
+	count = split(text, bytes, all);
 	while (skipped + 2 < count && !is_row(all + skipped))
 		skipped++;
 	fields = all + skipped;
 	count -= skipped;
 	if (count < 7 || !is_row(fields))
-		return;
+		return false;
 	/* algbw, busbw and wrong come three times four from the end, or after the root */
 	first = count >= 13 ? 5 : 4;
 	if (count == 9)
 		first = 5;
 	if (first + 2 >= count)
-		return;
-	algbw = strtod(fields[first + 1], NULL);
-	busbw = strtod(fields[first + 2], NULL);
-	if (first + 6 < count && strtod(fields[first + 6], NULL) > busbw) {
-		algbw = strtod(fields[first + 5], NULL);
-		busbw = strtod(fields[first + 6], NULL);
+		return false;
+	algbw = real_of(&fields[first + 1]);
+	busbw = real_of(&fields[first + 2]);
+	if (first + 6 < count && real_of(&fields[first + 6]) > busbw) {
+		algbw = real_of(&fields[first + 5]);
+		busbw = real_of(&fields[first + 6]);
 	}
-	note_row(facts, strtoull(fields[0], NULL, 10), algbw, busbw);
-	for (int k = first + 3; k < count; k += 4)
-		if (facts->header_has_wrong && isdigit((unsigned char)fields[k][0]) &&
-			!strpbrk(fields[k], ".e"))
-			facts->wrong += strtoull(fields[k], NULL, 10);
+	size = real_of(&fields[0]);
+	note_row(facts, size < 1e18 ? (uint64_t)size : UINT64_MAX, algbw, busbw);
+	for (int k = first + 3; k < count && facts->header_has_wrong; k += 4)
+		facts->wrong += wrong_of(&fields[k]);
+	return true;
 }
 
 /* "#  Rank  0 Group  0 Pid  64904 on  mew0 device  0 [0000:17:00] NVIDIA A100" */
@@ -365,13 +404,12 @@ void harvest_program(struct log_facts *facts, const struct fact_place *at, bool 
 		take_comment(facts, at);
 		return;
 	}
-	if (!is_hooked)
+	if (!is_hooked || take_row(facts, text, bytes))
 		return;
 	/* behind the marks of launchers and collectors we do not know each of */
 	if (text_seek(text, bytes, "# ", 2))
 		take_comment(facts, at);
 	take_version(facts, at);
-	take_row(facts, text, bytes);
 	take_exports(facts, at);
 	if (text_seek(text, bytes, "WorkNCCL(", 9))
 		take_watchdog(facts, at);

@@ -122,10 +122,10 @@ static enum err save_acs(const char *folder, const char *name)
 	return write_text(folder, path, text);
 }
 
-/* Of every device on PCI: vendor and class. */
+/* Of every device on PCI: vendor, class and node. */
 static enum err copy_pci(const char *folder)
 {
-	static const char *const files[] = {"vendor", "class"};
+	static const char *const files[] = {"vendor", "class", "numa_node"};
 	const struct dirent *entry;
 	enum err e = OK;
 	DIR *dir = opendir("/sys/bus/pci/devices");
@@ -133,7 +133,7 @@ static enum err copy_pci(const char *folder)
 	while (dir && !e && (entry = readdir(dir))) {
 		char path[PATH];
 
-		for (int i = 0; i < 2 && !e && entry->d_name[0] != '.'; i++) {
+		for (int i = 0; i < 3 && !e && entry->d_name[0] != '.'; i++) {
 			snprintf(path, sizeof(path), "sys/bus/pci/devices/%.64s/%s",
 				entry->d_name, files[i]);
 			e = copy_file(folder, path);
@@ -159,10 +159,33 @@ static enum err copy_nics(const struct host_facts *facts, const char *folder)
 				facts->nics[i].name, files[k]);
 			e = copy_file(folder, path);
 		}
+		snprintf(path, sizeof(path), "sys/class/infiniband/%s/device/numa_node",
+			facts->nics[i].name);
+		if (!e)
+			e = copy_file(folder, path);
 		snprintf(path, sizeof(path), "sys/class/infiniband/%s/weft-driver",
 			facts->nics[i].name);
 		if (!e)
 			e = write_text(folder, path, facts->nics[i].driver);
+	}
+	return e;
+}
+
+/* Nodes of memory, and of each interface its name and speed. */
+static enum err copy_place(const struct host_facts *facts, const char *folder)
+{
+	char path[PATH], text[32];
+	enum err e = OK;
+
+	for (int node = 0; node < HOST_NUMA_MAX && !e; node++) {
+		snprintf(path, sizeof(path), "sys/devices/system/node/node%d/cpulist",
+			node);
+		e = copy_file(folder, path);
+	}
+	for (uint32_t i = 0; i < facts->iface_count && !e; i++) {
+		snprintf(path, sizeof(path), "sys/class/net/%s/speed", facts->ifaces[i]);
+		snprintf(text, sizeof(text), "%d\n", facts->iface_mbps[i]);
+		e = write_text(folder, path, text);
 	}
 	return e;
 }
@@ -226,15 +249,18 @@ enum err host_capture_folder(const struct host_facts *facts, const char *folder)
 		"proc/sys/kernel/random/boot_id", "proc/driver/nvidia/version",
 		"proc/meminfo", "sys/devices/virtual/dmi/id/product_name",
 		"sys/fs/cgroup/cpu.max", "sys/fs/cgroup/memory.max",
-		"sys/fs/cgroup/memory.current"};
+		"sys/fs/cgroup/memory.current", "sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+		"sys/fs/cgroup/cpu/cpu.cfs_period_us",
+		"sys/fs/cgroup/memory/memory.limit_in_bytes",
+		"sys/fs/cgroup/memory/memory.usage_in_bytes", "proc/self/status",
+		"proc/sys/net/ipv4/ip_local_port_range"};
 	static const char *const marks[] = {".dockerenv", "run/.containerenv",
 		"var/run/secrets/kubernetes.io", "sys/module/nvidia_peermem",
 		"dev/gdrdrv", "run/nvidia-fabricmanager/nv-fabricmanager.pid"};
 	static const struct {
 		const char *path, *prefix;
 	} names[] = {{"dev", "nvidia"}, {"dev/infiniband", "uverbs"},
-		{"sys/class/net", ""}, {"sys/class/iommu", ""},
-		{"dev/nvidia-caps-imex-channels", ""}};
+		{"sys/class/iommu", ""}, {"dev/nvidia-caps-imex-channels", ""}};
 	enum err e = OK;
 
 	if (mkdir(folder, 0777))
@@ -254,6 +280,8 @@ enum err host_capture_folder(const struct host_facts *facts, const char *folder)
 		e = copy_pci(folder);
 	if (!e)
 		e = copy_nics(facts, folder);
+	if (!e)
+		e = copy_place(facts, folder);
 	if (!e && facts->plugin[0])
 		e = write_text(folder, facts->plugin + (facts->plugin[0] == '/'), "");
 	return e ? e : save_process(facts, folder);

@@ -19,7 +19,8 @@ enum {
 	HOST_NICS_MAX = 64,
 	HOST_ENVS_MAX = 256,
 	HOST_IFACES_MAX = 64,
-	HOST_UNSEEN_MAX = 16
+	HOST_UNSEEN_MAX = 16,
+	HOST_NUMA_MAX = 64
 };
 
 /* Of numbers: not known. */
@@ -70,7 +71,12 @@ struct host_facts {
 	double cpus; /* by affinity and control group */
 	int64_t memory_limit, memory_used;
 	char ifaces[HOST_IFACES_MAX][32];
+	int iface_mbps[HOST_IFACES_MAX]; /* HOST_UNKNOWN */
 	uint32_t iface_count;
+	int numa_count; /* nodes of memory; 0: it does not say */
+	uint64_t numa_allowed, gpu_nodes, nic_nodes; /* a bit for each node */
+	int numa_hidden;			     /* devices whose node nobody tells */
+	int port_first, port_last; /* for connections; 0: it does not say */
 	struct host_env envs[HOST_ENVS_MAX];
 	uint32_t env_count;
 	enum host_master master;
@@ -95,6 +101,7 @@ enum host_tool {
 	HOST_TOOL_FABRIC,
 	HOST_TOOL_PROVIDERS,
 	HOST_TOOL_PLUGIN,
+	HOST_TOOL_MASTER,
 	HOST_TOOLS
 };
 void host_ask_tools(struct host_facts *facts);
@@ -111,7 +118,11 @@ enum err host_read_folder(struct host_facts *facts, const char *root);
 enum err host_capture_folder(const struct host_facts *facts, const char *folder);
 void host_read_files(struct host_facts *facts, const char *root);
 void host_read_bus(struct host_facts *facts, const char *root);
+void host_read_place(struct host_facts *facts, const char *root);
 void host_read_process(struct host_facts *facts);
+
+/* Ask for MASTER_ADDR and wait for the answer, and for that of the name service. */
+enum host_master host_try_master(const struct host_facts *facts);
 enum err host_read_saved(struct host_facts *facts, const char *root);
 
 #endif

@@ -166,6 +166,12 @@ static void read_nic(struct host_facts *facts, const char *root, const char *nam
 	}
 }
 
+/* Names come first in both kinds of rows. */
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 static void read_nics(struct host_facts *facts, const char *root)
 {
 	char full[PATH];
@@ -179,6 +185,7 @@ static void read_nics(struct host_facts *facts, const char *root)
 			read_nic(facts, root, entry->d_name);
 	if (dir)
 		closedir(dir);
+	qsort(facts->nics, facts->nic_count, sizeof(facts->nics[0]), by_name);
 	facts->verbs_files = count_names(root, "dev/infiniband", "uverbs");
 	snprintf(full, sizeof(full), "%s/sys/class/net", root);
 	dir = opendir(full);
@@ -188,6 +195,7 @@ static void read_nics(struct host_facts *facts, const char *root)
 				entry->d_name);
 	if (dir)
 		closedir(dir);
+	qsort(facts->ifaces, facts->iface_count, sizeof(facts->ifaces[0]), by_name);
 }
 
 /* "max 100000" or "200000 100000": cores that the control group grants; 0 no limit. */
@@ -206,15 +214,27 @@ static void read_limits(struct host_facts *facts, const char *root)
 	const char *line;
 	double quota;
 
-	if (read_text(root, "sys/fs/cgroup/cpu.max", text, sizeof(text))) {
-		quota = quota_of(text);
-		if (quota > 0 && (facts->cpus <= 0 || quota < facts->cpus))
-			facts->cpus = quota;
+	if (!read_text(root, "sys/fs/cgroup/cpu.max", text, sizeof(text)) &&
+		read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", text,
+			sizeof(text) / 2)) {
+		size_t used = strlen(text);
+
+		text[used++] = ' ';
+		read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", text + used,
+			sizeof(text) - used);
 	}
-	if (read_text(root, "sys/fs/cgroup/memory.max", text, sizeof(text)) &&
-		isdigit((unsigned char)text[0]))
+	quota = quota_of(text);
+	if (quota > 0 && (facts->cpus <= 0 || quota < facts->cpus))
+		facts->cpus = quota;
+	/* the first generation has other names, and no limit is a number near 2^63 */
+	if ((read_text(root, "sys/fs/cgroup/memory.max", text, sizeof(text)) ||
+		    read_text(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", text,
+			    sizeof(text))) &&
+		isdigit((unsigned char)text[0]) && atoll(text) < INT64_MAX / 2)
 		facts->memory_limit = atoll(text);
-	if (read_text(root, "sys/fs/cgroup/memory.current", text, sizeof(text)))
+	if (read_text(root, "sys/fs/cgroup/memory.current", text, sizeof(text)) ||
+		read_text(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", text,
+			sizeof(text)))
 		facts->memory_used = atoll(text);
 	facts->hugepages_free = HOST_UNKNOWN;
 	if (read_text(root, "proc/meminfo", text, sizeof(text)) &&
@@ -311,6 +331,7 @@ void host_read_files(struct host_facts *facts, const char *root)
 	read_gpus(facts, root);
 	host_read_bus(facts, root);
 	read_nics(facts, root);
+	host_read_place(facts, root);
 	read_limits(facts, root);
 	find_plugin(facts, root);
 }

@@ -82,16 +82,25 @@ static enum host_master try_address(const struct addrinfo *at)
 	return answer;
 }
 
-static enum host_master try_master(const char *name, const char *port)
+enum host_master host_try_master(const struct host_facts *facts)
 {
+	const char *name = host_env(facts, "MASTER_ADDR");
+	const char *port = host_env(facts, "MASTER_PORT");
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-	enum host_master answer;
+	enum host_master answer = MASTER_SILENT;
 
 	if (!name || !name[0])
 		return MASTER_UNSET;
 	if (getaddrinfo(name, port && port[0] ? port : "29500", &hints, &found))
 		return MASTER_UNRESOLVED;
-	answer = try_address(found);
+	for (const struct addrinfo *at = found; at && answer != MASTER_REACHED;
+		at = at->ai_next) {
+		enum host_master other = try_address(at);
+
+		/* who refuses is at least there */
+		if (other == MASTER_REACHED || answer == MASTER_SILENT)
+			answer = other;
+	}
 	freeaddrinfo(found);
 	return answer;
 }
@@ -118,8 +127,6 @@ void host_read_process(struct host_facts *facts)
 				   : (int64_t)(shm.f_blocks * shm.f_frsize);
 	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
 		facts->cpus = CPU_COUNT(&cpus);
-	facts->master = try_master(
-		host_env(facts, "MASTER_ADDR"), host_env(facts, "MASTER_PORT"));
 }
 
 /* What other programs said on a captured host. */
@@ -219,6 +226,8 @@ static void note_unseen(struct host_facts *facts)
 			"answer");
 	if (facts->gpu_count > 1 && facts->bridges_hidden)
 		unseen(facts, "ACS: only root may read the bridges' configuration");
+	if (facts->gpu_count && facts->numa_count > 1 && facts->numa_hidden)
+		unseen(facts, "NUMA: the bus does not tell the node of every device");
 	if (facts->nic_count && !facts->providers[0])
 		unseen(facts, "libfabric's providers: fi_info did not answer");
 	if (facts->shm_bytes < 0)

@@ -25,6 +25,7 @@ static const char *const asked[HOST_TOOLS][WORDS_MAX + 1] = {
 	[HOST_TOOL_FABRIC] = {"nvidia-smi", "-q"},
 	[HOST_TOOL_PROVIDERS] = {"fi_info", "-l"},
 	[HOST_TOOL_PLUGIN] = {NULL}, /* loaded in a child of ours */
+	[HOST_TOOL_MASTER] = {NULL}, /* as name services may take minutes */
 };
 
 /* Links of each GPU: those that are up against those that are not. */
@@ -152,6 +153,9 @@ void host_take_output(struct host_facts *facts, enum host_tool tool, const char 
 		snprintf(
 			facts->plugin_error, sizeof(facts->plugin_error), "%.255s", text);
 		break;
+	case HOST_TOOL_MASTER:
+		facts->master = (enum host_master)(atoi(text) % (MASTER_SILENT + 1));
+		break;
 	case HOST_TOOLS:
 		break;
 	}
@@ -175,7 +179,16 @@ static void load_plugin(const char *path)
 		_exit(1);
 }
 
-static void start(struct child *child, enum host_tool tool, const char *plugin)
+static void try_master(const struct host_facts *facts)
+{
+	char digit = (char)('0' + host_try_master(facts));
+
+	if (write(1, &digit, 1) < 0)
+		_exit(1);
+}
+
+static void start(
+	struct child *child, enum host_tool tool, const struct host_facts *facts)
 {
 	int ends[2];
 
@@ -191,8 +204,10 @@ static void start(struct child *child, enum host_tool tool, const char *plugin)
 		dup2(null, 2);
 		if (asked[tool][0])
 			execvp(asked[tool][0], (char *const *)asked[tool]);
+		else if (tool == HOST_TOOL_MASTER)
+			try_master(facts);
 		else
-			load_plugin(plugin);
+			load_plugin(facts->plugin);
 		_exit(asked[tool][0] ? 127 : 0);
 	}
 	close(ends[1]);
@@ -243,14 +258,16 @@ void host_ask_tools(struct host_facts *facts)
 	struct child children[HOST_TOOLS];
 	int64_t end_ms = now_ms() + PATIENCE_MS;
 
+	facts->master = host_env(facts, "MASTER_ADDR") ? MASTER_SILENT : MASTER_UNSET;
 	for (int i = 0; i < HOST_TOOLS; i++) {
 		bool is_asked = i == HOST_TOOL_PLUGIN	   ? facts->plugin[0] != 0
+				: i == HOST_TOOL_MASTER	   ? facts->master != MASTER_UNSET
 				: i == HOST_TOOL_PROVIDERS ? facts->nic_count > 0
 							   : facts->gpu_files > 0;
 
 		children[i] = (struct child){.fd = -1};
 		if (is_asked)
-			start(&children[i], (enum host_tool)i, facts->plugin);
+			start(&children[i], (enum host_tool)i, facts);
 	}
 	for (int i = 0; i < HOST_TOOLS; i++) {
 		if (finish(&children[i], end_ms))

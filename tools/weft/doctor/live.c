@@ -7,7 +7,7 @@
 #include "topo/instance.h"
 #include "weft/doctor/env_rules.h"
 
-enum { MIB = 1 << 20, GPU_CPUS_MIN = 2, FILES_FEW = 4096 };
+enum { MIB = 1 << 20, GPU_CPUS_MIN = 2, FILES_FEW = 4096, PORTS_FEW = 2048 };
 
 static bool has_efa(const struct host_facts *facts)
 {
@@ -117,6 +117,27 @@ static void check_bus(const struct host_facts *facts, struct diagnosis *diagnosi
 	if (facts->gpu_files && has_rdma(facts) && !facts->has_peermem &&
 		!facts->is_open_driver && facts->driver[0])
 		diagnosis_add(diagnosis, FIND_LIVE_GDR, NULL);
+}
+
+static void check_nodes(const struct host_facts *facts, struct diagnosis *diagnosis)
+{
+	uint64_t far = facts->gpu_nodes & ~facts->numa_allowed;
+	struct finding *finding;
+	char own[HOST_TEXT], gpus[HOST_TEXT];
+
+	if (!far || !facts->numa_allowed || !facts->gpu_files)
+		return;
+	/* of some GPUs on the bus only some may be ours */
+	if (far != facts->gpu_nodes && facts->gpu_files < facts->gpu_count)
+		return;
+	finding = diagnosis_add(diagnosis, FIND_LIVE_NUMA, NULL);
+	live_nodes(own, sizeof(own), facts->numa_allowed);
+	live_nodes(gpus, sizeof(gpus), facts->gpu_nodes);
+	snprintf(finding->detail, sizeof(finding->detail),
+		"GPUs are at node %s, and it may run at node %s.", gpus, own);
+	/* a rank of several is bound so on purpose */
+	if (far != facts->gpu_nodes)
+		finding->severity = SEVERITY_NOTE;
 }
 
 static bool has_word(const char *words, const char *word)
@@ -278,6 +299,11 @@ static void check_network(const struct host_facts *facts, struct diagnosis *diag
 				sizeof(finding->detail) - strlen(finding->detail),
 				"%s %s", i ? "," : "", facts->ifaces[i]);
 	}
+	if (facts->port_last > 0 && facts->port_last - facts->port_first < PORTS_FEW) {
+		finding = diagnosis_add(diagnosis, FIND_LIVE_PORTS, NULL);
+		snprintf(finding->detail, sizeof(finding->detail), "From %d to %d.",
+			facts->port_first, facts->port_last);
+	}
 	if (facts->master < MASTER_REFUSED || !master)
 		return;
 	finding = diagnosis_add(diagnosis, FIND_LIVE_MASTER, NULL);
@@ -294,6 +320,7 @@ void live_diagnose(const struct host_facts *facts, struct diagnosis *diagnosis)
 	check_gpus(facts, diagnosis);
 	check_links(facts, diagnosis);
 	check_bus(facts, diagnosis);
+	check_nodes(facts, diagnosis);
 	check_nics(facts, diagnosis);
 	check_limits(facts, diagnosis);
 	check_variables(facts, diagnosis);

@@ -68,9 +68,73 @@ static void print_devices(FILE *file, const struct host_facts *facts)
 	line(file, "libfabric", facts->providers);
 }
 
+void live_nodes(char *text, size_t room, uint64_t nodes)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (int i = 0; i < HOST_NUMA_MAX && used + 4 < room; i++)
+		if (nodes >> i & 1)
+			used += (size_t)snprintf(
+				text + used, room - used, "%s%d", used ? " " : "", i);
+}
+
+static void print_place(FILE *file, const struct host_facts *facts)
+{
+	char text[1024], own[HOST_TEXT], gpus[HOST_TEXT], nics[HOST_TEXT];
+	size_t used = 0;
+
+	live_nodes(own, sizeof(own), facts->numa_allowed);
+	live_nodes(gpus, sizeof(gpus), facts->gpu_nodes);
+	live_nodes(nics, sizeof(nics), facts->nic_nodes);
+	snprintf(text, sizeof(text), "%d node%s, this process at %s%s%s%s%s",
+		facts->numa_count, facts->numa_count == 1 ? "" : "s", own,
+		gpus[0] ? ", GPUs at " : "", gpus, nics[0] ? ", NICs at " : "", nics);
+	line(file, "NUMA", facts->numa_count ? text : "");
+	if (facts->gpu_count) {
+		snprintf(text, sizeof(text),
+			"IOMMU %s; ACS redirects on %d of %d bridges%s",
+			!facts->has_iommu	? "off"
+			: facts->is_passthrough ? "passes through"
+						: "translates",
+			facts->acs_count, facts->bridge_count,
+			facts->bridges_hidden ? ", as far as may be seen" : "");
+		line(file, "PCI", text);
+	}
+	text[0] = 0;
+	for (uint32_t i = 0; i < facts->iface_count && used < 900; i++) {
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+			used ? ", " : "", facts->ifaces[i]);
+		if (facts->iface_mbps[i] > 0)
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+				" %g Gb/s", facts->iface_mbps[i] / 1e3);
+	}
+	line(file, "network", text);
+}
+
+static void print_meeting(FILE *file, const struct host_facts *facts)
+{
+	static const char *const answers[] = {[MASTER_REACHED] = "answers",
+		[MASTER_REFUSED] = "refuses the connection",
+		[MASTER_UNRESOLVED] = "does not resolve",
+		[MASTER_SILENT] = "does not answer"};
+	const char *master = host_env(facts, "MASTER_ADDR");
+	const char *port = host_env(facts, "MASTER_PORT");
+	char text[512] = "";
+
+	if (facts->port_last)
+		snprintf(text, sizeof(text), "ports %d to %d", facts->port_first,
+			facts->port_last);
+	if (master && facts->master != MASTER_UNSET)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			"%sMASTER_ADDR %.200s port %.20s %s", text[0] ? "; " : "", master,
+			port && port[0] ? port : "29500", answers[facts->master]);
+	line(file, "meeting", text);
+}
+
 void live_print(FILE *file, const struct host_facts *facts)
 {
-	char text[512], shm[32], memlock[32], memory[32];
+	char text[512], shm[32], memlock[32], memory[32], files[32];
 
 	snprintf(text, sizeof(text), "%s%s%s%s%s",
 		facts->name[0] ? facts->name : "unknown", facts->product[0] ? ", " : "",
@@ -78,15 +142,23 @@ void live_print(FILE *file, const struct host_facts *facts)
 	line(file, "host", text);
 	line(file, "boot id", facts->boot_id);
 	print_devices(file, facts);
+	print_place(file, facts);
 	amount(shm, sizeof(shm), facts->shm_bytes);
 	amount(memlock, sizeof(memlock), facts->memlock_bytes);
 	amount(memory, sizeof(memory),
 		facts->memory_limit ? facts->memory_limit : INT64_MAX);
+	if (facts->files_max == INT64_MAX || facts->files_max < 0)
+		amount(files, sizeof(files), facts->files_max);
+	else
+		snprintf(files, sizeof(files), "%" PRId64, facts->files_max);
 	snprintf(text, sizeof(text),
-		"/dev/shm %s, locked memory %s, memory %s, %.1f cores, %" PRId64 " files",
-		shm, memlock, memory, facts->cpus,
-		facts->files_max == INT64_MAX ? -1 : facts->files_max);
+		"/dev/shm %s, locked memory %s, memory %s, %.1f cores, %s files", shm,
+		memlock, memory, facts->cpus, files);
+	if (facts->hugepages_free >= 0)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			", %" PRId64 " huge pages free", facts->hugepages_free);
 	line(file, "limits", text);
+	print_meeting(file, facts);
 	for (uint32_t i = 0; i < facts->unseen_count; i++)
 		line(file, i ? "" : "not seen", facts->unseen[i]);
 }
@@ -113,6 +185,9 @@ json_t *live_json(const struct host_facts *facts)
 		json_object_set_new(
 			object, "nvlinksDown", json_integer(facts->links_down));
 		json_object_set_new(object, "fabric", json_string(facts->fabric_state));
+		json_object_set_new(object, "numaNodes", json_integer(facts->numa_count));
+		json_object_set_new(
+			object, "hugepagesFree", json_integer(facts->hugepages_free));
 		json_object_set_new(object, "plugin", json_string(facts->plugin));
 		json_object_set_new(object, "providers", json_string(facts->providers));
 		json_object_set_new(object, "nics", nics);

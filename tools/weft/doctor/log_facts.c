@@ -15,13 +15,14 @@ enum err log_facts_create(struct log_facts **result)
 		return err_set(ERR_SYSTEM, "no memory to read logs");
 	facts->files = calloc(FACTS_FILES_MAX, sizeof(*facts->files));
 	facts->hosts = calloc(FACTS_HOSTS_MAX, sizeof(*facts->hosts));
+	facts->host_slots = calloc(FACTS_HOST_SLOTS, sizeof(*facts->host_slots));
 	facts->host_lines = calloc(FACTS_HOSTS_MAX, sizeof(*facts->host_lines));
 	facts->procs = calloc(FACTS_PROCS_MAX, sizeof(*facts->procs));
 	facts->edges = calloc(FACTS_EDGES_MAX, sizeof(*facts->edges));
 	facts->pids = calloc(FACTS_PROCS_MAX, sizeof(*facts->pids));
 	facts->members = calloc(FACTS_MEMBERS_MAX, sizeof(*facts->members));
-	if (!facts->files || !facts->hosts || !facts->host_lines || !facts->procs ||
-		!facts->edges || !facts->pids || !facts->members) {
+	if (!facts->files || !facts->hosts || !facts->host_slots || !facts->host_lines ||
+		!facts->procs || !facts->edges || !facts->pids || !facts->members) {
 		log_facts_destroy(facts);
 		return err_set(ERR_SYSTEM, "no memory to read logs");
 	}
@@ -38,6 +39,7 @@ void log_facts_destroy(struct log_facts *facts)
 		return;
 	free(facts->files);
 	free(facts->hosts);
+	free(facts->host_slots);
 	free(facts->host_lines);
 	free(facts->procs);
 	free(facts->edges);
@@ -165,28 +167,39 @@ static int32_t glued_host(const struct log_facts *facts, const struct record *re
 	return -1;
 }
 
-int32_t log_facts_host(struct log_facts *facts, const struct record *record)
+/* Where a host stands in the table, or would: there are always free places. */
+static uint16_t *host_slot(const struct log_facts *facts, const struct record *record)
 {
-	static uint32_t last;
-	int32_t glued;
+	for (uint32_t slot = record->host_hash % FACTS_HOST_SLOTS;;
+		slot = (slot + 1) % FACTS_HOST_SLOTS) {
+		uint16_t host = facts->host_slots[slot];
 
+		if (!host || (!memcmp(facts->hosts[host - 1], record->host,
+				      record->host_bytes) &&
+				     !facts->hosts[host - 1][record->host_bytes]))
+			return &facts->host_slots[slot];
+	}
+}
+
+int32_t log_facts_find_host(const struct log_facts *facts, const struct record *record)
+{
 	if (!record->host || record->host_bytes >= FACTS_NAME_BYTES)
 		return -1;
-	for (uint32_t k = 0; k < facts->host_count; k++) {
-		/* mostly it is the one of the line before */
-		uint32_t i = (last + k) % facts->host_count;
+	return *host_slot(facts, record) - 1;
+}
 
-		if (!memcmp(facts->hosts[i], record->host, record->host_bytes) &&
-			!facts->hosts[i][record->host_bytes]) {
-			last = i;
-			return (int32_t)i;
-		}
-	}
-	glued = glued_host(facts, record);
-	if (glued >= 0 || facts->host_count == FACTS_HOSTS_MAX)
-		return glued;
+int32_t log_facts_host(struct log_facts *facts, const struct record *record)
+{
+	int32_t host = log_facts_find_host(facts, record);
+
+	if (host >= 0 || !record->host || record->host_bytes >= FACTS_NAME_BYTES)
+		return host;
+	host = glued_host(facts, record);
+	if (host >= 0 || facts->host_count == FACTS_HOSTS_MAX)
+		return host;
 	memcpy(facts->hosts[facts->host_count], record->host, record->host_bytes);
-	return (int32_t)facts->host_count++;
+	*host_slot(facts, record) = (uint16_t)++facts->host_count;
+	return (int32_t)facts->host_count - 1;
 }
 
 int32_t log_facts_proc(struct log_facts *facts, const struct record *record)

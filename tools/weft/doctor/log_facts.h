@@ -18,6 +18,7 @@ enum {
 	FACTS_TEXT_BYTES = 240,
 	FACTS_FILES_MAX = 4096,
 	FACTS_HOSTS_MAX = 4096,
+	FACTS_HOST_SLOTS = 4 * FACTS_HOSTS_MAX,
 	FACTS_PROCS_MAX = 1 << 15,
 	FACTS_EDGES_MAX = 1 << 16,
 	FACTS_ENVS_MAX = 160,
@@ -114,6 +115,7 @@ struct log_facts {
 	uint64_t line_first, line_last;	 /* of the newest file */
 	char (*hosts)[FACTS_NAME_BYTES]; /* owned */
 	uint64_t *host_lines;		 /* owned */
+	uint16_t *host_slots;		 /* owned; a hash table of hosts, + 1; 0 free */
 	uint32_t host_count;
 	struct fact_proc *procs; /* owned; a hash table */
 	uint32_t proc_count;
@@ -214,6 +216,9 @@ void evidence_add(
 /* Put a text on a list; NULL when the list is full and it is new. */
 struct fact_word *fact_words_add(struct log_facts *facts, struct fact_words *words,
 	const char *text, size_t bytes, const struct fact_place *at);
+
+/* The host of a record, if it was seen before; -1. */
+int32_t log_facts_find_host(const struct log_facts *facts, const struct record *record);
 
 /* The host and process of a record; -1: it does not say, or the table is full. */
 int32_t log_facts_host(struct log_facts *facts, const struct record *record);

@@ -6,15 +6,6 @@
 
 enum { PROBES = 64 };
 
-static int32_t host_find(const struct log_facts *facts, const struct record *record)
-{
-	for (uint32_t i = 0; i < facts->host_count; i++)
-		if (!memcmp(facts->hosts[i], record->host, record->host_bytes) &&
-			!facts->hosts[i][record->host_bytes])
-			return (int32_t)i;
-	return -1;
-}
-
 /* One value in a table of `room` places, 0 being a free one: its place, or the free one
  * where it would go; -1: neither is near. */
 static int64_t place_of(const uint64_t *table, uint32_t room, uint64_t value)
@@ -54,9 +45,7 @@ static uint64_t pid_value(int32_t host, int64_t pid)
 
 bool log_facts_has_pid(const struct log_facts *facts, const struct record *record)
 {
-	int32_t host = record->host && record->host_bytes < FACTS_NAME_BYTES
-			       ? host_find(facts, record)
-			       : -1;
+	int32_t host = log_facts_find_host(facts, record);
 
 	return host >= 0 &&
 	       has(facts->pids, FACTS_PROCS_MAX, pid_value(host, record->pid));

@@ -3,8 +3,9 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
+
+#include "base/hash.h"
 
 enum { MARK_BYTES = 10, PREFIX_LOOK = 400, DIGITS_MAX = 18 };
 
@@ -19,15 +20,25 @@ static const struct {
 	{"ATTN ", RECORD_WARN},
 };
 
+static inline char small(char c)
+{
+	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+}
+
 const char *text_find(const char *text, size_t bytes, const char *part)
 {
-	size_t length = strlen(part);
-	char first = (char)tolower((unsigned char)part[0]);
+	size_t length = strlen(part), same;
+	char first = small(part[0]);
 
-	for (size_t i = 0; i + length <= bytes; i++)
-		if (tolower((unsigned char)text[i]) == first &&
-			!strncasecmp(text + i, part, length))
+	for (size_t i = 0; i + length <= bytes; i++) {
+		if (small(text[i]) != first)
+			continue;
+		for (same = 1; same < length; same++)
+			if (small(text[i + same]) != small(part[same]))
+				break;
+		if (same >= length)
 			return text + i;
+	}
 	return NULL;
 }
 
@@ -36,12 +47,15 @@ const char *text_seek(const char *text, size_t bytes, const char *part, size_t l
 	/* blanks are everywhere: look for what comes after one */
 	size_t skip = length > 1 && part[0] == ' ';
 	const char *at = text + skip, *end;
+	size_t last = length - skip - 1, middle = last / 2;
 
 	if (length > bytes)
 		return NULL;
 	end = at + (bytes - length) + 1;
 	while (at < end && (at = memchr(at, part[skip], (size_t)(end - at)))) {
-		if (!memcmp(at - skip, part, length))
+		/* mostly two more letters say no */
+		if (at[last] == part[skip + last] && at[middle] == part[skip + middle] &&
+			!memcmp(at - skip, part, length))
 			return at - skip;
 		at++;
 	}
@@ -119,6 +133,19 @@ static const bool is_of_host[256] = {['0' ... '9'] = true,
 	['_'] = true,
 	['.'] = true};
 
+static uint32_t name_hash(const char *name, size_t bytes)
+{
+	uint64_t hash = bytes, part;
+
+	for (; bytes >= sizeof(part); name += sizeof(part), bytes -= sizeof(part)) {
+		memcpy(&part, name, sizeof(part));
+		hash = hash_spread(hash ^ hash >> 32 ^ part);
+	}
+	part = 0;
+	memcpy(&part, name, bytes);
+	return (uint32_t)(hash_spread(hash ^ hash >> 32 ^ part) >> 32);
+}
+
 /* Does `host:pid:tid` end just before `at`? Returns where the host begins. */
 static const char *whose(const char *at, const char *begin, struct record *record)
 {
@@ -137,6 +164,7 @@ static const char *whose(const char *at, const char *begin, struct record *recor
 		return NULL;
 	record->host = host;
 	record->host_bytes = (size_t)(pid - 1 - host);
+	record->host_hash = name_hash(host, record->host_bytes);
 	return host;
 }
 
@@ -282,17 +310,45 @@ int record_launcher_rank(const char *line, size_t bytes)
 	return -1;
 }
 
+/* Digits and at most one point, as tables have them: exact, as both parts of the quotient
+ * are. False: it is written in another way. */
+static bool plain_real(const char *text, size_t bytes, double *value)
+{
+	static const double scales[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9,
+		1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+	uint64_t digits = 0;
+	size_t behind = 0, points = 0;
+
+	if (bytes < 1 + (text[0] == '.') || bytes > 15)
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		if (is_digit(text[i])) {
+			digits = digits * 10 + (uint64_t)(text[i] - '0');
+			behind += points;
+		} else if (text[i] == '.' && !points) {
+			points = 1;
+		} else {
+			return false;
+		}
+	}
+	*value = (double)digits / scales[behind];
+	return true;
+}
+
 double text_real(const char *text, const char *end)
 {
 	char copy[40];
 	size_t bytes = 0;
+	double value;
 
 	while (text < end && (*text == ' ' || *text == '\t'))
 		text++;
 	while (text + bytes < end && bytes + 1 < sizeof(copy) &&
-		(isxdigit((unsigned char)text[bytes]) || strchr("+-.eE", text[bytes])) &&
-		text[bytes])
+		(isxdigit((unsigned char)text[bytes]) ||
+			(text[bytes] && strchr("+-.eE", text[bytes]))))
 		bytes++;
+	if (plain_real(text, bytes, &value))
+		return value;
 	memcpy(copy, text, bytes);
 	copy[bytes] = 0;
 	return strtod(copy, NULL);

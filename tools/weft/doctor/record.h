@@ -19,10 +19,11 @@ struct record {
 	enum record_level level; /* OTHER: the line is none of NCCL's */
 	const char *host;	 /* borrowed, not terminated; NULL: it does not say */
 	size_t host_bytes;
-	int64_t pid, tid;  /* -1: it does not say */
-	int device;	   /* -1 likewise */
-	const char *begin; /* of all of it, with the host and the place in the source */
-	const char *text;  /* after the level */
+	uint32_t host_hash; /* of the host's name */
+	int64_t pid, tid;   /* -1: it does not say */
+	int device;	    /* -1 likewise */
+	const char *begin;  /* of all of it, with the host and the place in the source */
+	const char *text;   /* after the level */
 	size_t bytes;
 };
 

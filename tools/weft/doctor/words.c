@@ -2,180 +2,243 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <endian.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* TOLD marks a state in which a word ends: one look at it, and mostly no more. */
-enum { CLASSES = 64, NONE = 0xffff, TOLD = 0x8000, STATES_MAX = TOLD - 1 };
+/* The filter has a bit for each value of the hash: mostly it says no, and is small enough
+ * to stay near. What it lets through is looked for in the chains. */
+enum { LETTERS = 3, HASH_BITS = 16, CHAINS = 1 << 11, ANCHORS_MAX = 2 * WORDS_MAX };
 
-struct words {
-	uint8_t class_of[256]; /* 0: in no word */
-	uint32_t class_count;
-	uint16_t (*next)[CLASSES]; /* owned; by state */
-	uint16_t *word;		   /* owned; the word that ends in a state, or NONE */
-	uint16_t *shorter; /* owned; the next state whose word ends here, too; 0 */
-	uint16_t *report;  /* owned; the first such state, itself included; 0 */
-	uint16_t *twin;	   /* owned; by word: one of the same text, or NONE */
-	uint32_t state_count;
+/* Three letters of a word, and how far they are from its beginning. */
+struct anchor {
+	uint16_t word, offset;
+	uint16_t next; /* of its chain, + 1; 0: none */
 };
 
-static void classify(struct words *words, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char low = (unsigned char)tolower((unsigned char)*text);
+struct words {
+	uint8_t filter[(1 << HASH_BITS) / 8];
+	uint16_t chains[CHAINS]; /* the first anchor, + 1; 0: none */
+	struct anchor anchors[ANCHORS_MAX];
+	uint32_t anchor_count, step;
+	char *text; /* owned; all words in small letters, one after the other */
+	uint32_t begin[WORDS_MAX + 1];
+	uint16_t twin[WORDS_MAX]; /* a later word of the same text; 0: none */
+};
 
-		if (words->class_of[low])
-			continue;
-		assert(words->class_count < CLASSES - 1);
-		words->class_of[low] = (uint8_t)++words->class_count;
-		words->class_of[toupper(low)] = words->class_of[low];
-	}
+/* Letters of both cases are the same, and some other characters, too. */
+static inline uint32_t letters_hash(const char *at)
+{
+	uint32_t letters;
+
+	memcpy(&letters, at, sizeof(letters));
+	letters = (le32toh(letters) | 0x202020) & 0xffffff;
+	return letters * 0x9e3779b1u >> (32 - HASH_BITS);
 }
 
-static void plant(struct words *words, const char *text, uint16_t index)
+static inline bool has_bit(const uint8_t *bits, uint32_t hash)
 {
-	uint32_t state = 0;
-
-	for (; *text; text++) {
-		uint8_t class = words->class_of[(unsigned char)*text];
-
-		if (!words->next[state][class])
-			words->next[state][class] = (uint16_t)words->state_count++;
-		state = words->next[state][class];
-	}
-	words->twin[index] = words->word[state];
-	words->word[state] = index;
+	return bits[hash / 8] >> hash % 8 & 1;
 }
 
-/* Breadth first, fill in where to go when a word ends early. */
-static bool join(struct words *words)
+static inline void set_bit(uint8_t *bits, uint32_t hash)
 {
-	uint16_t *queue = calloc(words->state_count, sizeof(*queue));
-	uint16_t *fallback = calloc(words->state_count, sizeof(*fallback));
-	uint32_t head = 0, tail = 0;
-	bool done = queue && fallback;
+	bits[hash / 8] |= (uint8_t)(1 << hash % 8);
+}
 
-	for (uint32_t c = 0; done && c < CLASSES; c++)
-		if (words->next[0][c])
-			queue[tail++] = words->next[0][c];
-	while (done && head < tail) {
-		uint16_t state = queue[head++], back = fallback[state];
+/* How much letters are worth: those that logs are full of tell nothing. */
+struct worths {
+	uint8_t letter[256];
+	uint8_t everywhere[(1 << HASH_BITS) / 8]; /* three of them */
+};
 
-		words->shorter[state] = words->report[back];
-		words->report[state] = words->word[state] != NONE ? state
-								  : words->report[back];
-		for (uint32_t c = 0; c < CLASSES; c++) {
-			uint16_t to = words->next[state][c];
+static void worths_init(struct worths *worths)
+{
+	static const char common[] = "jqxzkvwybgpmfduhlcsrnioate/[]():_=.-0123456789 ";
+	static const char everywhere[] =
+		"mem plu ncc ccl cl_ ofi dev cud gpu pro con nne nec ann ank nks all typ "
+		"ype bus usi lib bfa top max vic ice pci sys pid buf uff net ter ing ion "
+		"ext gdr rdm omm num tim los ugh ted med oxy cha ort por res err ror fai "
+		"ail led inf ini ime val ork col oll ect tor ive cal cke gbp bps ";
 
-			if (!to) {
-				words->next[state][c] = words->next[back][c];
-				continue;
-			}
-			fallback[to] = words->next[back][c];
-			queue[tail++] = to;
+	*worths = (struct worths){0};
+	memset(worths->letter, sizeof(common), sizeof(worths->letter));
+	for (size_t i = 0; i + 1 < sizeof(common); i++)
+		worths->letter[(unsigned char)common[i]] = (uint8_t)(sizeof(common) - i);
+	for (size_t i = 0; i + 1 < sizeof(everywhere); i += LETTERS + 1)
+		set_bit(worths->everywhere, letters_hash(everywhere + i));
+}
+
+static uint32_t worth_of(const struct worths *worths, const char *at)
+{
+	uint32_t worth = 0;
+
+	if (has_bit(worths->everywhere, letters_hash(at)))
+		return 0;
+	for (int i = 0; i < LETTERS; i++)
+		worth += worths->letter[(unsigned char)at[i]];
+	return worth;
+}
+
+static void add_anchor(
+	struct words *words, uint16_t word, uint32_t first, const struct worths *worths)
+{
+	const char *text = words->text + words->begin[word];
+	uint32_t bytes = words->begin[word + 1] - words->begin[word], best = first, hash;
+	uint32_t most = worth_of(worths, text + first);
+	struct anchor *made = &words->anchors[words->anchor_count++];
+
+	for (uint32_t i = first + words->step; i + LETTERS <= bytes; i += words->step) {
+		uint32_t worth = worth_of(worths, text + i);
+
+		if (worth > most) {
+			most = worth;
+			best = i;
 		}
 	}
-	free(queue);
-	free(fallback);
-	return done;
+	hash = letters_hash(text + best);
+	set_bit(words->filter, hash);
+	*made = (struct anchor){word, (uint16_t)best, words->chains[hash % CHAINS]};
+	words->chains[hash % CHAINS] = (uint16_t)words->anchor_count;
 }
 
-static void mark_told(struct words *words)
+/* Copy a word in small letters behind the others; its length. */
+static uint32_t add_text(struct words *words, uint32_t word, const char *from)
 {
-	for (uint32_t state = 0; state < words->state_count; state++)
-		for (uint32_t c = 0; c < CLASSES; c++)
-			if (words->report[words->next[state][c]])
-				words->next[state][c] |= TOLD;
+	uint32_t at = words->begin[word];
+
+	for (; *from; from++)
+		words->text[at++] = (char)tolower((unsigned char)*from);
+	words->begin[word + 1] = at;
+	return at - words->begin[word];
 }
 
-static bool reserve(struct words *words, uint32_t states, uint32_t count)
+/* Several words of one text are found as the first of them; is this a later one? */
+static bool join_twin(struct words *words, uint16_t word)
 {
-	words->next = calloc(states, sizeof(*words->next));
-	words->word = malloc(states * sizeof(*words->word));
-	words->shorter = calloc(states, sizeof(*words->shorter));
-	words->report = calloc(states, sizeof(*words->report));
-	words->twin = calloc(count + 1, sizeof(*words->twin));
-	if (!words->next || !words->word || !words->shorter || !words->report ||
-		!words->twin)
-		return false;
-	memset(words->word, 0xff, states * sizeof(*words->word));
-	return true;
+	uint32_t bytes = words->begin[word + 1] - words->begin[word];
+
+	for (uint16_t i = 0; i < word; i++)
+		if (!words->twin[i] && words->begin[i + 1] - words->begin[i] == bytes &&
+			!memcmp(words->text + words->begin[i],
+				words->text + words->begin[word], bytes)) {
+			words->twin[i] = word;
+			return true;
+		}
+	return false;
 }
 
 enum err words_create(struct words **result, const char *const *list, uint32_t count)
 {
 	struct words *words = calloc(1, sizeof(*words));
-	uint32_t states = 1;
+	struct worths worths;
+	size_t bytes = 0;
 
 	assert(count <= WORDS_MAX);
 	for (uint32_t i = 0; i < count; i++)
-		states += (uint32_t)strlen(list[i]);
-	assert(states < STATES_MAX);
-	if (!words || !reserve(words, states, count))
-		goto err_words;
-	words->state_count = 1;
+		bytes += strlen(list[i]);
+	/* a letter more, as four are loaded for three */
+	if (!words || !(words->text = calloc(bytes + 1, 1))) {
+		words_destroy(words);
+		return err_set(ERR_SYSTEM, "no memory for the words to look for");
+	}
+	worths_init(&worths);
+	words->step = 2;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t letters = add_text(words, i, list[i]);
+
+		assert(letters >= LETTERS);
+		if (letters == LETTERS)
+			words->step = 1;
+	}
 	for (uint32_t i = 0; i < count; i++)
-		classify(words, list[i]);
-	for (uint32_t i = 0; i < count; i++)
-		plant(words, list[i], (uint16_t)i);
-	if (!join(words))
-		goto err_words;
-	mark_told(words);
+		if (!join_twin(words, (uint16_t)i))
+			for (uint32_t first = 0; first < words->step; first++)
+				add_anchor(words, (uint16_t)i, first, &worths);
 	*result = words;
 	return OK;
-
-err_words:
-	words_destroy(words);
-	return err_set(ERR_SYSTEM, "no memory for the words to look for");
 }
 
 void words_destroy(struct words *words)
 {
 	if (!words)
 		return;
-	free(words->next);
-	free(words->word);
-	free(words->shorter);
-	free(words->report);
-	free(words->twin);
+	free(words->text);
 	free(words);
 }
 
-static uint32_t add_once(uint16_t *found, uint32_t count, uint32_t room, uint16_t word)
+/* Is this word here? Its letters are small ones. */
+static bool is_here(const char *text, const char *word, size_t bytes)
 {
-	for (uint32_t i = 0; i < count; i++)
-		if (found[i] == word)
-			return count;
-	if (count < room)
-		found[count++] = word;
-	return count;
+	for (size_t i = 0; i < bytes; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c >= 'A' && c <= 'Z')
+			c |= 0x20;
+		if (c != (unsigned char)word[i])
+			return false;
+	}
+	return true;
 }
 
-/* The words that end in this state; how many there are then. */
-static uint32_t tell(const struct words *words, uint32_t state, uint16_t *found,
-	uint32_t count, uint32_t room)
+struct search {
+	const struct words *words;
+	const char *text;
+	size_t bytes;
+	uint16_t *found;
+	uint32_t count, room;
+};
+
+/* A word and its twins, once. */
+static void report(struct search *search, uint16_t word)
 {
-	for (uint16_t at = words->report[state]; at; at = words->shorter[at])
-		for (uint16_t word = words->word[at]; word != NONE;
-			word = words->twin[word])
-			count = add_once(found, count, room, word);
-	return count;
+	for (uint32_t i = 0; i < search->count; i++)
+		if (search->found[i] == word)
+			return;
+	do {
+		if (search->count < search->room)
+			search->found[search->count++] = word;
+		word = search->words->twin[word];
+	} while (word);
+}
+
+/* The filter says that letters at this place may be some word's. */
+static __attribute__((noinline)) void look_closer(
+	struct search *search, size_t at, uint32_t hash)
+{
+	const struct words *words = search->words;
+
+	for (uint16_t i = words->chains[hash % CHAINS]; i;) {
+		const struct anchor *anchor = &words->anchors[i - 1];
+		size_t begin = words->begin[anchor->word];
+		size_t bytes = words->begin[anchor->word + 1] - begin;
+
+		i = anchor->next;
+		if (at >= anchor->offset &&
+			at - anchor->offset + bytes <= search->bytes &&
+			is_here(search->text + at - anchor->offset, words->text + begin,
+				bytes))
+			report(search, anchor->word);
+	}
 }
 
 uint32_t words_find(const struct words *words, const char *text, size_t bytes,
 	uint16_t *found, uint32_t room)
 {
-	const uint16_t(*next)[CLASSES] = (const uint16_t(*)[CLASSES])words->next;
-	const unsigned char *at = (const unsigned char *)text, *end = at + bytes;
-	uint32_t count = 0, state = 0;
+	struct search search = {words, text, bytes, found, 0, room};
+	size_t at = 0, step = words->step;
+	char last[LETTERS + 1] = "";
 
-	while (at < end) {
-		state = next[state][words->class_of[*at++]];
-		if (state & TOLD) {
-			state &= ~(uint32_t)TOLD;
-			count = tell(words, state, found, count, room);
-		}
+	for (; at + sizeof(last) <= bytes; at += step) {
+		uint32_t hash = letters_hash(text + at);
+
+		if (has_bit(words->filter, hash))
+			look_closer(&search, at, hash);
 	}
-	return count;
+	if (at + LETTERS == bytes) {
+		memcpy(last, text + at, LETTERS);
+		look_closer(&search, at, letters_hash(last));
+	}
+	return search.count;
 }
