@@ -10,6 +10,7 @@
 #include "comm/state.h"
 #include "exec/cuda/berth.h"
 #include "exec/cuda/engine.h"
+#include "tune/device.h"
 
 enum {
 	LINE = 128,	  /* buffers in a berth begin at multiples of it */
@@ -21,6 +22,9 @@ enum {
 struct relay {
 	struct cuda_berths *berths; /* owned */
 	struct stream *stream;	    /* owned: whose thread runs the calls */
+	/* owned: for who enqueues, while that thread has the engine's; NULL: not needed
+	 * yet */
+	struct planner *planner;
 };
 
 /* In the context that is current. */
@@ -69,6 +73,7 @@ void relay_close(struct comm *comm)
 		return;
 	stream_destroy(relay->stream);
 	cuda_berths_close(relay->berths);
+	planner_destroy(relay->planner);
 	free(relay);
 	comm->relay = NULL;
 }
@@ -93,6 +98,8 @@ enum err relay_await(const struct work *work)
 	while (!cuda_berth_is_handed_over(work->berth)) {
 		if (atomic_load(&work->comm->abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
+		if (comm_has_failed(work->comm)) /* perhaps what enqueues it */
+			return err_set(ERR_REMOTE, "the communicator has failed");
 		if (clock_ns() - start < SPIN_US * 1000ull) {
 			cpu_relax();
 			continue;
@@ -118,12 +125,20 @@ struct passenger {
 	bool is_aboard;
 };
 
+/* How buffers are cut: every chunk alike, into so many parts. */
+struct cut {
+	size_t chunk_bytes, part_bytes;
+	uint32_t parts;
+};
+
 /* A call, and its copy whose buffers are in the berth. */
 struct trip {
 	const struct comm_call *call;
 	struct comm_call relayed;
 	struct passenger in, out, scalar;
+	struct cut cut;
 	struct cuda_berth *berth;
+	bool is_alone; /* the only one of its group */
 };
 
 static bool is_device(const void *ptr, size_t bytes)
@@ -210,6 +225,59 @@ static enum err trip_check(struct trip *trip)
 		"call outside the capture");
 }
 
+/* May parts come while others go? Where IN and OUT share memory, a rank's OUT must
+ * depend on what it has read of its IN. */
+static bool can_be_cut(const struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	const char *in = call->in, *out = call->out;
+	bool are_apart = in + trip->in.bytes <= out || out + trip->out.bytes <= in;
+
+	if (call->kind != CALL_COLL || !(trip->in.is_aboard || trip->out.is_aboard) ||
+		(call->comm->limits && limits_model(call->comm->limits)))
+		return false;
+	return are_apart || (call->coll != COLL_ALL_TO_ALL && call->coll != COLL_GATHER &&
+				    call->coll != COLL_SCATTER);
+}
+
+/* Chunks are the plan's, and parts are whole tiles of it: what the engine does first
+ * comes first. What has no plan is refused by the thread that runs it. */
+static void trip_cut(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	struct relay *relay = call->comm->relay;
+	const struct host_spec spec = call_spec(call);
+	size_t bytes = trip->in.bytes > trip->out.bytes ? trip->in.bytes
+							: trip->out.bytes;
+	const struct shape *shape;
+	const struct plan *plan;
+	struct device_copy copy;
+	enum err e = OK;
+	size_t part;
+
+	trip->cut = (struct cut){.chunk_bytes = bytes, .part_bytes = bytes, .parts = 1};
+	if (!can_be_cut(trip))
+		return;
+	if (!relay->planner)
+		e = planner_twin(
+			host_engine_planner(call->comm->engine), &relay->planner);
+	if (!e)
+		e = plan_get(relay->planner, &spec.key, &plan);
+	if (e || plan->eager)
+		return;
+	shape = &plan->shapes[MODE_STAGED];
+	copy = (struct device_copy){.bytes = bytes,
+		.chunk_bytes = shape->chunk_bytes,
+		.tile_bytes = shape->tile_bytes,
+		.chunks = (uint32_t)((bytes + shape->chunk_bytes - 1) /
+				     shape->chunk_bytes)};
+	part = device_part(&copy);
+	if (part < copy.chunk_bytes)
+		trip->cut = (struct cut){.chunk_bytes = copy.chunk_bytes,
+			.part_bytes = part,
+			.parts = (uint32_t)((copy.chunk_bytes + part - 1) / part)};
+}
+
 static enum err trip_book(struct trip *trip)
 {
 	const struct comm_call *call = trip->call;
@@ -220,7 +288,9 @@ static enum err trip_book(struct trip *trip)
 
 	trip->relayed = *call;
 	bytes = room_for(&trip->scalar, buffers_place(trip, 0));
-	e = cuda_berth_take(relay->berths, bytes, &call->comm->abort, &trip->berth);
+	trip_cut(trip);
+	e = cuda_berth_take(relay->berths, (struct berth_wish){bytes, trip->cut.parts},
+		&call->comm->abort, &trip->berth);
 	if (e)
 		return e;
 	memory = cuda_berth_memory(trip->berth);
@@ -233,36 +303,126 @@ static enum err trip_book(struct trip *trip)
 	return OK;
 }
 
+/* What of a buffer is in one part of the chunk that begins at `chunk`. */
+struct stretch {
+	size_t from, bytes;
+};
+
+static struct stretch part_stretch(
+	const struct cut *cut, size_t chunk, uint32_t part, size_t buffer_bytes)
+{
+	size_t from = chunk + (part - 1) * cut->part_bytes;
+	size_t end = from + cut->part_bytes;
+
+	if (end > chunk + cut->chunk_bytes)
+		end = chunk + cut->chunk_bytes;
+	if (end > buffer_bytes)
+		end = buffer_bytes;
+	return (struct stretch){from, end > from ? end - from : 0};
+}
+
+/* A part of what is aboard, counted from 1: into the berth, or out of it. */
+static enum err part_load(const struct trip *trip, uint32_t part)
+{
+	const struct cut *cut = &trip->cut;
+	const char *in = trip->call->in;
+	enum err e = OK;
+
+	for (size_t chunk = 0; chunk < trip->in.bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch part_of = part_stretch(cut, chunk, part, trip->in.bytes);
+
+		if (part_of.bytes)
+			e = cuda_berth_load(trip->berth, trip->in.at + part_of.from,
+				in + part_of.from, part_of.bytes,
+				(cu_stream)trip->call->gpu_stream);
+	}
+	return e;
+}
+
+static enum err part_unload(const struct trip *trip, uint32_t part)
+{
+	const struct cut *cut = &trip->cut;
+	char *out = trip->call->out;
+	enum err e = OK;
+
+	for (size_t chunk = 0; chunk < trip->out.bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch part_of = part_stretch(cut, chunk, part, trip->out.bytes);
+
+		if (part_of.bytes)
+			e = cuda_berth_unload(trip->berth, trip->out.at + part_of.from,
+				out + part_of.from, part_of.bytes,
+				(cu_stream)trip->call->gpu_stream);
+	}
+	return e;
+}
+
+/* The part that the stream waits for first. */
+static uint32_t trip_awaits_first(const struct trip *trip)
+{
+	return trip->out.is_aboard ? 1 : trip->cut.parts;
+}
+
+/* The last part is here. A call by itself waits in the same breath: one call of the
+ * driver less. */
+static enum err trip_hand_over(const struct trip *trip, cu_stream stream)
+{
+	return trip->is_alone
+		       ? cuda_berth_swap(trip->berth, trip->cut.parts,
+				 trip_awaits_first(trip), stream)
+		       : cuda_berth_hand_over(trip->berth, trip->cut.parts, stream);
+}
+
 /* Everything of a group is handed over before a stream waits for any of it. */
 static enum err trip_begin(struct trip *trip)
 {
 	const struct comm_call *call = trip->call;
 	cu_stream stream = (cu_stream)call->gpu_stream;
+	uint32_t parts = trip->cut.parts;
 	enum err e = OK;
 
 	if (call->launched)
 		e = cuda_check(
 			cuda_driver()->event_record((cu_event)call->launched, stream),
 			"record launchCompletionEvent");
-	if (!e && trip->in.is_aboard)
-		e = cuda_berth_load(
-			trip->berth, trip->in.at, call->in, trip->in.bytes, stream);
 	if (!e && trip->scalar.is_aboard)
 		e = cuda_berth_load(trip->berth, trip->scalar.at, call->op.scalar_pointer,
 			trip->scalar.bytes, stream);
-	return e ? e : cuda_berth_hand_over(trip->berth, stream);
+	for (uint32_t part = 1; part <= parts && trip->in.is_aboard && !e; part++) {
+		e = part_load(trip, part);
+		if (!e && part < parts)
+			e = cuda_berth_hand_over(trip->berth, part, stream);
+	}
+	return e ? e : trip_hand_over(trip, stream);
 }
 
 static enum err trip_end(struct trip *trip)
 {
-	const struct comm_call *call = trip->call;
-	cu_stream stream = (cu_stream)call->gpu_stream;
-	enum err e = cuda_berth_await(trip->berth, stream);
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
+	uint32_t parts = trip->cut.parts, first = trip_awaits_first(trip);
+	enum err e = OK;
 
-	if (!e && trip->out.is_aboard)
-		e = cuda_berth_unload(
-			trip->berth, trip->out.at, call->out, trip->out.bytes, stream);
+	for (uint32_t part = first; part <= parts && !e; part++) {
+		if (part > first || !trip->is_alone)
+			e = cuda_berth_await(trip->berth, part, stream);
+		if (!e && trip->out.is_aboard)
+			e = part_unload(trip, part);
+	}
 	return e ? e : cuda_berth_leave(trip->berth, stream);
+}
+
+/* The buffers of a call that is cut come and go while it runs. */
+static void tide_fill(const struct trip *trip, struct work *work)
+{
+	struct berth_tide berth = cuda_berth_tide(trip->berth);
+
+	if (trip->cut.parts == 1)
+		return;
+	work->tide = (struct host_tide){.part_bytes = trip->cut.part_bytes,
+		.first = berth.first,
+		.count = trip->cut.parts,
+		.come = berth.ready,
+		.done = berth.done};
+	work->job.spec.tide = &work->tide;
 }
 
 /* The calls of one communicator, from call `first` on, as one batch for its thread. */
@@ -280,6 +440,7 @@ static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t cou
 			continue;
 		work_fill(&trips[i].relayed, &works[used]);
 		works[used].berth = trips[i].berth;
+		tide_fill(&trips[i], &works[used]);
 		works[used].profile = profile_keep(trips[i].call);
 		works[used++].turn = comm_busy_add(comm);
 	}
@@ -312,17 +473,18 @@ static enum err trips_step(struct trip *trips, uint32_t count, trip_step *step)
 	return e;
 }
 
+/* The thread is told before the streams are: it wakes up meanwhile. */
 static enum err trips_make(struct trip *trips, uint32_t count)
 {
 	enum err e = trips_step(trips, count, trip_check);
 
 	if (!e)
 		e = trips_step(trips, count, trip_book);
-	if (!e)
-		e = trips_step(trips, count, trip_begin);
 	for (uint32_t i = 0; i < count && !e; i++)
 		if (is_first_of_comm(trips, i))
 			e = comm_push(trips, i, count);
+	if (!e)
+		e = trips_step(trips, count, trip_begin);
 	return e ? e : trips_step(trips, count, trip_end);
 }
 
@@ -369,7 +531,8 @@ enum err relay_submit(const struct comm_call *calls, uint32_t count)
 	if (!e) {
 		profile_run(calls, count, false);
 		for (uint32_t i = 0; i < count; i++)
-			trips[i].call = &calls[i];
+			trips[i] = (struct trip){
+				.call = &calls[i], .is_alone = count == 1};
 		e = trips_make(trips, count);
 		if (e)
 			trips_fail(trips, count, e);
