@@ -7,6 +7,7 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "comm/inside.h"
+#include "comm/replay.h"
 #include "comm/state.h"
 #include "exec/cuda/berth.h"
 #include "exec/cuda/engine.h"
@@ -25,6 +26,8 @@ struct relay {
 	/* owned: for who enqueues, while that thread has the engine's; NULL: not needed
 	 * yet */
 	struct planner *planner;
+	struct replays *replays; /* owned: NULL until a call is captured */
+	bool is_settled;	 /* no stream comes to any of these any more */
 };
 
 /* In the context that is current. */
@@ -71,19 +74,35 @@ void relay_close(struct comm *comm)
 
 	if (!relay)
 		return;
+	replays_end(relay->replays);
 	stream_destroy(relay->stream);
+	if (relay->is_settled)
+		replays_destroy(relay->replays);
+	else if (relay->replays)
+		cuda_berths_let_go(relay->berths);
 	cuda_berths_close(relay->berths);
 	planner_destroy(relay->planner);
 	free(relay);
 	comm->relay = NULL;
 }
 
+void relay_settle(struct comm *comm)
+{
+	struct relay *relay = comm->relay;
+
+	if (relay && relay->replays && !atomic_load(&comm->abort) &&
+		!comm_has_failed(comm))
+		relay->is_settled = !cuda_berths_settle(relay->berths);
+}
+
 void relay_let_go(struct comm *comm)
 {
 	struct relay *relay = comm->relay;
 
-	if (relay)
-		cuda_berths_let_go(relay->berths);
+	if (!relay)
+		return;
+	replays_end(relay->replays);
+	cuda_berths_let_go(relay->berths);
 }
 
 /* ---- the thread that runs calls ---- */
@@ -139,6 +158,7 @@ struct trip {
 	struct cut cut;
 	struct cuda_berth *berth;
 	bool is_alone; /* the only one of its group */
+	bool is_kept;  /* it is captured into a graph */
 };
 
 static bool is_device(const void *ptr, size_t bytes)
@@ -217,12 +237,12 @@ static enum err trip_check(struct trip *trip)
 {
 	cu_stream stream = (cu_stream)trip->call->gpu_stream;
 	int status = 0;
+	enum err e = OK;
 
-	if (cuda_driver()->stream_is_capturing(stream, &status) || !status)
-		return trip_measure(trip);
-	return err_set(ERR_USAGE,
-		"calls between hosts cannot be part of a CUDA graph in this version: "
-		"call outside the capture");
+	trip->is_kept = !cuda_driver()->stream_is_capturing(stream, &status) && status;
+	if (trip->is_kept)
+		e = replays_can();
+	return e ? e : trip_measure(trip);
 }
 
 /* May parts come while others go? Where IN and OUT share memory, a rank's OUT must
@@ -289,8 +309,11 @@ static enum err trip_book(struct trip *trip)
 	trip->relayed = *call;
 	bytes = room_for(&trip->scalar, buffers_place(trip, 0));
 	trip_cut(trip);
-	e = cuda_berth_take(relay->berths, (struct berth_wish){bytes, trip->cut.parts},
+	e = cuda_berth_take(relay->berths,
+		(struct berth_wish){bytes, trip->cut.parts, trip->is_kept},
 		&call->comm->abort, &trip->berth);
+	if (!e && trip->is_kept && !relay->replays)
+		e = replays_create(relay->stream, &relay->replays);
 	if (e)
 		return e;
 	memory = cuda_berth_memory(trip->berth);
@@ -425,11 +448,40 @@ static void tide_fill(const struct trip *trip, struct work *work)
 	work->job.spec.tide = &work->tide;
 }
 
+/* A batch goes to the thread at once, or when its stream comes to it. */
+static enum err batch_push(
+	struct relay *relay, const struct trip *trip, struct work *works, uint32_t count)
+{
+	const struct replay_batch batch = {works, count, trip->is_kept};
+	cu_context had;
+	enum err e;
+
+	if (relay->replays) {
+		had = cuda_berths_enter(relay->berths);
+		e = replays_add(
+			relay->replays, &batch, (cu_stream)trip->call->gpu_stream);
+		cuda_berths_go(relay->berths, had);
+		return e;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		works[i].turn = comm_busy_add(works[i].comm);
+	return stream_push(relay->stream, works, count);
+}
+
+/* What is captured is not run now, and is told to nobody when it is. */
+static struct call_profile *trip_profile(const struct trip *trip)
+{
+	struct call_profile *profile = profile_keep(trip->call);
+
+	if (trip->is_kept)
+		profile_over(profile);
+	return trip->is_kept ? NULL : profile;
+}
+
 /* The calls of one communicator, from call `first` on, as one batch for its thread. */
 static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t count)
 {
 	struct comm *comm = trips[first].call->comm;
-	struct relay *relay = comm->relay;
 	struct work *works = calloc(count - first, sizeof(*works));
 	uint32_t used = 0;
 
@@ -441,10 +493,9 @@ static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t cou
 		work_fill(&trips[i].relayed, &works[used]);
 		works[used].berth = trips[i].berth;
 		tide_fill(&trips[i], &works[used]);
-		works[used].profile = profile_keep(trips[i].call);
-		works[used++].turn = comm_busy_add(comm);
+		works[used++].profile = trip_profile(&trips[i]);
 	}
-	return stream_push(relay->stream, works, used);
+	return batch_push(comm->relay, &trips[first], works, used);
 }
 
 static bool is_first_of_comm(const struct trip *trips, uint32_t at)
@@ -500,6 +551,18 @@ static void trips_fail(const struct trip *trips, uint32_t count, enum err e)
 	}
 }
 
+static enum err stream_settle(const struct trip *trip)
+{
+	const struct relay *relay = trip->call->comm->relay;
+	cu_context had = cuda_berths_enter(relay->berths);
+	enum err e = cuda_check(
+		cuda_driver()->stream_synchronize((cu_stream)trip->call->gpu_stream),
+		"wait for a stream");
+
+	cuda_berths_go(relay->berths, had);
+	return e;
+}
+
 /* A result in host memory is there when the call returns, as a copy to such memory is.
  */
 static enum err hosts_wait(const struct trip *trips, uint32_t count)
@@ -510,8 +573,12 @@ static enum err hosts_wait(const struct trip *trips, uint32_t count)
 	for (uint32_t i = 0; i < count && !e; i++) {
 		struct comm *comm = trips[i].call->comm;
 
-		if (!trips[i].out.bytes || trips[i].out.is_aboard)
+		if (!trips[i].out.bytes || trips[i].out.is_aboard || trips[i].is_kept)
 			continue;
+		if (comm->relay->replays) /* the stream has to come to it first */
+			e = stream_settle(&trips[i]);
+		if (e)
+			return e;
 		comm_drain(comm);
 		e = comm_async_get(comm);
 		if (e && comm_reason(comm, reason, sizeof(reason)))

@@ -37,6 +37,7 @@ struct cuda_berth {
 	size_t bytes;
 	_Atomic uint32_t number; /* of the last part of the call that is or was in it */
 	_Atomic uint32_t first;	 /* .. and of the last one before that call */
+	bool is_kept;		 /* a graph's: every replay finds the words at `first` */
 	struct cuda_berth *next;
 };
 
@@ -81,7 +82,8 @@ void cuda_berths_go(const struct cuda_berths *berths, cu_context had)
 
 static bool is_free(const struct cuda_berth *berth)
 {
-	return atomic_load(&berth->words->gone) == atomic_load(&berth->number);
+	return !berth->is_kept &&
+	       atomic_load(&berth->words->gone) == atomic_load(&berth->number);
 }
 
 static enum err block_make(size_t bytes, struct berth_block **block, cu_ptr *device)
@@ -159,7 +161,9 @@ static struct cuda_berth *berth_find(
 
 	*others = (struct under_way){0};
 	for (struct cuda_berth *b = berths->list; b; b = b->next)
-		if (!is_free(b)) {
+		if (b->is_kept) {
+			continue;
+		} else if (!is_free(b)) {
 			others->bytes += b->bytes;
 			others->calls++;
 		} else if (b->bytes >= bytes && (!best || b->bytes < best->bytes)) {
@@ -200,6 +204,7 @@ enum err cuda_berth_take(struct cuda_berths *berths, struct berth_wish wish,
 	}
 	atomic_store(&(*berth)->first, atomic_load(&(*berth)->number));
 	atomic_fetch_add(&(*berth)->number, wish.parts);
+	(*berth)->is_kept = wish.is_kept;
 	return OK;
 }
 
@@ -283,10 +288,15 @@ enum err cuda_berth_await(struct cuda_berth *berth, uint32_t part, cu_stream str
 
 enum err cuda_berth_leave(struct cuda_berth *berth, cu_stream stream)
 {
-	struct cu_memop op = word_write(
-		berth, offsetof(struct berth_words, gone), atomic_load(&berth->number));
+	uint32_t first = atomic_load(&berth->first), number = atomic_load(&berth->number);
+	struct cu_memop gone = word_write(
+		berth, offsetof(struct berth_words, gone), number);
+	struct cu_memop again[] = {
+		word_write(berth, offsetof(struct berth_words, ready), first),
+		word_write(berth, offsetof(struct berth_words, done), first)};
 
-	return words_submit(&op, 1, stream);
+	return berth->is_kept ? words_submit(again, 2, stream)
+			      : words_submit(&gone, 1, stream);
 }
 
 /* ---- the thread's part ---- */
@@ -331,6 +341,19 @@ static bool is_left(const struct cuda_berth *berth)
 	return true;
 }
 
+enum err cuda_berths_settle(struct cuda_berths *berths)
+{
+	cu_context had = cuda_berths_enter(berths);
+	enum err e;
+	int mode = 0;
+
+	cuda_capture_relax(cuda_driver(), &mode);
+	e = cuda_check(cuda_driver()->context_synchronize(), "wait for the device");
+	cuda_capture_restore(cuda_driver(), mode);
+	cuda_berths_go(berths, had);
+	return e;
+}
+
 static void berth_free(struct cuda_berth *berth)
 {
 	if (!--berth->block->berths)
@@ -342,17 +365,19 @@ void cuda_berths_close(struct cuda_berths *berths)
 {
 	const struct cuda_driver *driver = cuda_driver();
 	cu_context had;
+	bool is_let_go;
 	int mode = 0;
 
 	if (!berths)
 		return;
 	had = cuda_berths_enter(berths);
 	cuda_capture_relax(driver, &mode);
-	if (!atomic_load(&berths->is_let_go))
+	is_let_go = atomic_load(&berths->is_let_go);
+	if (!is_let_go)
 		driver->context_synchronize();
 	for (struct cuda_berth *b = berths->list, *next; b; b = next) {
 		next = b->next;
-		if (is_left(b))
+		if (b->is_kept ? !is_let_go : is_left(b))
 			berth_free(b);
 	}
 	cuda_capture_restore(driver, mode);

@@ -32,8 +32,11 @@ void cuda_berths_go(const struct cuda_berths *berths, cu_context had);
 /* Streams that wait go on, whatever came of their calls. */
 void cuda_berths_let_go(struct cuda_berths *berths);
 
+/* All that is enqueued in the context is over then. */
+enum err cuda_berths_settle(struct cuda_berths *berths);
+
 /* When all calls have been handed back. What a stream is still to use is never given
- * back. NULL is fine. */
+ * back, nor what a graph might be after cuda_berths_let_go(). NULL is fine. */
 void cuda_berths_close(struct cuda_berths *berths);
 
 /* ---- by the thread that enqueues ---- */
@@ -44,6 +47,7 @@ void cuda_berths_close(struct cuda_berths *berths);
 struct berth_wish {
 	size_t bytes;
 	uint32_t parts;
+	bool is_kept; /* for a graph: nobody else ever gets it */
 };
 enum err cuda_berth_take(struct cuda_berths *berths, struct berth_wish wish,
 	const atomic_int *abort, struct cuda_berth **berth);
