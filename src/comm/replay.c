@@ -142,11 +142,13 @@ enum err replays_add(
 		free(replay);
 		return e;
 	}
-	if (!batch->is_kept)
-		return order_note(replays, stream);
-	replay->next = replays->kept;
-	replays->kept = replay;
-	return OK;
+	if (batch->is_kept) {
+		replay->next = replays->kept;
+		replays->kept = replay;
+		return OK;
+	}
+	/* cppcheck-suppress memleak ; the stream has it */
+	return order_note(replays, stream);
 }
 
 void replays_end(struct replays *replays)
