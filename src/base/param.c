@@ -85,6 +85,9 @@ static const struct param_info table[PARAM_COUNT] = {
 		"microseconds that a small message takes to another host; schedules are chosen by it"},
 	[PARAM_NET_MB_PER_SEC] = {"WEFT_NET_MB_PER_SEC", PARAM_INT, 4000, 1, 1000000, .meaning =
 		"megabytes a second between two hosts, one way; schedules are chosen by it"},
+	[PARAM_GPU_PART] = {"WEFT_GPU_PART", PARAM_INT, 0, 0, 1 << 30, .meaning =
+		"bytes of each chunk that are copied at a time between device and host memory in a call "
+		"between hosts; 0 automatic"},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =

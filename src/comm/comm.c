@@ -19,6 +19,7 @@
 #include "comm/hosts.h"
 #include "comm/inside.h"
 #include "comm/meet.h"
+#include "comm/relay.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "comm/wiring.h"
@@ -347,6 +348,7 @@ void comm_drain(struct comm *comm)
 
 void comm_finish_work(struct comm *comm)
 {
+	relay_settle(comm);
 	comm_drain(comm);
 	while (atomic_load(&comm->inside) || atomic_load(&comm->enqueuing))
 		usleep(ABORT_SLEEP_US);

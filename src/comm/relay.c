@@ -7,9 +7,11 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "comm/inside.h"
+#include "comm/replay.h"
 #include "comm/state.h"
 #include "exec/cuda/berth.h"
 #include "exec/cuda/engine.h"
+#include "tune/device.h"
 
 enum {
 	LINE = 128,	  /* buffers in a berth begin at multiples of it */
@@ -21,6 +23,11 @@ enum {
 struct relay {
 	struct cuda_berths *berths; /* owned */
 	struct stream *stream;	    /* owned: whose thread runs the calls */
+	/* owned: for who enqueues, while that thread has the engine's; NULL: not needed
+	 * yet */
+	struct planner *planner;
+	struct replays *replays; /* owned: NULL until a call is captured */
+	bool is_settled;	 /* no stream comes to any of these any more */
 };
 
 /* In the context that is current. */
@@ -67,18 +74,35 @@ void relay_close(struct comm *comm)
 
 	if (!relay)
 		return;
+	replays_end(relay->replays);
 	stream_destroy(relay->stream);
+	if (relay->is_settled)
+		replays_destroy(relay->replays);
+	else if (relay->replays)
+		cuda_berths_let_go(relay->berths);
 	cuda_berths_close(relay->berths);
+	planner_destroy(relay->planner);
 	free(relay);
 	comm->relay = NULL;
+}
+
+void relay_settle(struct comm *comm)
+{
+	struct relay *relay = comm->relay;
+
+	if (relay && relay->replays && !atomic_load(&comm->abort) &&
+		!comm_has_failed(comm))
+		relay->is_settled = !cuda_berths_settle(relay->berths);
 }
 
 void relay_let_go(struct comm *comm)
 {
 	struct relay *relay = comm->relay;
 
-	if (relay)
-		cuda_berths_let_go(relay->berths);
+	if (!relay)
+		return;
+	replays_end(relay->replays);
+	cuda_berths_let_go(relay->berths);
 }
 
 /* ---- the thread that runs calls ---- */
@@ -93,6 +117,8 @@ enum err relay_await(const struct work *work)
 	while (!cuda_berth_is_handed_over(work->berth)) {
 		if (atomic_load(&work->comm->abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
+		if (comm_has_failed(work->comm)) /* perhaps what enqueues it */
+			return err_set(ERR_REMOTE, "the communicator has failed");
 		if (clock_ns() - start < SPIN_US * 1000ull) {
 			cpu_relax();
 			continue;
@@ -118,12 +144,21 @@ struct passenger {
 	bool is_aboard;
 };
 
+/* How buffers are cut: every chunk alike, into so many parts. */
+struct cut {
+	size_t chunk_bytes, part_bytes;
+	uint32_t parts;
+};
+
 /* A call, and its copy whose buffers are in the berth. */
 struct trip {
 	const struct comm_call *call;
 	struct comm_call relayed;
 	struct passenger in, out, scalar;
+	struct cut cut;
 	struct cuda_berth *berth;
+	bool is_alone; /* the only one of its group */
+	bool is_kept;  /* it is captured into a graph */
 };
 
 static bool is_device(const void *ptr, size_t bytes)
@@ -202,12 +237,65 @@ static enum err trip_check(struct trip *trip)
 {
 	cu_stream stream = (cu_stream)trip->call->gpu_stream;
 	int status = 0;
+	enum err e = OK;
 
-	if (cuda_driver()->stream_is_capturing(stream, &status) || !status)
-		return trip_measure(trip);
-	return err_set(ERR_USAGE,
-		"calls between hosts cannot be part of a CUDA graph in this version: "
-		"call outside the capture");
+	trip->is_kept = !cuda_driver()->stream_is_capturing(stream, &status) && status;
+	if (trip->is_kept)
+		e = replays_can();
+	return e ? e : trip_measure(trip);
+}
+
+/* May parts come while others go? Where IN and OUT share memory, a rank's OUT must
+ * depend on what it has read of its IN. */
+static bool can_be_cut(const struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	const char *in = call->in, *out = call->out;
+	bool are_apart = in + trip->in.bytes <= out || out + trip->out.bytes <= in;
+
+	if (call->kind != CALL_COLL || !(trip->in.is_aboard || trip->out.is_aboard) ||
+		(call->comm->limits && limits_model(call->comm->limits)))
+		return false;
+	return are_apart || (call->coll != COLL_ALL_TO_ALL && call->coll != COLL_GATHER &&
+				    call->coll != COLL_SCATTER);
+}
+
+/* Chunks are the plan's, and parts are whole tiles of it: what the engine does first
+ * comes first. What has no plan is refused by the thread that runs it. */
+static void trip_cut(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	struct relay *relay = call->comm->relay;
+	const struct host_spec spec = call_spec(call);
+	size_t bytes = trip->in.bytes > trip->out.bytes ? trip->in.bytes
+							: trip->out.bytes;
+	const struct shape *shape;
+	const struct plan *plan;
+	struct device_copy copy;
+	enum err e = OK;
+	size_t part;
+
+	trip->cut = (struct cut){.chunk_bytes = bytes, .part_bytes = bytes, .parts = 1};
+	if (!can_be_cut(trip))
+		return;
+	if (!relay->planner)
+		e = planner_twin(
+			host_engine_planner(call->comm->engine), &relay->planner);
+	if (!e)
+		e = plan_get(relay->planner, &spec.key, &plan);
+	if (e || plan->eager)
+		return;
+	shape = &plan->shapes[MODE_STAGED];
+	copy = (struct device_copy){.bytes = bytes,
+		.chunk_bytes = shape->chunk_bytes,
+		.tile_bytes = shape->tile_bytes,
+		.chunks = (uint32_t)((bytes + shape->chunk_bytes - 1) /
+				     shape->chunk_bytes)};
+	part = device_part(&copy);
+	if (part < copy.chunk_bytes)
+		trip->cut = (struct cut){.chunk_bytes = copy.chunk_bytes,
+			.part_bytes = part,
+			.parts = (uint32_t)((copy.chunk_bytes + part - 1) / part)};
 }
 
 static enum err trip_book(struct trip *trip)
@@ -220,7 +308,12 @@ static enum err trip_book(struct trip *trip)
 
 	trip->relayed = *call;
 	bytes = room_for(&trip->scalar, buffers_place(trip, 0));
-	e = cuda_berth_take(relay->berths, bytes, &call->comm->abort, &trip->berth);
+	trip_cut(trip);
+	e = cuda_berth_take(relay->berths,
+		(struct berth_wish){bytes, trip->cut.parts, trip->is_kept},
+		&call->comm->abort, &trip->berth);
+	if (!e && trip->is_kept && !relay->replays)
+		e = replays_create(relay->stream, &relay->replays);
 	if (e)
 		return e;
 	memory = cuda_berth_memory(trip->berth);
@@ -233,43 +326,162 @@ static enum err trip_book(struct trip *trip)
 	return OK;
 }
 
+/* What of a buffer is in one part of the chunk that begins at `chunk`. */
+struct stretch {
+	size_t from, bytes;
+};
+
+static struct stretch part_stretch(
+	const struct cut *cut, size_t chunk, uint32_t part, size_t buffer_bytes)
+{
+	size_t from = chunk + (part - 1) * cut->part_bytes;
+	size_t end = from + cut->part_bytes;
+
+	if (end > chunk + cut->chunk_bytes)
+		end = chunk + cut->chunk_bytes;
+	if (end > buffer_bytes)
+		end = buffer_bytes;
+	return (struct stretch){from, end > from ? end - from : 0};
+}
+
+/* A part of what is aboard, counted from 1: into the berth, or out of it. */
+static enum err part_load(const struct trip *trip, uint32_t part)
+{
+	const struct cut *cut = &trip->cut;
+	const char *in = trip->call->in;
+	enum err e = OK;
+
+	for (size_t chunk = 0; chunk < trip->in.bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch part_of = part_stretch(cut, chunk, part, trip->in.bytes);
+
+		if (part_of.bytes)
+			e = cuda_berth_load(trip->berth, trip->in.at + part_of.from,
+				in + part_of.from, part_of.bytes,
+				(cu_stream)trip->call->gpu_stream);
+	}
+	return e;
+}
+
+static enum err part_unload(const struct trip *trip, uint32_t part)
+{
+	const struct cut *cut = &trip->cut;
+	char *out = trip->call->out;
+	enum err e = OK;
+
+	for (size_t chunk = 0; chunk < trip->out.bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch part_of = part_stretch(cut, chunk, part, trip->out.bytes);
+
+		if (part_of.bytes)
+			e = cuda_berth_unload(trip->berth, trip->out.at + part_of.from,
+				out + part_of.from, part_of.bytes,
+				(cu_stream)trip->call->gpu_stream);
+	}
+	return e;
+}
+
+/* The part that the stream waits for first. */
+static uint32_t trip_awaits_first(const struct trip *trip)
+{
+	return trip->out.is_aboard ? 1 : trip->cut.parts;
+}
+
+/* The last part is here. A call by itself waits in the same breath: one call of the
+ * driver less. */
+static enum err trip_hand_over(const struct trip *trip, cu_stream stream)
+{
+	return trip->is_alone
+		       ? cuda_berth_swap(trip->berth, trip->cut.parts,
+				 trip_awaits_first(trip), stream)
+		       : cuda_berth_hand_over(trip->berth, trip->cut.parts, stream);
+}
+
 /* Everything of a group is handed over before a stream waits for any of it. */
 static enum err trip_begin(struct trip *trip)
 {
 	const struct comm_call *call = trip->call;
 	cu_stream stream = (cu_stream)call->gpu_stream;
+	uint32_t parts = trip->cut.parts;
 	enum err e = OK;
 
 	if (call->launched)
 		e = cuda_check(
 			cuda_driver()->event_record((cu_event)call->launched, stream),
 			"record launchCompletionEvent");
-	if (!e && trip->in.is_aboard)
-		e = cuda_berth_load(
-			trip->berth, trip->in.at, call->in, trip->in.bytes, stream);
 	if (!e && trip->scalar.is_aboard)
 		e = cuda_berth_load(trip->berth, trip->scalar.at, call->op.scalar_pointer,
 			trip->scalar.bytes, stream);
-	return e ? e : cuda_berth_hand_over(trip->berth, stream);
+	for (uint32_t part = 1; part <= parts && trip->in.is_aboard && !e; part++) {
+		e = part_load(trip, part);
+		if (!e && part < parts)
+			e = cuda_berth_hand_over(trip->berth, part, stream);
+	}
+	return e ? e : trip_hand_over(trip, stream);
 }
 
 static enum err trip_end(struct trip *trip)
 {
-	const struct comm_call *call = trip->call;
-	cu_stream stream = (cu_stream)call->gpu_stream;
-	enum err e = cuda_berth_await(trip->berth, stream);
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
+	uint32_t parts = trip->cut.parts, first = trip_awaits_first(trip);
+	enum err e = OK;
 
-	if (!e && trip->out.is_aboard)
-		e = cuda_berth_unload(
-			trip->berth, trip->out.at, call->out, trip->out.bytes, stream);
+	for (uint32_t part = first; part <= parts && !e; part++) {
+		if (part > first || !trip->is_alone)
+			e = cuda_berth_await(trip->berth, part, stream);
+		if (!e && trip->out.is_aboard)
+			e = part_unload(trip, part);
+	}
 	return e ? e : cuda_berth_leave(trip->berth, stream);
+}
+
+/* The buffers of a call that is cut come and go while it runs. */
+static void tide_fill(const struct trip *trip, struct work *work)
+{
+	struct berth_tide berth = cuda_berth_tide(trip->berth);
+
+	if (trip->cut.parts == 1)
+		return;
+	work->tide = (struct host_tide){.part_bytes = trip->cut.part_bytes,
+		.first = berth.first,
+		.count = trip->cut.parts,
+		.come = berth.ready,
+		.done = berth.done};
+	work->job.spec.tide = &work->tide;
+}
+
+/* A batch goes to the thread at once, or when its stream comes to it. */
+static enum err batch_push(
+	struct relay *relay, const struct trip *trip, struct work *works, uint32_t count)
+{
+	const struct replay_batch batch = {works, count, trip->is_kept};
+	cu_context had;
+	enum err e;
+
+	if (relay->replays) {
+		had = cuda_berths_enter(relay->berths);
+		e = replays_add(
+			relay->replays, &batch, (cu_stream)trip->call->gpu_stream);
+		cuda_berths_go(relay->berths, had);
+		return e;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		works[i].turn = comm_busy_add(works[i].comm);
+	return stream_push(relay->stream, works, count);
+}
+
+/* What is captured is not run now, and is told to nobody when it is. */
+static struct call_profile *trip_profile(const struct trip *trip)
+{
+	struct call_profile *profile = profile_keep(trip->call);
+
+	if (trip->is_kept)
+		profile_over(profile);
+	return trip->is_kept ? NULL : profile;
 }
 
 /* The calls of one communicator, from call `first` on, as one batch for its thread. */
 static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t count)
 {
 	struct comm *comm = trips[first].call->comm;
-	struct relay *relay = comm->relay;
 	struct work *works = calloc(count - first, sizeof(*works));
 	uint32_t used = 0;
 
@@ -280,10 +492,10 @@ static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t cou
 			continue;
 		work_fill(&trips[i].relayed, &works[used]);
 		works[used].berth = trips[i].berth;
-		works[used].profile = profile_keep(trips[i].call);
-		works[used++].turn = comm_busy_add(comm);
+		tide_fill(&trips[i], &works[used]);
+		works[used++].profile = trip_profile(&trips[i]);
 	}
-	return stream_push(relay->stream, works, used);
+	return batch_push(comm->relay, &trips[first], works, used);
 }
 
 static bool is_first_of_comm(const struct trip *trips, uint32_t at)
@@ -312,17 +524,18 @@ static enum err trips_step(struct trip *trips, uint32_t count, trip_step *step)
 	return e;
 }
 
+/* The thread is told before the streams are: it wakes up meanwhile. */
 static enum err trips_make(struct trip *trips, uint32_t count)
 {
 	enum err e = trips_step(trips, count, trip_check);
 
 	if (!e)
 		e = trips_step(trips, count, trip_book);
-	if (!e)
-		e = trips_step(trips, count, trip_begin);
 	for (uint32_t i = 0; i < count && !e; i++)
 		if (is_first_of_comm(trips, i))
 			e = comm_push(trips, i, count);
+	if (!e)
+		e = trips_step(trips, count, trip_begin);
 	return e ? e : trips_step(trips, count, trip_end);
 }
 
@@ -338,6 +551,18 @@ static void trips_fail(const struct trip *trips, uint32_t count, enum err e)
 	}
 }
 
+static enum err stream_settle(const struct trip *trip)
+{
+	const struct relay *relay = trip->call->comm->relay;
+	cu_context had = cuda_berths_enter(relay->berths);
+	enum err e = cuda_check(
+		cuda_driver()->stream_synchronize((cu_stream)trip->call->gpu_stream),
+		"wait for a stream");
+
+	cuda_berths_go(relay->berths, had);
+	return e;
+}
+
 /* A result in host memory is there when the call returns, as a copy to such memory is.
  */
 static enum err hosts_wait(const struct trip *trips, uint32_t count)
@@ -348,8 +573,12 @@ static enum err hosts_wait(const struct trip *trips, uint32_t count)
 	for (uint32_t i = 0; i < count && !e; i++) {
 		struct comm *comm = trips[i].call->comm;
 
-		if (!trips[i].out.bytes || trips[i].out.is_aboard)
+		if (!trips[i].out.bytes || trips[i].out.is_aboard || trips[i].is_kept)
 			continue;
+		if (comm->relay->replays) /* the stream has to come to it first */
+			e = stream_settle(&trips[i]);
+		if (e)
+			return e;
 		comm_drain(comm);
 		e = comm_async_get(comm);
 		if (e && comm_reason(comm, reason, sizeof(reason)))
@@ -369,7 +598,8 @@ enum err relay_submit(const struct comm_call *calls, uint32_t count)
 	if (!e) {
 		profile_run(calls, count, false);
 		for (uint32_t i = 0; i < count; i++)
-			trips[i].call = &calls[i];
+			trips[i] = (struct trip){
+				.call = &calls[i], .is_alone = count == 1};
 		e = trips_make(trips, count);
 		if (e)
 			trips_fail(trips, count, e);

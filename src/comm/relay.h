@@ -26,6 +26,10 @@ enum err relay_submit(const struct comm_call *calls, uint32_t count);
 enum err relay_await(const struct work *work);
 void relay_hand_back(const struct work *work);
 
+/* Calls that streams are still to come to have been run then; where none of a graph were
+ * enqueued, there are no others than comm_drain() knows of. */
+void relay_settle(struct comm *comm);
+
 /* CUDA streams that wait go on. */
 void relay_let_go(struct comm *comm);
 

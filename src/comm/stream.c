@@ -142,6 +142,7 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count)
 	if (!batch) {
 		for (uint32_t i = 0; i < count; i++) {
 			profile_over(works[i].profile);
+			relay_hand_back(&works[i]);
 			comm_busy_sub(works[i].comm);
 		}
 		free(works);

@@ -49,6 +49,11 @@ enum err planner_create(const struct plan_room *room, struct planner **planner)
 	return OK;
 }
 
+enum err planner_twin(const struct planner *planner, struct planner **twin)
+{
+	return planner_create(&planner->room, twin);
+}
+
 void planner_destroy(struct planner *planner)
 {
 	if (!planner)

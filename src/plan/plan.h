@@ -89,6 +89,10 @@ struct planner;
 enum err planner_create(const struct plan_room *room, struct planner **planner);
 void planner_destroy(struct planner *planner);
 
+/* Another that plans alike, for a thread that may not use this one now; the two share
+ * nothing but what the room borrows. Not where a tuner plugin is asked. */
+enum err planner_twin(const struct planner *planner, struct planner **twin);
+
 /* The plan for a key. Borrowed; valid until the next plan_get() on this planner. */
 enum err plan_get(
 	struct planner *planner, const struct plan_key *key, const struct plan **plan);

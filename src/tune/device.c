@@ -1,5 +1,7 @@
 #include "tune/device.h"
 
+#include "base/param.h"
+
 /* Up to so many bytes the first, the second order of protocols is best. */
 enum { SMALL = 64 << 10, MIDDLE = 4 << 20 };
 
@@ -51,4 +53,32 @@ enum err device_choose(
 		choice->kind = catalog_find(coll, "direct");
 	choice->proto = proto_choose(question);
 	return OK;
+}
+
+/*
+ * What is not hidden behind the network is the first part on its way in and the last on
+ * its way out, and one copy more of every chunk costs as much as COPY_BYTES do: about 5
+ * us at 40 GB/s, a guess that no GPU was asked for yet.
+ */
+enum { COPY_BYTES = 192 << 10, PARTS_MAX = 16 };
+
+static uint32_t parts_count(const struct device_copy *copy)
+{
+	size_t cost = (size_t)COPY_BYTES * copy->chunks;
+	uint32_t parts = 1;
+
+	while (parts < PARTS_MAX && (parts + 1) * (parts + 1) <= 2 * (copy->bytes / cost))
+		parts++;
+	return parts;
+}
+
+size_t device_part(const struct device_copy *copy)
+{
+	size_t asked = (size_t)param_int(PARAM_GPU_PART), tile = copy->tile_bytes;
+	size_t part = asked ? asked : copy->chunk_bytes / parts_count(copy) + 1;
+
+	if (!asked && parts_count(copy) == 1)
+		return copy->chunk_bytes;
+	part = (part + tile - 1) / tile * tile;
+	return part < copy->chunk_bytes ? part : copy->chunk_bytes;
 }

@@ -1,8 +1,9 @@
 /*
- * device.h - how a collective on device memory of one host is run.
+ * device.h - how a collective on device memory is run.
  *
- * Directly, unless the user wants an algorithm or a protocol, or the GPUs cannot reach
- * each other's memory: then a schedule goes through slots, in one of NCCL's protocols.
+ * On one host directly, unless the user wants an algorithm or a protocol, or the GPUs
+ * cannot reach each other's memory: then a schedule goes through slots, in one of NCCL's
+ * protocols. Between hosts through host memory, part by part.
  */
 #ifndef TUNE_DEVICE_H
 #define TUNE_DEVICE_H
@@ -26,5 +27,17 @@ struct device_choice {
 /* ERR_USAGE when the limits leave no schedule. */
 enum err device_choose(
 	const struct device_question *question, struct device_choice *choice);
+
+/* A call between hosts that is copied to host memory and back: `bytes` of its larger
+ * buffer, which lies there in so many chunks, all of them cut alike, at multiples of a
+ * tile. */
+struct device_copy {
+	size_t bytes, chunk_bytes, tile_bytes;
+	uint32_t chunks;
+};
+
+/* Bytes of a chunk that are copied at a time, while what came before travels; all of a
+ * chunk where that is not worth it. */
+size_t device_part(const struct device_copy *copy);
 
 #endif

@@ -9,12 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, NOT_READY = 600 };
+enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, NOT_READY = 600, CAPTURED = 900 };
 enum { CHANNELS_MAX = 512, BESIDE = 256, NAP_US = 20, GREATEST = -5 };
 
 struct given {
 	struct given *next;
 	stream_work *work;
+	size_t bytes; /* of the argument */
 	_Alignas(16) char argument[];
 };
 
@@ -26,9 +27,16 @@ struct channel {
 	uint64_t given, done;
 };
 
+/* What a stream was given while it was captured. */
+struct graph {
+	unsigned users; /* itself, and everything made ready to run */
+	struct given *first, **last;
+};
+
 struct stream {
 	struct channel *channel;
 	uint64_t last; /* the number that what it was given last has on its channel */
+	struct graph *graph; /* that is being captured; NULL: none */
 };
 
 struct event {
@@ -116,6 +124,17 @@ static struct stream *stream_of(void *handle)
 	return stream;
 }
 
+bool is_captured(void *stream)
+{
+	return (uintptr_t)stream > 2 && ((const struct stream *)stream)->graph;
+}
+
+static void graph_add(struct graph *graph, struct given *given)
+{
+	*graph->last = given;
+	graph->last = &given->next;
+}
+
 int stream_give(
 	void *stream, stream_work *work, const void *argument, size_t argument_bytes)
 {
@@ -127,7 +146,12 @@ int stream_give(
 		return NO_MEMORY;
 	given->next = NULL;
 	given->work = work;
+	given->bytes = argument_bytes;
 	memcpy(given->argument, argument, argument_bytes);
+	if (is_captured(stream)) {
+		graph_add(((struct stream *)stream)->graph, given);
+		return DONE;
+	}
 	if (!streams_are_async()) {
 		code = work(given->argument);
 		free(given);
@@ -148,7 +172,7 @@ void stream_wait(void *stream)
 	struct stream *of;
 	uint64_t last;
 
-	if (!streams_are_async())
+	if (!streams_are_async() || is_captured(stream))
 		return;
 	pthread_mutex_lock(&lock);
 	of = stream_of(stream);
@@ -233,7 +257,7 @@ int cuStreamDestroy_v2(void *stream)
 int cuStreamSynchronize(void *stream)
 {
 	stream_wait(stream);
-	return DONE;
+	return is_captured(stream) ? CAPTURED : DONE;
 }
 
 int cuStreamQuery(void *stream)
@@ -253,10 +277,99 @@ int cuStreamQuery(void *stream)
 
 int cuStreamIsCapturing(void *stream, int *status)
 {
-	(void)stream;
-	*status = 0;
+	*status = is_captured(stream);
 	return DONE;
 }
+
+/* ---- graphs: of one stream each, without events ---- */
+
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+	struct stream *of = stream;
+	struct graph *graph = calloc(1, sizeof(*graph));
+
+	(void)mode;
+	if (!graph || (uintptr_t)stream <= 2 || of->graph) {
+		free(graph);
+		return INVALID;
+	}
+	graph->users = 1;
+	graph->last = &graph->first;
+	of->graph = graph;
+	return DONE;
+}
+
+int cuStreamEndCapture(void *stream, void **graph)
+{
+	struct stream *of = stream;
+
+	if (!is_captured(stream))
+		return INVALID;
+	*graph = of->graph;
+	of->graph = NULL;
+	return DONE;
+}
+
+int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags)
+{
+	((struct graph *)graph)->users++;
+	*exec = graph;
+	return flags ? INVALID : DONE;
+}
+
+int cuGraphLaunch(void *exec, void *stream)
+{
+	const struct graph *graph = exec;
+	int code = DONE;
+
+	for (const struct given *one = graph->first; one && !code; one = one->next)
+		code = stream_give(stream, one->work, one->argument, one->bytes);
+	return code;
+}
+
+int cuGraphDestroy(void *graph)
+{
+	struct graph *gone = graph;
+
+	if (--gone->users)
+		return DONE;
+	while (gone->first) {
+		struct given *one = gone->first;
+
+		gone->first = one->next;
+		free(one);
+	}
+	free(gone);
+	return DONE;
+}
+
+int cuGraphExecDestroy(void *exec)
+{
+	return cuGraphDestroy(exec);
+}
+
+struct host_call {
+	void (*function)(void *argument);
+	void *argument;
+};
+
+static int host_call_do(void *argument)
+{
+	const struct host_call *call = argument;
+
+	call->function(call->argument);
+	return DONE;
+}
+
+int cuLaunchHostFunc(void *stream, void (*function)(void *argument), void *argument)
+{
+	const struct host_call call = {function, argument};
+
+	return function ? stream_give(stream, host_call_do, &call, sizeof(call))
+			: INVALID;
+}
+
+/* ---- events ---- */
 
 int cuStreamGetId(void *stream, uint64_t *id)
 {
@@ -337,7 +450,7 @@ int cuEventRecord(void *event, void *stream)
 {
 	struct moment moment;
 
-	if (!event)
+	if (!event || is_captured(stream))
 		return INVALID;
 	moment = moment_of(event, true);
 	return stream_give(stream, event_reach, &moment, sizeof(moment));
@@ -347,7 +460,7 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
 	struct moment moment;
 
-	if (!event || flags)
+	if (!event || flags || is_captured(stream))
 		return INVALID;
 	moment = moment_of(event, false);
 	return stream_give(stream, event_await, &moment, sizeof(moment));

@@ -10,6 +10,8 @@
  * that is made beside the device's own has channels of its own, and does not reach memory
  * that was opened in the other.
  *
+ * A stream can be captured into a graph, by itself and without events.
+ *
  * A process that sets CPU_CUDA_STOP to "launch" or "memop" is stopped in the next call of
  * that kind, before anything is enqueued. To stop it from outside would stop a kernel in
  * the middle, which on a GPU runs on.
@@ -28,6 +30,9 @@ bool streams_are_async(void);
 typedef int stream_work(void *argument);
 int stream_give(
 	void *stream, stream_work *work, const void *argument, size_t argument_bytes);
+
+/* Is what the stream is given kept for a graph? */
+bool is_captured(void *stream);
 
 /* In a call of this kind. */
 void stop_if_wanted(const char *kind);

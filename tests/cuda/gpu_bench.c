@@ -3,10 +3,13 @@
  * the share of what the GPU's memory can do, measured by a copy in the same run, and what
  * a call costs the thread that makes it.
  *
- *   gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] [-m MAX_MIB] [--mps]
+ *   gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] [-m MAX_MIB] [--mps] [--hosts N]
+ *             [--copies]
  *
  * Ranks are processes, threads, or driven by one thread with group calls; -G: calls are
- * captured into a graph and replayed; --mps: the first line says that MPS is on.
+ * captured into a graph and replayed; --mps: the first line says that MPS is on; --hosts:
+ * the ranks are on so many hosts, as far as the library can tell; --copies: only what a
+ * copy between device memory and pinned memory takes, of one rank and of all at once.
  *
  * A collective must read every byte of its inputs and write every byte of its outputs
  * once; the share is that, divided by the time and by the rate of the copy.
@@ -36,7 +39,8 @@ enum { WRONG, REFUSED, FOLLOWERS_NS };
 struct options {
 	char way; /* p, t or g */
 	int rank_count;
-	bool is_captured, has_mps;
+	bool is_captured, has_mps, is_copies;
+	int hosts; /* 0: one */
 	size_t bytes_max;
 };
 
@@ -406,8 +410,12 @@ static void warm_up(const struct bench *bench)
 
 static void rows(const struct bench *bench)
 {
-	static const size_t sizes[] = {
+	static const size_t near[] = {
 		8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, (size_t)1 << 30};
+	static const size_t far[] = {
+		8, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 128 << 20};
+	enum { SIZES = sizeof(near) / sizeof(*near) };
+	const size_t *sizes = bench->options->hosts ? far : near;
 
 	if (bench->rank->rank == 0) {
 		printf("# a copy in device memory reads and writes %.0f GB/s\n",
@@ -419,10 +427,62 @@ static void rows(const struct bench *bench)
 			"(GB/s)", "(GB/s)", "share", "host us", "host us", "(us)");
 	}
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		for (size_t i = 0; i < SIZES; i++)
 			if (sizes[i] <= bench->options->bytes_max &&
 				!row_run(bench, (enum kind)kind, sizes[i]))
 				break;
+}
+
+/* ---- copies between device memory and pinned memory ---- */
+
+/* Microseconds of one, there and waited for. */
+static double copy_time(const struct bench *bench, void *to, const void *from, size_t n)
+{
+	enum { COPIES = 100 };
+	cu_stream stream = bench->crew.seats[0].stream;
+	uint64_t start;
+
+	gpu_read(to, from, n, stream);
+	start = now_us();
+	for (int i = 0; i < COPIES; i++)
+		gpu_read(to, from, n, stream);
+	return (double)(now_us() - start) / COPIES;
+}
+
+/* Of this rank: out of the device and into it. */
+static void copy_row(const struct bench *bench, void *pinned, size_t bytes)
+{
+	char *data = bench->buffers[0].in;
+	double from = copy_time(bench, pinned, data, bytes);
+	double to = copy_time(bench, data, pinned, bytes);
+
+	if (bench->rank->rank == 0)
+		printf(" %11.2f %11.2f", from, to);
+}
+
+static void copies(const struct bench *bench)
+{
+	const struct cuda_driver *driver = gpu_begin();
+	void *pinned = NULL;
+
+	CUDA(driver->mem_host_alloc(&pinned, bench->options->bytes_max, 0));
+	if (bench->rank->rank == 0)
+		printf("#%10s %11s %11s %11s %11s\n#%10s %11s %11s %11s %11s\n", "size",
+			"from device", "to device", "from device", "to device", "(B)",
+			"us, alone", "us, alone", "us, all", "us, all");
+	for (size_t bytes = 8; bytes <= bench->options->bytes_max; bytes *= 4) {
+		rank_meet(bench->rank);
+		if (bench->rank->rank == 0) {
+			printf("%11zu", bytes);
+			copy_row(bench, pinned, bytes);
+		}
+		rank_meet(bench->rank);
+		copy_row(bench, pinned, bytes);
+		rank_meet(bench->rank);
+		if (bench->rank->rank == 0)
+			printf("\n");
+	}
+	CUDA(driver->mem_host_free(pinned));
 }
 
 /* ---- the program ---- */
@@ -478,11 +538,15 @@ static void rank_main(struct rank *rank)
 		fill(&crew->seats[i], bench.buffers[i].in, options->bytes_max);
 	}
 	rank_meet(rank);
-	warm_up(&bench);
-	if (rank->rank == 0)
-		bench.limit = copy_rate(&bench);
-	rank_meet(rank);
-	rows(&bench);
+	if (options->is_copies) {
+		copies(&bench);
+	} else {
+		warm_up(&bench);
+		if (rank->rank == 0)
+			bench.limit = copy_rate(&bench);
+		rank_meet(rank);
+		rows(&bench);
+	}
 	fflush(stdout);
 	rank_meet(rank);
 	for (int i = 0; i < crew->count; i++) {
@@ -494,7 +558,9 @@ static void rank_main(struct rank *rank)
 
 static bool options_read(int argc, char **argv, struct options *options)
 {
-	static const struct option longs[] = {{"mps", no_argument, NULL, 'M'}, {0}};
+	static const struct option longs[] = {{"mps", no_argument, NULL, 'M'},
+		{"hosts", required_argument, NULL, 'H'},
+		{"copies", no_argument, NULL, 'C'}, {0}};
 	int letter;
 
 	*options = (struct options){0};
@@ -508,6 +574,11 @@ static bool options_read(int argc, char **argv, struct options *options)
 			options->is_captured = true;
 		} else if (letter == 'M') {
 			options->has_mps = true;
+		} else if (letter == 'H') {
+			options->hosts = atoi(optarg);
+			setenv("WEFT_TEST_HOSTS", optarg, 1);
+		} else if (letter == 'C') {
+			options->is_copies = true;
 		} else {
 			return false;
 		}
@@ -530,7 +601,7 @@ int main(int argc, char **argv)
 
 	if (!options_read(argc, argv, &options)) {
 		fprintf(stderr, "usage: gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] "
-				"[-m MAX_MIB] [--mps]\n");
+				"[-m MAX_MIB] [--mps] [--hosts N] [--copies]\n");
 		return 2;
 	}
 	if (options.way == 'p')
@@ -538,12 +609,16 @@ int main(int argc, char **argv)
 	if (options.way == 't')
 		ranks.threads = options.rank_count;
 	gpu_need();
-	printf("# %d ranks on one GPU %s%s%s\n", options.rank_count,
+	printf("# %d ranks on one GPU %s%s%s", options.rank_count,
 		options.way == 'p'   ? "as processes"
 		: options.way == 't' ? "as threads"
 				     : "driven by one thread",
 		options.is_captured ? ", captured and replayed" : "",
 		options.has_mps ? ", MPS is on" : "");
+	if (options.hosts)
+		printf(", on %d hosts", options.hosts);
+	printf("\n");
+	fflush(stdout);
 	ranks_run(&ranks);
 	if (ranks.result)
 		fprintf(stderr, "gpu_bench: wrong results\n");

@@ -219,7 +219,8 @@ static void graph_two(struct rank *rank)
 	stage_close(&stage);
 }
 
-/* Each replay takes what the one before it left, and nobody waits in between. */
+/* Each replay takes what the one before it left, and nobody waits in between. With a
+ * value plain calls stand between the replays. */
 static void graph_chain(struct rank *rank)
 {
 	struct gpu_graph graph;
@@ -239,6 +240,11 @@ static void graph_chain(struct rank *rank)
 		gpu_replay(&graph, stage.seat->stream);
 		for (int i = 0; i < 3; i++)
 			times *= (uint32_t)stage.n;
+		if (!part_value(rank))
+			continue;
+		OK(ncclAllReduce(data, data, WORDS, ncclUint32, ncclSum, stage.seat->comm,
+			(cudaStream_t)stage.seat->stream));
+		times *= (uint32_t)stage.n;
 	}
 	gpu_read(stage.pinned.sum, data, WORDS * sizeof(*data), stage.seat->stream);
 	for (size_t i = 0; i < WORDS; i++)
@@ -246,6 +252,37 @@ static void graph_chain(struct rank *rank)
 	rank_meet(rank);
 	gpu_graph_end(&graph);
 	stage_close(&stage);
+}
+
+/* Between hosts: replays that the other does not join end when it aborts, or with a value
+ * when their own rank does. */
+static void graph_abort(struct rank *rank)
+{
+	bool is_own = part_value(rank);
+	struct gpu_graph graph;
+	struct stage stage;
+
+	if (!has_hosts())
+		return;
+	stage_open(&stage, rank);
+	graph = capture(&stage, SUM, GPU_CAPTURE_RELAXED);
+	replay_checked(&stage, &graph, SUM, 1);
+	if (rank->rank == 0)
+		for (int turn = 0; turn < TURNS; turn++)
+			gpu_replay(&graph, stage.seat->stream);
+	rank_meet(rank);
+	if (is_own && rank->rank == 0)
+		OK(ncclCommAbort(stage.seat->comm));
+	if (is_own)
+		rank_meet(rank);
+	if (is_own && rank->rank == 1)
+		OK(ncclCommAbort(stage.seat->comm));
+	if (is_own)
+		gpu_stream_end(stage.seat->stream);
+	else
+		crew_abort(&stage.crew);
+	gpu_graph_end(&graph);
+	stage_free(&stage);
 }
 
 /* The graph ends after the communicator, or is never ended at all. */
@@ -274,6 +311,9 @@ static const struct part parts[] = {
 	{"global", "2x1 1x2 1x4", graph_mode, .value = GPU_CAPTURE_GLOBAL},
 	{"two graphs", "2x1 4x1 1x4", graph_two, .value = 0},
 	{"chain", "2x1 4x1 1x4", graph_chain, .value = 0},
+	{"chain with plain calls", "2x1 4x1 1x4", graph_chain, .value = 1},
+	{"abort of another", "2x1", graph_abort, .value = 0},
+	{"abort", "2x1", graph_abort, .value = 1},
 	{"graph after communicator", "2x1 1x2", graph_late_end, .value = 1},
 	{"graph never ended", "2x1 1x2", graph_late_end, .value = 0},
 };

@@ -54,6 +54,12 @@ static void usual(void)
 	EQ(options.memory, MEMORY_REGISTER);
 	TRUE(options.report_memory);
 	TRUE(parse(&options, "-G 1 -x 0 -y 1"));
+	EQ(options.graph_launches, 1);
+	TRUE(options.stream_null && !options.is_memory_given);
+	TRUE(parse(&options, "--memory device"));
+	EQ(options.memory, MEMORY_DEVICE);
+	TRUE(parse(&options, "--memory host") && options.is_memory_given);
+	EQ(options.memory, MEMORY_NCCL);
 	TRUE(parse(&options, "-h -b nonsense"));
 	TRUE(options.help);
 }

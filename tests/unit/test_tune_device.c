@@ -106,6 +106,34 @@ static void test_refused(void)
 	set(PARAM_ALGO, NULL);
 }
 
+/* Between hosts: whole tiles, more of them the larger a call is, and fewer the more
+ * chunks have to be copied each time. */
+static void test_parts(void)
+{
+	struct device_copy copy = {.bytes = 64 << 10,
+		.chunk_bytes = 32 << 10,
+		.tile_bytes = 4 << 10,
+		.chunks = 2};
+	size_t part, few;
+
+	EQ(device_part(&copy), copy.chunk_bytes);
+	copy.bytes = 16 << 20;
+	copy.chunk_bytes = 8 << 20;
+	part = device_part(&copy);
+	TRUE(part < copy.chunk_bytes / 4 && part >= copy.tile_bytes);
+	EQ(part % copy.tile_bytes, 0);
+	copy.chunks = 16;
+	copy.chunk_bytes = 1 << 20;
+	few = device_part(&copy);
+	TRUE(copy.chunk_bytes / few < (8 << 20) / part);
+	copy.tile_bytes = 2 << 20;
+	EQ(device_part(&copy), copy.chunk_bytes);
+	copy.tile_bytes = 4 << 10;
+	set(PARAM_GPU_PART, "10000");
+	EQ(device_part(&copy), 12 << 10);
+	set(PARAM_GPU_PART, NULL);
+}
+
 int main(void)
 {
 	test_nothing_asked();
@@ -113,5 +141,6 @@ int main(void)
 	test_user();
 	test_selection();
 	test_refused();
+	test_parts();
 	return 0;
 }

@@ -27,6 +27,7 @@ struct coll_call {
 	ncclDataType_t type;
 	ncclRedOp_t op;
 	ncclComm_t comm;
+	cudaStream_t stream; /* NULL on host memory */
 };
 
 /* Part `i` of a buffer; false past the last. */

@@ -100,9 +100,11 @@ static ncclResult_t enqueue_pair(const struct coll_call *call, uint32_t peer)
 	ncclResult_t result = ncclSuccess;
 
 	if (give)
-		result = ncclSend(from, give, call->type, (int)peer, call->comm, NULL);
+		result = ncclSend(
+			from, give, call->type, (int)peer, call->comm, call->stream);
 	if (!result && take)
-		result = ncclRecv(to, take, call->type, (int)peer, call->comm, NULL);
+		result = ncclRecv(
+			to, take, call->type, (int)peer, call->comm, call->stream);
 	return result;
 }
 

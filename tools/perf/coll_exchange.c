@@ -31,8 +31,8 @@ static bool part_before(
 
 static ncclResult_t run_alltoall(const struct coll_call *call)
 {
-	return ncclAlltoAll(
-		call->send, call->recv, call->shape.count, call->type, call->comm, NULL);
+	return ncclAlltoAll(call->send, call->recv, call->shape.count, call->type,
+		call->comm, call->stream);
 }
 
 static ncclResult_t run_sendrecv(const struct coll_call *call)
@@ -42,11 +42,11 @@ static ncclResult_t run_sendrecv(const struct coll_call *call)
 	ncclResult_t result = ncclGroupStart();
 
 	if (!result)
-		result = ncclSend(
-			call->send, shape->count, call->type, after, call->comm, NULL);
+		result = ncclSend(call->send, shape->count, call->type, after, call->comm,
+			call->stream);
 	if (!result)
 		result = ncclRecv(call->recv, shape->count, call->type,
-			(int)rank_before(shape), call->comm, NULL);
+			(int)rank_before(shape), call->comm, call->stream);
 	return result ? result : ncclGroupEnd();
 }
 

@@ -52,26 +52,26 @@ static size_t payload_hypercube(const struct coll_shape *shape)
 
 static ncclResult_t run_all_gather(const struct coll_call *call)
 {
-	return ncclAllGather(
-		call->send, call->recv, call->shape.count, call->type, call->comm, NULL);
+	return ncclAllGather(call->send, call->recv, call->shape.count, call->type,
+		call->comm, call->stream);
 }
 
 static ncclResult_t run_broadcast(const struct coll_call *call)
 {
 	return ncclBroadcast(call->send, call->recv, call->shape.count, call->type,
-		(int)call->shape.root, call->comm, NULL);
+		(int)call->shape.root, call->comm, call->stream);
 }
 
 static ncclResult_t run_gather(const struct coll_call *call)
 {
 	return ncclGather(call->send, call->recv, call->shape.count, call->type,
-		(int)call->shape.root, call->comm, NULL);
+		(int)call->shape.root, call->comm, call->stream);
 }
 
 static ncclResult_t run_scatter(const struct coll_call *call)
 {
 	return ncclScatter(call->send, call->recv, call->shape.count, call->type,
-		(int)call->shape.root, call->comm, NULL);
+		(int)call->shape.root, call->comm, call->stream);
 }
 
 /* Swap all I have with the rank across one dimension after the other. */
@@ -91,10 +91,10 @@ static ncclResult_t run_hypercube(const struct coll_call *call)
 
 		if (!result)
 			result = ncclSend(have, shape->count * bit, call->type, (int)peer,
-				call->comm, NULL);
+				call->comm, call->stream);
 		if (!result)
 			result = ncclRecv(want, shape->count * bit, call->type, (int)peer,
-				call->comm, NULL);
+				call->comm, call->stream);
 		if (!result)
 			result = ncclGroupEnd();
 		if (result)

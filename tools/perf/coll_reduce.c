@@ -44,19 +44,19 @@ static double factor_all_reduce(uint32_t rank_count)
 static ncclResult_t run_all_reduce(const struct coll_call *call)
 {
 	return ncclAllReduce(call->send, call->recv, call->shape.count, call->type,
-		call->op, call->comm, NULL);
+		call->op, call->comm, call->stream);
 }
 
 static ncclResult_t run_reduce(const struct coll_call *call)
 {
 	return ncclReduce(call->send, call->recv, call->shape.count, call->type, call->op,
-		(int)call->shape.root, call->comm, NULL);
+		(int)call->shape.root, call->comm, call->stream);
 }
 
 static ncclResult_t run_reduce_scatter(const struct coll_call *call)
 {
 	return ncclReduceScatter(call->send, call->recv, call->shape.count, call->type,
-		call->op, call->comm, NULL);
+		call->op, call->comm, call->stream);
 }
 
 const struct coll_kind coll_all_reduce = {

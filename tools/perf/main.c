@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/output.h"
+#include "perf/device.h"
 #include "perf/job.h"
 #include "perf/run.h"
 
@@ -51,6 +52,23 @@ static int refuse(const struct run *run)
 	return TEST_OK;
 }
 
+/* Where there is a GPU its memory is meant, unless something else was asked for. */
+static void memory_settle(struct run *run)
+{
+	struct options *options = &run->options;
+
+	if (!options->is_memory_given && device_is_there())
+		options->memory = MEMORY_DEVICE;
+	if (options->memory == MEMORY_DEVICE)
+		return;
+	if (options->graph_launches)
+		fprintf(stderr,
+			"-G %d: graphs are for a GPU's memory, and this is host "
+			"memory; ignored\n",
+			options->graph_launches);
+	options->graph_launches = 0;
+}
+
 static int run_all(int argc, char **argv)
 {
 	struct run run = {.program = PERF_COLLECTIVE "_perf",
@@ -66,6 +84,7 @@ static int run_all(int argc, char **argv)
 		options_usage(run.program);
 		return TEST_OK;
 	}
+	memory_settle(&run);
 	machine_read(&run.machine);
 	run.local_count = 1;
 	status = job_find(&run);

@@ -3,9 +3,11 @@
  * call off the clock, a loop of timed calls, then fresh data, one more call, and a check.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "perf/device.h"
 #include "perf/report.h"
 #include "perf/run.h"
 
@@ -47,27 +49,99 @@ static size_t row_elems(const struct coll_kind *kind, const struct coll_shape *s
 	return send > recv ? send : recv;
 }
 
-/* The call of one rank, `shift` bytes into its buffers. */
-static struct coll_call call_of(const struct worker *worker, const struct point *point,
-	const struct rank *rank, size_t shift)
+/* Two buffers of a rank. */
+struct buffers {
+	char *send, *recv;
+};
+
+/* The call of one rank in these buffers. */
+static struct coll_call call_in(const struct worker *worker, const struct point *point,
+	const struct rank *rank, struct buffers buffers)
 {
 	const struct coll_kind *kind = worker->run->kind;
 	struct coll_call call = {.shape = shape_of(worker, point, rank->rank),
+		.send = buffers.send,
+		.recv = buffers.recv,
 		.type = (ncclDataType_t)point->type,
 		.op = rank->op,
-		.comm = rank->comm};
+		.comm = rank->comm,
+		.stream = (cudaStream_t)rank->stream};
 	size_t bytes = call.shape.elem_bytes;
-	char *recv;
 
-	shift += (size_t)worker->run->options.unalign * bytes;
-	recv = rank->recv + shift;
-	call.send = rank->send + shift;
-	call.recv = recv;
 	if (point->in_place) {
-		call.send = recv + kind->send_offset(&call.shape) * bytes;
-		call.recv = recv + kind->recv_offset(&call.shape) * bytes;
+		call.send = buffers.recv + kind->send_offset(&call.shape) * bytes;
+		call.recv = buffers.recv + kind->recv_offset(&call.shape) * bytes;
 	}
 	return call;
+}
+
+static size_t skipped(const struct worker *worker, const struct point *point)
+{
+	return (size_t)worker->run->options.unalign * element_info(point->type)->bytes;
+}
+
+/* .. `shift` bytes into its buffers. */
+static struct coll_call call_of(const struct worker *worker, const struct point *point,
+	const struct rank *rank, size_t shift)
+{
+	shift += skipped(worker, point);
+	return call_in(worker, point, rank,
+		(struct buffers){rank->send + shift, rank->recv + shift});
+}
+
+/* .. where it is filled and looked at. */
+static struct coll_call call_on_host(
+	const struct worker *worker, const struct point *point, const struct rank *rank)
+{
+	size_t skip = skipped(worker, point);
+
+	return call_in(worker, point, rank,
+		(struct buffers){rank->send_host + skip, rank->recv_host + skip});
+}
+
+/* ---- on a GPU ---- */
+
+static bool is_on_device(const struct worker *worker)
+{
+	return worker->run->options.memory == MEMORY_DEVICE;
+}
+
+static int device_failed(const struct worker *worker)
+{
+	return meet_fail(worker->run->meet, TEST_INTERNAL);
+}
+
+/* What this thread has enqueued is done. */
+static int streams_wait(struct worker *worker)
+{
+	for (uint32_t j = 0; is_on_device(worker) && j < worker->rank_count; j++)
+		if (!device_wait(worker->ranks[j].stream))
+			return device_failed(worker);
+	return TEST_OK;
+}
+
+/* Bytes of a row from the beginning of both buffers, to the device or from it. */
+static int rows_copy(struct worker *worker, const struct point *point, bool is_read)
+{
+	size_t skip = skipped(worker, point);
+
+	for (uint32_t j = 0; is_on_device(worker) && j < worker->rank_count; j++) {
+		const struct rank *rank = &worker->ranks[j];
+		struct coll_shape shape = shape_of(worker, point, rank->rank);
+		size_t bytes = row_elems(worker->run->kind, &shape) * shape.elem_bytes;
+		bool is_well = is_read ? device_read(rank->recv_host + skip,
+						 rank->recv + skip, bytes, rank->stream)
+				       : device_write(rank->recv + skip,
+						 rank->recv_host + skip, bytes,
+						 rank->stream) &&
+						 device_write(rank->send + skip,
+							 rank->send_host + skip, bytes,
+							 rank->stream);
+
+		if (!is_well)
+			return device_failed(worker);
+	}
+	return TEST_OK;
 }
 
 /* ---- calls ---- */
@@ -112,7 +186,8 @@ static int wait_all(const struct worker *worker)
 	return meet_wait(worker->run->meet) ? TEST_OK : meet_failure(worker->run->meet);
 }
 
-/* -z 1 meets after each call, -z 3 after each iteration with the clock stopped. */
+/* -z 1 meets after each call, -z 3 after each iteration with the clock stopped; on a GPU
+ * these and -z 2 wait for the stream each time. */
 static int timed_loop(struct worker *worker, const struct point *point, double *time_us)
 {
 	const struct options *options = &worker->run->options;
@@ -124,6 +199,8 @@ static int timed_loop(struct worker *worker, const struct point *point, double *
 
 	for (int i = 0; !status && i < iters; i++) {
 		status = iterate(worker, point, i, calls);
+		if (!status && options->blocking)
+			status = streams_wait(worker);
 		if (!status && options->blocking == 1)
 			status = wait_all(worker);
 		if (!status && options->blocking == 3) {
@@ -132,7 +209,64 @@ static int timed_loop(struct worker *worker, const struct point *point, double *
 			stopped += now_us() - before;
 		}
 	}
+	if (!status)
+		status = streams_wait(worker);
 	*time_us = (now_us() - start - stopped) / ((double)iters * calls);
+	return status;
+}
+
+/* All ranks of the thread are captured together: their calls are one group. */
+static int graphs_capture(struct worker *worker, const struct point *point, void **graphs)
+{
+	const struct options *options = &worker->run->options;
+	bool is_well = true;
+	int status = TEST_OK;
+
+	for (uint32_t j = 0; is_well && j < worker->rank_count; j++)
+		is_well = device_capture(worker->ranks[j].stream);
+	for (int i = 0; is_well && !status && i < options->iters; i++)
+		status = iterate(worker, point, i, options->agg_iters);
+	for (uint32_t j = 0; is_well && !status && j < worker->rank_count; j++) {
+		graphs[j] = device_captured(worker->ranks[j].stream);
+		is_well = graphs[j];
+	}
+	return is_well ? status : device_failed(worker);
+}
+
+static int graphs_launch(struct worker *worker, void *const *graphs, double *time_us)
+{
+	const struct options *options = &worker->run->options;
+	double start = now_us();
+	int status;
+
+	for (int i = 0; i < options->graph_launches; i++)
+		for (uint32_t j = 0; j < worker->rank_count; j++)
+			if (!device_replay(graphs[j], worker->ranks[j].stream))
+				return device_failed(worker);
+	status = streams_wait(worker);
+	*time_us = (now_us() - start) / ((double)options->graph_launches *
+						options->iters * options->agg_iters);
+	return status;
+}
+
+/* -G: the timed iterations as a graph. */
+static int timed_graphs(struct worker *worker, const struct point *point, double *time_us)
+{
+	void **graphs = calloc(worker->rank_count, sizeof(*graphs));
+	int status;
+
+	if (!graphs)
+		return device_failed(worker);
+	status = graphs_capture(worker, point, graphs);
+	if (!status)
+		status = wait_all(worker);
+	if (!status)
+		status = graphs_launch(worker, graphs, time_us);
+	if (!status)
+		status = wait_all(worker); /* nobody frees while another still runs */
+	for (uint32_t j = 0; !status && j < worker->rank_count; j++)
+		device_graph_close(graphs[j]);
+	free(graphs);
 	return status;
 }
 
@@ -155,18 +289,18 @@ static void fill_rank(const struct coll_kind *kind, const struct data_rule *rule
 		data_fill(rule, &part, (void *)(uintptr_t)call->send);
 }
 
-static void fill(struct worker *worker, const struct point *point, uint64_t seed)
+static int fill(struct worker *worker, const struct point *point, uint64_t seed)
 {
 	struct data_rule rule = rule_of(worker, point, seed);
 
 	for (uint32_t j = 0; j < worker->rank_count; j++) {
 		struct rank *rank = &worker->ranks[j];
-		struct coll_call call = call_of(worker, point, rank, 0);
-		size_t skip = (size_t)worker->run->options.unalign *
-			      call.shape.elem_bytes;
+		struct coll_call call = call_on_host(worker, point, rank);
 
-		fill_rank(worker->run->kind, &rule, &call, rank->recv + skip);
+		fill_rank(worker->run->kind, &rule, &call,
+			rank->recv_host + skipped(worker, point));
 	}
+	return rows_copy(worker, point, false);
 }
 
 static double count_wrong(struct worker *worker, const struct point *point, uint64_t seed)
@@ -176,7 +310,7 @@ static double count_wrong(struct worker *worker, const struct point *point, uint
 	uint64_t wrong = 0;
 
 	for (uint32_t j = 0; j < worker->rank_count; j++) {
-		struct coll_call call = call_of(worker, point, &worker->ranks[j], 0);
+		struct coll_call call = call_on_host(worker, point, &worker->ranks[j]);
 		struct data_part part;
 
 		for (uint32_t i = 0; kind->recv_part(&call.shape, i, &part); i++)
@@ -194,11 +328,14 @@ static int check(struct worker *worker, const struct point *point, double *wrong
 	*wrong = 0;
 	for (int i = 0; !status && *wrong == 0 && i < worker->run->options.check_rounds;
 		i++) {
-		fill(worker, point, (uint64_t)i);
-		status = wait_all(worker);
+		status = fill(worker, point, (uint64_t)i);
+		if (!status)
+			status = wait_all(worker);
 		if (!status) {
 			worker_busy(worker, true);
 			status = iterate(worker, point, 0, 1);
+			if (!status)
+				status = rows_copy(worker, point, true);
 			worker_busy(worker, false);
 		}
 		if (status)
@@ -217,19 +354,24 @@ static int time_point(struct worker *worker, const struct point *point, double *
 	static const enum combine how[] = {
 		COMBINE_FIRST, COMBINE_AVERAGE, COMBINE_MIN, COMBINE_MAX};
 	const struct run *run = worker->run;
-	int status;
+	int status = TEST_OK;
 
 	if (run->options.check_rounds)
-		fill(worker, point, 99);
-	status = wait_all(worker);
+		status = fill(worker, point, 99);
+	if (!status)
+		status = wait_all(worker);
 	if (status)
 		return status;
 	worker_busy(worker, true);
 	status = iterate(worker, point, 0, 1);
 	if (!status)
+		status = streams_wait(worker);
+	if (!status)
 		status = wait_all(worker);
 	if (!status)
-		status = timed_loop(worker, point, time_us);
+		status = run->options.graph_launches
+				 ? timed_graphs(worker, point, time_us)
+				 : timed_loop(worker, point, time_us);
 	worker_busy(worker, false);
 	if (status)
 		return status;
@@ -300,6 +442,8 @@ static int warm_up(struct worker *worker, struct point point)
 		worker_busy(worker, true);
 		for (int i = 0; !status && i < run->options.warmup_iters; i++)
 			status = iterate(worker, &point, 0, 1);
+		if (!status)
+			status = streams_wait(worker);
 		worker_busy(worker, false);
 		bytes = bytes ? bytes * 2 : 1;
 	}
@@ -314,17 +458,19 @@ static int ops_create(struct worker *worker, const struct point *point)
 	for (uint32_t i = 0; i < worker->rank_count; i++) {
 		struct rank *rank = &worker->ranks[i];
 		ncclResult_t result;
+		bool is_late;
 
 		if (point->op != DATA_MULSUM) {
 			rank->op = built_in[point->op];
 			continue;
 		}
-		/* Both ways to hand over the factor, by turns. */
+		/* Both ways to hand over the factor, by turns; on a GPU one, since it is
+		 * in host memory. */
+		is_late = rank->rank & 1 && !is_on_device(worker);
 		rank->scalar = data_scalar(point->type, rank->rank);
 		result = ncclRedOpCreatePreMulSum(&rank->op, &rank->scalar,
 			(ncclDataType_t)point->type,
-			rank->rank & 1 ? ncclScalarDevice : ncclScalarHostImmediate,
-			rank->comm);
+			is_late ? ncclScalarDevice : ncclScalarHostImmediate, rank->comm);
 		if (result)
 			return run_nccl_failed(
 				worker, result, "ncclRedOpCreatePreMulSum");

@@ -75,6 +75,8 @@ static const struct number_option {
 	{'R', offsetof(struct options, local_register), 0, 2, false, "local_register"},
 	{'u', offsetof(struct options, unalign), 0, 1 << 20, false, "unalign"},
 	{'T', offsetof(struct options, timeout_s), 0, 1 << 30, false, "timeout"},
+	{'G', offsetof(struct options, graph_launches), 0, 1 << 20, false, "cudagraph"},
+	{'y', offsetof(struct options, stream_null), 0, 1, true, "stream_null"},
 	{'C', offsetof(struct options, report_cpu_time), 0, 1, true, "report_cputime"},
 	{'S', offsetof(struct options, report_timestamps), 0, 1, true,
 		"report_timestamps"},
@@ -84,7 +86,7 @@ static const struct number_option {
 
 const char *memory_kind_name(enum memory_kind kind)
 {
-	static const char *const names[] = {"nccl", "malloc", "register"};
+	static const char *const names[] = {"nccl", "malloc", "register", "device"};
 
 	return names[kind];
 }
@@ -140,10 +142,13 @@ static void parse_type(struct options *options)
 /* nccl-tests' -M 0|1 asks for a report; ours names the kind of buffers. */
 static bool parse_memory(struct options *options)
 {
-	for (int kind = MEMORY_NCCL; kind <= MEMORY_REGISTER; kind++) {
-		if (strcmp(optarg, memory_kind_name((enum memory_kind)kind)))
+	const char *wanted = strcmp(optarg, "host") ? optarg : "nccl";
+
+	for (int kind = MEMORY_NCCL; kind <= MEMORY_DEVICE; kind++) {
+		if (strcmp(wanted, memory_kind_name((enum memory_kind)kind)))
 			continue;
 		options->memory = (enum memory_kind)kind;
+		options->is_memory_given = true;
 		return true;
 	}
 	if (!strcmp(optarg, "0") || !strcmp(optarg, "1")) {
@@ -151,8 +156,8 @@ static bool parse_memory(struct options *options)
 		return true;
 	}
 	fprintf(stderr,
-		"invalid value '%s' for 'memory': give nccl, malloc or register, "
-		"or 0 or 1 for the report\n",
+		"invalid value '%s' for 'memory': give device, host, nccl, malloc or "
+		"register, or 0 or 1 for the report\n",
 		optarg);
 	return false;
 }
@@ -307,10 +312,15 @@ void options_usage(const char *program)
 	       "\t[--parallel_init <0/1>] each thread always makes its own ranks\n",
 		program);
 	printf("\nbuffers\n"
-	       "\t[--memory <nccl/malloc/register>] default nccl: ncclMemAlloc, which "
-	       "other\n"
-	       "\t\tprocesses map; malloc: plain memory; register: malloc and\n"
-	       "\t\tncclCommRegister\n"
+	       "\t[--memory <device/host/malloc/register>] default device where there is "
+	       "a\n"
+	       "\t\tGPU, else host: ncclMemAlloc, which other processes map, also "
+	       "called\n"
+	       "\t\tnccl; malloc: plain memory; register: malloc and ncclCommRegister\n"
+	       "\t[-G,--cudagraph <launches>] default 0; on a GPU: the timed iterations "
+	       "are\n"
+	       "\t\tcaptured into a graph, which is launched so often\n"
+	       "\t[-y,--stream_null <0/1>] default 0; on a GPU: use the NULL stream\n"
 	       "\t[-R,--local_register <1: ncclCommRegister, 2: windows>] default 0\n"
 	       "\t[-u,--unalign <elements>] default 0, shift the pointers\n"
 	       "\nresults\n"
@@ -324,7 +334,7 @@ void options_usage(const char *program)
 	       "\t[-h,--help]\n"
 	       "\n-p is nccl-tests' --parallel_init there, and --procs here. Accepted "
 	       "without effect:\n"
-	       "-G -x -D -V -y, which are about GPUs, and -I -K, the time of each "
+	       "-x -D -V, which are about GPUs, and -I -K, the time of each "
 	       "iteration\n"
 	       "\nexample: 4 processes, 8 bytes to 64 MiB\n"
 	       "\t%s -p 4 -b 8 -e 64M -f 2\n",

@@ -10,7 +10,8 @@
 /* -1 as type, operator or root means "all of them". */
 enum { OPTION_ALL = -1 };
 
-enum memory_kind { MEMORY_NCCL, MEMORY_MALLOC, MEMORY_REGISTER };
+/* The last one is the GPU's; the first is ncclMemAlloc()'s on the host. */
+enum memory_kind { MEMORY_NCCL, MEMORY_MALLOC, MEMORY_REGISTER, MEMORY_DEVICE };
 
 struct options {
 	int procs, threads, gpus; /* ranks = procs * threads * gpus */
@@ -30,6 +31,9 @@ struct options {
 	bool parallel_init;
 	bool plain; /* nccl-tests' layout and nothing else */
 	enum memory_kind memory;
+	bool is_memory_given; /* else it is the GPU's where there is one */
+	int graph_launches;   /* -G; 0: no graphs */
+	bool stream_null;
 	const char *json_path; /* borrowed from argv; NULL for none */
 	bool help;
 };
@@ -41,7 +45,7 @@ bool options_parse(struct options *options, int argc, char **argv);
 /* The usage text on stdout. */
 void options_usage(const char *program);
 
-/* "nccl", "malloc", "register" */
+/* "nccl", "malloc", "register", "device" */
 const char *memory_kind_name(enum memory_kind kind);
 
 #endif

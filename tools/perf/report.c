@@ -39,8 +39,11 @@ static const char *library_path(void)
 
 static void print_ours(const struct run *run)
 {
-	static const char *const memories[] = {"ncclMemAlloc, which other processes map",
-		"malloc", "malloc and ncclCommRegister"};
+	static const char *const memories[] = {
+		"host memory: ncclMemAlloc, which other processes map",
+		"host memory: malloc", "host memory: malloc and ncclCommRegister",
+		"device memory: ncclMemAlloc; results are copied to the host to be "
+		"checked"};
 	const struct options *options = &run->options;
 	const struct machine *machine = &run->machine;
 	uint32_t processes = run->process_count * (uint32_t)options->procs;
@@ -51,7 +54,7 @@ static void print_ours(const struct run *run)
 		run->rank_count == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
 		run->launcher ? " of " : "", run->launcher ? run->launcher : "",
 		options->threads, options->threads == 1 ? "" : "s", options->gpus);
-	printf("# host memory: %s\n", memories[options->memory]);
+	printf("# %s\n", memories[options->memory]);
 	printf("# %s, %d core%s%s, %s\n#\n", machine->cpu, machine->cores,
 		machine->cores == 1 ? "" : "s",
 		here > (uint32_t)machine->cores ? " (fewer than ranks)" : "",
@@ -70,13 +73,14 @@ static void print_settings(const struct run *run)
 	printf("# Collective test starting: %s\n", run->program);
 	printf("# nThread %d nGpus %d minBytes %llu maxBytes %llu step: %llu(%s) warmup "
 	       "iters: "
-	       "%d iters: %d agg iters: %d validation: %d graph: 0 unalign: %d\n",
+	       "%d iters: %d agg iters: %d validation: %d graph: %d unalign: %d\n",
 		options->threads, options->gpus, (unsigned long long)options->min_bytes,
 		(unsigned long long)run->max_bytes,
 		factor ? (unsigned long long)options->step_factor
 		       : (unsigned long long)options->step_bytes,
 		factor ? "factor" : "bytes", options->warmup_iters, options->iters,
-		options->agg_iters, options->check_rounds, options->unalign);
+		options->agg_iters, options->check_rounds, options->graph_launches,
+		options->unalign);
 	if (options->blocking == 1)
 		printf("# Blocking Enabled: wait for completion and barrier after each "
 		       "collective\n");

@@ -55,6 +55,10 @@ struct rank {
 	uint32_t rank;
 	ncclComm_t comm;
 	char *send, *recv; /* owned; `unalign` elements are skipped in use */
+	/* the same on the host, to be filled and looked at: these, or owned where the two
+	 * above are a GPU's */
+	char *send_host, *recv_host;
+	void *stream; /* owned: a GPU's; NULL: none, or the NULL stream */
 	void *send_handle, *recv_handle;
 	ncclWindow_t send_window, recv_window;
 	uint64_t scalar; /* mulsum's factor; lives while its operator does */

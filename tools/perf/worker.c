@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "common/machine.h"
+#include "perf/device.h"
 #include "perf/run.h"
 
 void worker_busy(struct worker *worker, bool on)
@@ -86,34 +87,87 @@ static char *plain_alloc(size_t bytes)
 	return memory;
 }
 
-static int buffer_open(struct worker *worker, char **memory)
+static bool is_device(const struct worker *worker)
+{
+	return worker->run->options.memory == MEMORY_DEVICE;
+}
+
+static bool is_plain(const struct worker *worker)
+{
+	enum memory_kind memory = worker->run->options.memory;
+
+	return memory == MEMORY_MALLOC || memory == MEMORY_REGISTER;
+}
+
+static int buffer_fails(const struct worker *worker, size_t bytes)
+{
+	fprintf(stderr, "%s: no memory for a buffer of %zu bytes\n",
+		worker->run->machine.host, bytes);
+	return meet_fail(worker->run->meet, TEST_INTERNAL);
+}
+
+/* And where it is filled and looked at. */
+static int buffer_open(struct worker *worker, char **memory, char **host)
 {
 	size_t bytes = buffer_bytes(worker->run);
 	void *mapped = NULL;
 	ncclResult_t result;
 
-	if (worker->run->options.memory != MEMORY_NCCL) {
-		*memory = plain_alloc(bytes);
-		if (*memory)
-			return TEST_OK;
-		fprintf(stderr, "%s: no memory for a buffer of %zu bytes\n",
-			worker->run->machine.host, bytes);
-		return meet_fail(worker->run->meet, TEST_INTERNAL);
+	if (is_plain(worker)) {
+		*memory = *host = plain_alloc(bytes);
+		return *memory ? TEST_OK : buffer_fails(worker, bytes);
 	}
 	result = ncclMemAlloc(&mapped, bytes);
 	if (result)
 		return run_nccl_failed(worker, result, "ncclMemAlloc");
-	memset(mapped, 0, bytes);
-	*memory = mapped;
-	return TEST_OK;
+	*memory = *host = mapped;
+	if (is_device(worker))
+		*host = plain_alloc(bytes);
+	else
+		memset(mapped, 0, bytes);
+	return *host ? TEST_OK : buffer_fails(worker, bytes);
+}
+
+/* A GPU for each thread, and a stream on it for each of its ranks. */
+static int device_begin(struct worker *worker)
+{
+	const struct run *run = worker->run;
+	uint32_t threads = (uint32_t)run->options.threads;
+	bool is_well;
+
+	if (!is_device(worker))
+		return TEST_OK;
+	is_well = device_open(run->local_count > 1
+				      ? run->local_rank * threads + worker->local
+				      : worker->index);
+	for (uint32_t i = 0;
+		is_well && !run->options.stream_null && i < worker->rank_count; i++) {
+		worker->ranks[i].stream = device_stream_open();
+		is_well = worker->ranks[i].stream;
+	}
+	return is_well ? TEST_OK : meet_fail(run->meet, TEST_INTERNAL);
+}
+
+static void device_end(struct worker *worker)
+{
+	for (uint32_t i = 0; i < worker->rank_count; i++) {
+		struct rank *rank = &worker->ranks[i];
+
+		if (is_device(worker)) {
+			free(rank->send_host);
+			free(rank->recv_host);
+		}
+		if (rank->stream)
+			device_stream_close(rank->stream);
+	}
 }
 
 static void buffer_close(const struct worker *worker, char *memory)
 {
-	if (worker->run->options.memory == MEMORY_NCCL)
-		ncclMemFree(memory);
-	else
+	if (is_plain(worker))
 		free(memory);
+	else
+		ncclMemFree(memory);
 }
 
 static int registration(const struct worker *worker)
@@ -190,9 +244,11 @@ static int buffers_open(struct worker *worker)
 	int status = TEST_OK;
 
 	for (uint32_t i = 0; !status && i < worker->rank_count; i++) {
-		status = buffer_open(worker, &worker->ranks[i].send);
+		struct rank *rank = &worker->ranks[i];
+
+		status = buffer_open(worker, &rank->send, &rank->send_host);
 		if (!status)
-			status = buffer_open(worker, &worker->ranks[i].recv);
+			status = buffer_open(worker, &rank->recv, &rank->recv_host);
 	}
 	return status ? status : buffers_register(worker);
 }
@@ -223,7 +279,9 @@ int worker_run(struct worker *worker)
 	int status;
 
 	worker->memory_start = machine_resident_bytes();
-	status = comms_open(worker);
+	status = device_begin(worker);
+	if (!status)
+		status = comms_open(worker);
 	worker->memory_init = machine_resident_bytes();
 	if (!status)
 		status = buffers_open(worker);
@@ -238,7 +296,9 @@ int worker_run(struct worker *worker)
 		status = meet_failure(run->meet);
 	if (!status)
 		status = comms_close(worker);
-	if (!status)
+	if (!status) {
 		buffers_close(worker);
+		device_end(worker);
+	}
 	return status ? status : shared_verdict(worker);
 }

@@ -518,9 +518,9 @@ static bool everyone_arrived(struct host_call *call)
 	return true;
 }
 
-static enum err lanes_step(struct host_call *call)
+static bool lanes_run(struct host_call *call, const struct shape *shape)
 {
-	const struct program *program = call->shape->program;
+	const struct program *program = shape->program;
 	uint64_t stamp;
 	bool done;
 
@@ -528,13 +528,71 @@ static enum err lanes_step(struct host_call *call)
 		stamp = host_call_stamp(call);
 		done = true;
 		for (uint32_t lane = 0; lane < program->lane_count; lane++)
-			if (lane_step(call->shape, lane, &call->lanes[lane], &host_ops,
-				    call) == LANE_BLOCKED)
+			if (lane_step(shape, lane, &call->lanes[lane], &host_ops, call) ==
+				LANE_BLOCKED)
 				done = false;
 		/* one lane may have freed the other */
 	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));
 	if (call->has_untold)
 		untold_publish(call);
+	return done;
+}
+
+/* Tiles whose buffers have come: whoever reads ours waits for positions of ours, and a
+ * lane that has not begun a tile has announced none of it. */
+static uint32_t tiles_come(const struct host_call *call)
+{
+	const struct host_tide *tide = call->spec->tide;
+	const struct shape *shape = call->shape;
+	uint32_t parts = atomic_load_explicit(tide->come, memory_order_acquire) -
+			 tide->first;
+	size_t tiles = (size_t)parts * tide->part_bytes / shape->tile_bytes;
+
+	return parts < tide->count && tiles < shape->tile_count ? (uint32_t)tiles
+								: shape->tile_count;
+}
+
+/* A tile that all lanes have behind them is as it will be. */
+static void tide_tell(const struct host_call *call)
+{
+	const struct host_tide *tide = call->spec->tide;
+	uint32_t tiles = call->shape->tile_count, parts;
+
+	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++)
+		if (call->lanes[lane].tile < tiles)
+			tiles = call->lanes[lane].tile;
+	parts = (uint32_t)(tiles * call->shape->tile_bytes / tide->part_bytes);
+	parts = parts < tide->count ? parts : tide->count - 1;
+	if (!call->error &&
+		atomic_load_explicit(tide->done, memory_order_relaxed) - tide->first <
+			parts)
+		atomic_store_explicit(
+			tide->done, tide->first + parts, memory_order_release);
+}
+
+/* As far as the buffers have come. */
+static bool lanes_run_tide(struct host_call *call)
+{
+	struct shape come = *call->shape;
+	bool done;
+
+	come.tile_count = tiles_come(call);
+	done = lanes_run(call, &come);
+	tide_tell(call);
+	call->awaits_tide = false;
+	if (come.tile_count == call->shape->tile_count)
+		return done;
+	for (uint32_t lane = 0; lane < come.program->lane_count; lane++)
+		if (call->lanes[lane].tile == come.tile_count)
+			call->awaits_tide = true;
+	return false;
+}
+
+static enum err lanes_step(struct host_call *call)
+{
+	bool done = call->spec->tide ? lanes_run_tide(call)
+				     : lanes_run(call, call->shape);
+
 	return done ? OK : ERR_AGAIN;
 }
 
@@ -608,6 +666,7 @@ enum err host_call_start(
 	call->announced = false;
 	call->trial_ns = 0;
 	call->foreign = false;
+	call->awaits_tide = false;
 	host_call_block(call, engine->rank, 0, 0);
 	call->streaming = call_streams(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);

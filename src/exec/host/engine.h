@@ -82,6 +82,18 @@ enum err host_signs_check(struct host_engine *engine);
  * reads. The answer says whether a stuck rank may also be writing a window. */
 bool host_peers_leave(struct host_engine *engine);
 
+/* Buffers that come and go while the call runs. They do so in parts: part i is the bytes
+ * from i * part_bytes on of every chunk (plan.h). What is of a part is read when that has
+ * come, and a part of the result is told when nothing writes it any more; the last one is
+ * for whoever runs the call to tell, when it is over. Numbers are counted on from
+ * `first`. */
+struct host_tide {
+	size_t part_bytes; /* at least a tile's */
+	uint32_t first, count;
+	const _Atomic uint32_t *come; /* borrowed, as the next */
+	_Atomic uint32_t *done;
+};
+
 /* What to do, with pointers. */
 struct host_spec {
 	struct plan_key key;
@@ -89,6 +101,7 @@ struct host_spec {
 	union kernel_scalar scalar; /* of REDOP_PREMUL */
 	const void *in;
 	void *out;
+	const struct host_tide *tide; /* borrowed; NULL: the buffers are there */
 };
 
 /* An AllGather has no operator. This one marks that of ranks which meet because device

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -21,6 +22,7 @@ enum {
 	CLOCK_EVERY = 16,      /* yields between looks at the clock */
 	DOZE_US = 200,
 	DOZES = 1024,	   /* after a yield .. */
+	TIDE_US = 20,	   /* copies follow each other, so the next is under way */
 	HOG_NS = 1000000,  /* .. that took so long */
 	RUNNING_INLINE = 8 /* enough for a send and a receive per neighbour */
 };
@@ -174,6 +176,10 @@ static void call_sleep(struct host_call *call, uint32_t timeout_us)
 	_Atomic uint64_t *word = &card->position[call->blocked_lane];
 	uint64_t seen = atomic_load(word);
 
+	if (call->awaits_tide) {
+		usleep(timeout_us < TIDE_US ? timeout_us : TIDE_US);
+		return;
+	}
 	if (!peer_is_local(peers, call->blocked_rank)) {
 		remote_sleep(call, timeout_us);
 		return;
@@ -237,7 +243,7 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 			continue;
 		e = host_call_check(&call);
 		doing = call_doing(&call);
-		if (!e && idle.since_ns)
+		if (!e && idle.since_ns && !call.awaits_tide)
 			e = wait_check(engine, &idle, &doing);
 		if (e)
 			break;
@@ -356,6 +362,12 @@ static struct doing job_doing(
 	return doing;
 }
 
+/* Does it wait for this rank's own buffers? No peer is to blame for that. */
+static bool awaits_tide(const struct running *job)
+{
+	return job->asked.kind == JOB_COLL && job->call.awaits_tide;
+}
+
 /* The first blocked job of each communicator stands for it in the notes. */
 static enum err jobs_check(
 	struct running *jobs, uint32_t count, struct idle *idle, struct running **sleeper)
@@ -370,7 +382,7 @@ static enum err jobs_check(
 		e = job_check(&jobs[i]);
 		if (!*sleeper)
 			*sleeper = &jobs[i];
-		if (!e && jobs[i].asked.engine != noted) {
+		if (!e && jobs[i].asked.engine != noted && !awaits_tide(&jobs[i])) {
 			struct doing doing = job_doing(&jobs[i], jobs, count);
 
 			noted = jobs[i].asked.engine;

@@ -45,7 +45,8 @@ struct host_call {
 	/* what it is blocked on, for sleeping and for reports */
 	uint32_t blocked_rank, blocked_lane;
 	uint64_t blocked_want;
-	bool is_leaving; /* .. a message of ours, which is to leave for that rank */
+	bool is_leaving;  /* .. a message of ours, which is to leave for that rank */
+	bool awaits_tide; /* a lane waits for a part of this rank's own buffers */
 };
 
 /* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only

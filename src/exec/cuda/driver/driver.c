@@ -86,6 +86,7 @@ static const struct symbol {
 	{"cuStreamGetId", absent, offsetof(struct cuda_driver, stream_id)},
 	{"cuStreamBatchMemOp_v2", "cuStreamBatchMemOp",
 		offsetof(struct cuda_driver, stream_batch_memop)},
+	{"cuLaunchHostFunc", absent, offsetof(struct cuda_driver, launch_host)},
 	{"cuEventCreate", NULL, offsetof(struct cuda_driver, event_create)},
 	{"cuEventRecord", NULL, offsetof(struct cuda_driver, event_record)},
 	{"cuEventDestroy_v2", NULL, offsetof(struct cuda_driver, event_destroy)},

@@ -175,6 +175,9 @@ struct cuda_driver {
 	cu_result (*stream_id)(cu_stream stream, uint64_t *id); /* NULL before CUDA 12 */
 	cu_result (*stream_batch_memop)(
 		cu_stream stream, unsigned count, struct cu_memop *ops, unsigned flags);
+	/* NULL in a driver that has none of it */
+	cu_result (*launch_host)(
+		cu_stream stream, void (*function)(void *argument), void *argument);
 	cu_result (*event_create)(cu_event *event, unsigned flags);
 	cu_result (*event_record)(cu_event event, cu_stream stream);
 	cu_result (*event_destroy)(cu_event event);

@@ -1,0 +1,173 @@
+#include "perf/device.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/cuda/driver/driver.h"
+
+enum { NON_BLOCKING = 1, DEVICES_MAX = 1024 };
+
+/* What the library itself has no use for. */
+typedef struct CUgraph_st *cu_graph;
+typedef struct CUgraphExec_st *cu_exec;
+static struct graph_calls {
+	cu_result (*begin)(cu_stream stream, int mode);
+	cu_result (*end)(cu_stream stream, cu_graph *graph);
+	cu_result (*make)(cu_exec *exec, cu_graph graph, unsigned long long flags);
+	cu_result (*launch)(cu_exec exec, cu_stream stream);
+	cu_result (*destroy)(cu_graph graph);
+	cu_result (*exec_destroy)(cu_exec exec);
+} graphs;
+
+static bool is_well(cu_result result, const char *what)
+{
+	if (!cuda_check(result, what))
+		return true;
+	fprintf(stderr, "%s\n", err_last());
+	return false;
+}
+
+static const struct cuda_driver *driver_find(void)
+{
+	const struct cuda_driver *driver;
+
+	if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL))
+		return NULL;
+	driver = cuda_driver();
+	return driver && !driver->init(0) ? driver : NULL;
+}
+
+bool device_is_there(void)
+{
+	const struct cuda_driver *driver;
+	cu_device device;
+	int status = 1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		driver = driver_find();
+		_exit(!driver || driver->device_get(&device, 0));
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+bool device_open(uint32_t number)
+{
+	const struct cuda_driver *driver = driver_find();
+	cu_context context = NULL;
+	cu_device device = 0;
+	int count = 0;
+
+	if (!driver) {
+		fprintf(stderr, "there is no CUDA driver: use --memory host\n");
+		return false;
+	}
+	while (count < DEVICES_MAX && !driver->device_get(&device, count))
+		count++;
+	if (!count) {
+		fprintf(stderr, "the CUDA driver has no GPU: use --memory host\n");
+		return false;
+	}
+	return is_well(driver->device_get(&device, (int)number % count), "find a GPU") &&
+	       is_well(driver->primary_retain(&context, device), "open a GPU") &&
+	       is_well(driver->context_set(context), "use a GPU");
+}
+
+void *device_stream_open(void)
+{
+	cu_stream stream = NULL;
+
+	return is_well(cuda_driver()->stream_create(&stream, NON_BLOCKING),
+		       "make a stream")
+		       ? stream
+		       : NULL;
+}
+
+void device_stream_close(void *stream)
+{
+	cuda_driver()->stream_destroy(stream);
+}
+
+bool device_wait(void *stream)
+{
+	return is_well(cuda_driver()->stream_synchronize(stream), "wait for a stream");
+}
+
+static bool copy(cu_ptr to, cu_ptr from, size_t bytes, void *stream)
+{
+	return !bytes || (is_well(cuda_driver()->memcpy_async(to, from, bytes, stream),
+				  "copy a buffer") &&
+				 device_wait(stream));
+}
+
+bool device_write(void *to, const void *from, size_t bytes, void *stream)
+{
+	return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
+}
+
+bool device_read(void *to, const void *from, size_t bytes, void *stream)
+{
+	return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
+}
+
+/* ---- graphs ---- */
+
+/* In the order of struct graph_calls. */
+static const char *const graph_names[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
+	"cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphDestroy",
+	"cuGraphExecDestroy"};
+_Static_assert(sizeof(struct graph_calls) == sizeof(graph_names), "a name for each");
+
+static bool graphs_find(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	for (size_t i = 0; i < sizeof(graph_names) / sizeof(*graph_names); i++) {
+		void *found = library ? dlsym(library, graph_names[i]) : NULL;
+
+		if (!found) {
+			fprintf(stderr,
+				"this CUDA driver has no %s: update it, or leave "
+				"out -G\n",
+				graph_names[i]);
+			return false;
+		}
+		memcpy((char *)&graphs + i * sizeof(found), &found, sizeof(found));
+	}
+	return true;
+}
+
+bool device_capture(void *stream)
+{
+	return graphs_find() &&
+	       is_well(graphs.begin(stream, CU_CAPTURE_THREAD_LOCAL), "begin to capture");
+}
+
+void *device_captured(void *stream)
+{
+	cu_graph graph = NULL;
+	cu_exec exec = NULL;
+	bool made;
+
+	if (!is_well(graphs.end(stream, &graph), "end a capture"))
+		return NULL;
+	made = is_well(graphs.make(&exec, graph, 0), "make a graph");
+	graphs.destroy(graph);
+	return made ? exec : NULL;
+}
+
+bool device_replay(void *graph, void *stream)
+{
+	return is_well(graphs.launch(graph, stream), "launch a graph");
+}
+
+void device_graph_close(void *graph)
+{
+	if (graph)
+		graphs.exec_destroy(graph);
+}
