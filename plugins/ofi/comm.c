@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu.h"
 #include "say.h"
 #include "setting.h"
 #include "state.h"
@@ -64,6 +65,8 @@ static uint32_t requests_open(struct ofi_comm *comm, bool calls_off)
 	count += request_cancel(comm->port, &comm->answer_request, calls_off);
 	for (uint32_t i = 0; i < REQUESTS_MAX; i++)
 		count += request_cancel(comm->port, &comm->requests[i], calls_off);
+	for (uint32_t i = 0; i < FLUSHES_MAX; i++)
+		count += request_cancel(comm->port, &comm->flushes[i], calls_off);
 	for (uint32_t i = 0; comm->callers && i < CALLERS; i++)
 		count += request_cancel(comm->port, &comm->callers[i].request, calls_off);
 	return count;
@@ -440,23 +443,41 @@ int comm_accept(struct ofi_comm *listener, struct ofi_comm **receiver)
 /* Stands for memory that need not be known. */
 static char nothing_to_know;
 
-int comm_reg(struct ofi_comm *comm, void *data, size_t bytes, void **known)
+/* Can it be registered at all? */
+static int range_check(const struct ofi_device *device, const struct known_range *range)
+{
+	if (range->kind == KNOWN_HOST ||
+		(range->kind == KNOWN_CUDA && device->takes_gpu) ||
+		(range->kind == KNOWN_DMABUF && device->takes_dmabuf))
+		return OFI_OK;
+	return say_wrong(OFI_ARGUMENT,
+		"%s does not take memory of GPUs%s, which was not offered", device->name,
+		range->kind == KNOWN_DMABUF ? " by dma-buf" : "");
+}
+
+int comm_reg(struct ofi_comm *comm, const struct known_range *range, void **known)
 {
 	struct ofi_port *port = comm->port;
 	struct known *found = NULL;
 	int rc;
 
-	if (!port->device->needs_known && !port->device->is_rdma) {
+	if (range_check(port->device, range))
+		return OFI_ARGUMENT;
+	if (range->kind == KNOWN_HOST && !port->device->needs_known &&
+		!port->device->is_rdma) {
 		*known = &nothing_to_know;
 		return OFI_OK;
 	}
 	pthread_mutex_lock(&port->lock);
-	rc = known_get(&port->cache, data, bytes, &found);
+	rc = known_get(&port->cache, range, &found);
 	pthread_mutex_unlock(&port->lock);
 	if (rc)
-		return say_wrong(OFI_SYSTEM,
-			"%s does not register %zu bytes: %s; see ulimit -l",
-			port->device->name, bytes, strerror(rc));
+		return say_wrong(OFI_SYSTEM, "%s does not register %zu bytes%s: %s; %s",
+			port->device->name, range->bytes,
+			range->kind == KNOWN_HOST ? "" : " of a GPU", strerror(rc),
+			range->kind == KNOWN_HOST
+				? "see ulimit -l"
+				: "see whether nvidia_peermem or dma-buf is there");
 	*known = found;
 	return OFI_OK;
 }
@@ -543,6 +564,59 @@ int comm_recv(struct ofi_comm *comm, void *data, size_t bytes, void *known,
 					   : OFI_ARGUMENT;
 }
 
+/* With the lock. What there is no room for now is asked again in comm_test(): a flush
+ * without a request would be taken for done. */
+static int flush_begin(struct ofi_comm *comm, struct ofi_request *request, void *data,
+	struct known *known)
+{
+	int result;
+
+	memset(request, 0, sizeof(*request));
+	request->owner = comm;
+	request->is_used = request->is_flush = true;
+	request->data = data;
+	request->known = known;
+	result = port_flush(comm->port, data, known, request);
+	return result == OFI_AGAIN ? OFI_OK : result;
+}
+
+int comm_flush(
+	struct ofi_comm *comm, void *data, void *known, struct ofi_request **request)
+{
+	struct ofi_request *free_one = NULL;
+	int result = OFI_OK;
+
+	*request = NULL;
+	if (!registration(known) || !known_is_gpu(known) ||
+		setting_int(SET_GDR_FLUSH_DISABLE))
+		return OFI_OK;
+	if (setting_int(SET_CUDA_FLUSH_ENABLE))
+		return gpu_flush();
+	pthread_mutex_lock(&comm->port->lock);
+	for (int i = 0; i < FLUSHES_MAX && !free_one; i++)
+		if (!comm->flushes[i].is_used)
+			free_one = &comm->flushes[i];
+	if (free_one)
+		result = flush_begin(comm, free_one, data, known);
+	else
+		result = say_wrong(OFI_INTERNAL,
+			"more than %d flushes are under way on a connection",
+			FLUSHES_MAX);
+	pthread_mutex_unlock(&comm->port->lock);
+	if (!result)
+		*request = free_one;
+	return result;
+}
+
+/* The parts of a flush that libfabric has not taken yet. */
+static int flush_move(struct ofi_request *request)
+{
+	struct ofi_comm *comm = request->owner;
+	int result = port_flush(comm->port, request->data, request->known, request);
+
+	return result == OFI_AGAIN ? OFI_OK : result;
+}
+
 int comm_test(struct ofi_request *request, int *is_done, int *bytes)
 {
 	struct ofi_comm *comm = request->owner;
@@ -550,7 +624,9 @@ int comm_test(struct ofi_request *request, int *is_done, int *bytes)
 
 	*is_done = 0;
 	pthread_mutex_lock(&comm->port->lock);
-	if (!request->is_done)
+	if (!request->is_done && request->is_flush)
+		result = flush_move(request);
+	if (!request->is_done && !result)
 		result = comm->rdma ? rdma_move(comm) : port_move(comm->port);
 	if (!result && request->is_done && request->why[0])
 		result = request_lost(comm, request);

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "comm.h"
+#include "gpu.h"
 #include "platform.h"
 #include "say.h"
 #include "setting.h"
@@ -45,7 +46,7 @@ static int protocol_check(void)
 		asked);
 }
 
-/* Without GPU memory LL and LL128 are not to be had there. */
+/* LL and LL128 want bytes in order, which nobody has asked it for. */
 static bool is_efa(void)
 {
 	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
@@ -142,7 +143,9 @@ static int properties_v12(int index, struct plugin_props_v12 *props)
 					    ? (char *)(uintptr_t)device->pci_path
 					    : NULL,
 			.guid = device->guid},
-		.memory = PLUGIN_HOST,
+		.memory = PLUGIN_HOST | (device->takes_gpu ? PLUGIN_CUDA : 0) |
+			  (device->takes_dmabuf ? PLUGIN_DMABUF : 0),
+		.is_reg_global = device->takes_gpu && device->is_reg_global,
 		.link = {.speed_mbps = device->speed_mbps,
 			.port = device->port,
 			.latency_us = platform_latency(),
@@ -281,14 +284,44 @@ static int close_any(void *comm)
 
 /* ---- memory ---- */
 
+/* Which GPU is it of? */
+static int gpu_locate(struct known_range *range)
+{
+	range->kind = KNOWN_CUDA;
+	range->device = gpu_of(range->data);
+	if (range->device >= 0)
+		return OFI_OK;
+	return say_wrong(OFI_ARGUMENT, "%p is no memory of a GPU, though NCCL says so",
+		(void *)range->data);
+}
+
 static int reg_v8(void *comm, void *data, size_t bytes, int memory, void **known)
 {
-	if (memory != PLUGIN_HOST)
+	struct known_range range = {.data = data, .bytes = bytes};
+
+	if (memory != PLUGIN_HOST && memory != PLUGIN_CUDA)
 		return say_wrong(OFI_ARGUMENT,
-			"memory of kind %d cannot be registered: this plugin takes host "
-			"memory",
+			"memory of kind %d cannot be registered: this plugin takes "
+			"memory of hosts and of GPUs",
 			memory);
-	return comm_reg(comm, data, bytes, known);
+	if (memory == PLUGIN_CUDA && gpu_locate(&range))
+		return OFI_ARGUMENT;
+	return comm_reg(comm, &range, known);
+}
+
+static int reg_dmabuf(void *comm, void *data, size_t bytes, int memory, uint64_t offset,
+	int fd, void **known)
+{
+	struct known_range range = {
+		.data = data, .bytes = bytes, .fd = fd, .offset = offset};
+
+	if (memory != PLUGIN_CUDA)
+		return say_wrong(OFI_ARGUMENT,
+			"a dma-buf of memory of kind %d cannot be registered", memory);
+	if (gpu_locate(&range))
+		return OFI_ARGUMENT;
+	range.kind = KNOWN_DMABUF;
+	return comm_reg(comm, &range, known);
 }
 
 static int reg_v6(void *comm, void *data, int bytes, int memory, void **known)
@@ -357,17 +390,18 @@ static int recv_v6(void *comm, int count, void **data, int *bytes, int *tags,
 				      request);
 }
 
-/* Host memory needs none. */
+/* One that has come stands for all: they came by the same rails. */
 static int flush(
 	void *comm, int count, void **data, int *bytes, void **known, void **request)
 {
-	(void)comm;
-	(void)count;
-	(void)data;
-	(void)bytes;
-	(void)known;
+	int last = count - 1;
+
 	*request = NULL;
-	return OFI_OK;
+	while (last >= 0 && bytes[last] <= 0)
+		last--;
+	return last < 0 ? OFI_OK
+			: comm_flush(comm, data[last], known[last],
+				  (struct ofi_request **)request);
 }
 
 static int test(void *request, int *is_done, int *bytes)
@@ -377,8 +411,9 @@ static int test(void *request, int *is_done, int *bytes)
 
 /* What all versions have alike. */
 #define ALIKE                                                                            \
-	.name = name, .devices = devices, .dereg = dereg, .iflush = flush, .test = test, \
-	.close_send = close_any, .close_recv = close_any, .close_listen = close_any
+	.name = name, .devices = devices, .dereg = dereg, .reg_dmabuf = reg_dmabuf,      \
+	.iflush = flush, .test = test, .close_send = close_any, .close_recv = close_any, \
+	.close_listen = close_any
 
 EXPORT const struct plugin_abi ncclNetPlugin_v6 = {ALIKE, .init.v6 = start,
 	.properties = get_v6, .listen.v6 = listen_v6, .connect.v6 = connect_v6,

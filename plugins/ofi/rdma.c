@@ -43,6 +43,7 @@ struct ear {
 
 struct lap {
 	struct ofi_request request;
+	struct ofi_request copy; /* .. into memory of a GPU */
 	struct eager eager;
 };
 
@@ -162,15 +163,17 @@ static int hear(struct ofi_comm *comm)
 int rdma_open(struct ofi_comm *comm)
 {
 	struct rdma_end *end;
+	struct known_range range = {.bytes = sizeof(*end)};
 	int rc = 0;
 
 	comm->rdma = calloc(1, sizeof(*comm->rdma));
 	end = comm->rdma;
 	if (!end)
 		return say_wrong(OFI_SYSTEM, "no memory for a connection");
+	range.data = (char *)end;
 	end->failures = comm->port->failures;
-	if (comm->port->device->needs_known)
-		rc = known_get(&comm->port->cache, end, sizeof(*end), &end->known);
+	if (comm->port->device->needs_known || comm->port->device->takes_gpu)
+		rc = known_get(&comm->port->cache, &range, &end->known);
 	if (rc)
 		return say_wrong(OFI_SYSTEM,
 			"%s does not register %zu bytes: %s; see ulimit -l",
@@ -189,7 +192,10 @@ static struct ofi_request *own_request(struct ofi_comm *comm, uint32_t i)
 	if (i < EARS)
 		return &end->receiver.said[i].request;
 	i -= EARS;
-	return i < LAPS ? &end->receiver.laps[i].request : NULL;
+	if (i < LAPS)
+		return &end->receiver.laps[i].request;
+	i -= LAPS;
+	return i < LAPS ? &end->receiver.laps[i].copy : NULL;
 }
 
 uint32_t rdma_cancel(struct ofi_comm *comm, bool calls_off)
@@ -312,7 +318,13 @@ static int invited_send(struct ofi_comm *comm, const struct port_message *messag
 	return result;
 }
 
-/* Nobody has asked for it, but there is room for it. */
+static bool is_gpu(const void *known)
+{
+	return known && known_is_gpu(known);
+}
+
+/* Nobody has asked for it, but there is room for it. Memory of a GPU is not copied here.
+ */
 static int eager_send(struct ofi_comm *comm, const struct port_message *message,
 	struct ofi_request *request)
 {
@@ -328,6 +340,7 @@ static int eager_send(struct ofi_comm *comm, const struct port_message *message,
 	int result;
 
 	if ((int64_t)message->bytes > setting_int(SET_EAGER_MAX_SIZE) || !is_free ||
+		is_gpu(message->known) ||
 		end->sequence - end->sender.invited >= EAGER_ROOM)
 		return OFI_AGAIN;
 	out->eager.sequence = end->sequence;
@@ -381,16 +394,51 @@ static struct ofi_request *request_of(struct ofi_comm *comm, uint32_t sequence)
 	return request;
 }
 
-static void lap_give(const struct lap *lap, struct ofi_request *request)
+/* Into memory of a GPU: the card reads it from here. OFI_AGAIN until it has. */
+static int lap_copy(struct ofi_comm *comm, struct lap *lap, struct ofi_request *request)
 {
+	struct port_write read = {.data = request->data,
+		.bytes = lap->eager.bytes,
+		.known = request->known,
+		.address = port_address(comm->port, comm->rdma->known, lap->eager.data),
+		.key = port_key(comm->port, comm->rdma->known, 0)};
+
+	if (!lap->copy.is_asked) {
+		int result;
+
+		memset(&lap->copy, 0, sizeof(lap->copy));
+		lap->copy.piece_count = 1;
+		lap->copy.pieces[0].request = &lap->copy;
+		result = port_read_own(comm->port, &read, &lap->copy.pieces[0]);
+		if (result)
+			return result;
+	}
+	if (!lap->copy.is_done)
+		return OFI_AGAIN;
+	lap->copy.is_asked = false;
+	if (lap->copy.why[0])
+		snprintf(request->why, sizeof(request->why), "%s", lap->copy.why);
+	return OFI_OK;
+}
+
+static int lap_give(struct ofi_comm *comm, struct lap *lap, struct ofi_request *request)
+{
+	bool fits = lap->eager.bytes <= request->posted;
+	int result = fits && lap->eager.bytes && is_gpu(request->known)
+			     ? lap_copy(comm, lap, request)
+			     : OFI_OK;
+
+	if (result)
+		return result;
 	request->bytes = lap->eager.bytes;
 	request->is_done = true;
-	if (lap->eager.bytes <= request->posted)
+	if (fits && !is_gpu(request->known))
 		memcpy(request->data, lap->eager.data, lap->eager.bytes);
-	else
+	else if (!fits)
 		snprintf(request->why, sizeof(request->why),
 			"a message of %u bytes came, and %zu were asked for",
 			lap->eager.bytes, request->posted);
+	return OFI_OK;
 }
 
 static int lap_check(const struct ofi_comm *comm, const struct lap *lap)
@@ -418,9 +466,12 @@ static int laps_move(struct ofi_comm *comm)
 
 		if (result)
 			return result;
-		if (!request)
+		if (request)
+			result = lap_give(comm, lap, request);
+		if (result && result != OFI_AGAIN)
+			return result;
+		if (!request || result)
 			break;
-		lap_give(lap, request);
 		lap->request.is_done = false;
 		lap = &end->receiver.laps[++end->taken % LAPS];
 	}
@@ -431,9 +482,13 @@ static int laps_move(struct ofi_comm *comm)
  * have closed its end since. */
 static bool is_here(const struct rdma_end *end)
 {
-	const struct lap *lap = &end->receiver.laps[end->taken % LAPS];
+	for (uint32_t i = end->taken; i != end->heard; i++) {
+		const struct lap *lap = &end->receiver.laps[i % LAPS];
 
-	return lap->request.is_done && lap->eager.sequence == end->sequence;
+		if (lap->request.is_done && lap->eager.sequence == end->sequence)
+			return true;
+	}
+	return false;
 }
 
 static int invitation_send(struct ofi_comm *comm, const struct port_message *message)
@@ -475,6 +530,7 @@ int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
 	request->sequence = end->sequence++;
 	request->posted = message->bytes;
 	request->data = message->data;
+	request->known = message->known;
 	request->is_asked = true;
 	return OFI_OK;
 }
