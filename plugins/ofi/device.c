@@ -252,8 +252,8 @@ static void devices_forget(void)
 static bool interfaces_ask(bool is_rdma, const char *gpu_provider, bool is_quiet)
 {
 	struct fi_info *hints = hints_make(is_rdma, gpu_provider), *list = NULL;
-	int rc = hints ? fi_getinfo(api_version(), NULL, NULL, 0, hints, &list)
-		       : -FI_ENOMEM;
+	uint32_t version = gpu_provider ? api_version() : API_OLD;
+	int rc = hints ? fi_getinfo(version, NULL, NULL, 0, hints, &list) : -FI_ENOMEM;
 	const struct fi_info *best = rc ? NULL : best_of(list);
 	const char *provider = gpu_provider ? gpu_provider
 			       : best	    ? best->fabric_attr->prov_name
@@ -271,7 +271,7 @@ static bool interfaces_ask(bool is_rdma, const char *gpu_provider, bool is_quiet
 
 /* May its endpoints use memory of GPUs where it is, and without calls of CUDA, which
  * could wait for the kernel that waits for the message? */
-static bool gpu_is_reached(struct fi_info *info)
+static bool gpu_is_reached(struct fi_info *info, bool is_rdma, bool *keeps_lines)
 {
 	struct ofi_rail rail = {0};
 	int rc = fi_fabric(info->fabric_attr, &rail.fabric, NULL);
@@ -282,6 +282,7 @@ static bool gpu_is_reached(struct fi_info *info)
 		rc = fi_endpoint(rail.domain, info, &rail.ep, NULL);
 	if (!rc)
 		rc = rail_gpu_set(&rail);
+	*keeps_lines = !rc && rail_lines_set(&rail, is_rdma);
 	if (rc)
 		say_info("GPU memory goes through the host: %s does not take it: %s",
 			info->domain_attr->name, fi_strerror(-rc));
@@ -293,14 +294,18 @@ static bool gpu_is_reached(struct fi_info *info)
 static void interfaces_with_gpu(bool is_rdma)
 {
 	char provider[DEVICE_NAME_BYTES];
+	bool keeps_lines = false, is_reached;
 
 	snprintf(provider, sizeof(provider), "%s",
 		devices[0].infos[0]->fabric_attr->prov_name);
 	if (!provider_takes_gpu(provider) || !gpu_is_there())
 		return;
 	devices_forget();
-	if (interfaces_ask(is_rdma, provider, true) &&
-		gpu_is_reached(devices[0].infos[0]))
+	is_reached = interfaces_ask(is_rdma, provider, true) &&
+		     gpu_is_reached(devices[0].infos[0], is_rdma, &keeps_lines);
+	for (int i = 0; i < count; i++)
+		devices[i].keeps_lines = keeps_lines;
+	if (is_reached)
 		return;
 	devices_forget();
 	interfaces_ask(is_rdma, NULL, true);

@@ -28,6 +28,7 @@ struct ofi_device {
 	bool needs_known;   /* local memory has to be registered */
 	bool takes_gpu;	    /* memory of GPUs .. */
 	bool takes_dmabuf;  /* .. also by its dma-buf */
+	bool keeps_lines;   /* LL128 may be used: lines of 128 bytes come whole */
 	bool is_reg_global; /* a registration is no matter of endpoints */
 };
 

@@ -46,10 +46,16 @@ static int protocol_check(void)
 		asked);
 }
 
-/* LL and LL128 want bytes in order, which nobody has asked it for. */
-static bool is_efa(void)
+/* Why LL and LL128 cannot be used, in words that users know; NULL: they can. */
+static const char *simple_why(void)
 {
-	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
+	const struct ofi_device *device = device_at(0);
+
+	if (strncmp(device->infos[0]->fabric_attr->prov_name, "efa", 3))
+		return NULL;
+	if (!device->takes_gpu)
+		return "GDR not supported";
+	return device->keeps_lines ? NULL : "byte delivery ordering not supported";
 }
 
 static int all_find(void)
@@ -65,7 +71,7 @@ static int all_find(void)
 	if (!result)
 		result = devices_find(platform_wants_rdma());
 	if (!result)
-		platform_apply(is_efa());
+		platform_apply(simple_why());
 	if (!result)
 		say_info("Using transport protocol %s%s",
 			device_at(0)->is_rdma ? "RDMA" : "SENDRECV",

@@ -12,6 +12,13 @@
 /* An option of endpoints, from 1.18 on: may the provider call CUDA? A bool. */
 enum { NEWER_OPT_CUDA_API = 10 };
 
+/* Of the provider efa, from 1.19 on: lines of 128 bytes come whole, in messages and in
+ * writes. Bools. */
+enum {
+	NEWER_OPT_EFA_LINES_SENT = -(0xefa << 16) + 5,
+	NEWER_OPT_EFA_LINES_WRITTEN = -(0xefa << 16) + 6
+};
+
 /* Registering by dma-buf, from 1.20 on: a flag of fi_mr_regattr(), and what stands in
  * the place of `mr_iov` then. */
 #define NEWER_MR_DMABUF (1ULL << 40)

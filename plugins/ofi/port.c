@@ -178,6 +178,15 @@ int rail_gpu_set(struct ofi_rail *rail)
 	return rc == -FI_ENOPROTOOPT || rc == -FI_ENOSYS ? 0 : rc;
 }
 
+bool rail_lines_set(struct ofi_rail *rail, bool is_rdma)
+{
+	bool is_wanted = true;
+
+	return !fi_setopt(&rail->ep->fid, FI_OPT_ENDPOINT,
+		is_rdma ? NEWER_OPT_EFA_LINES_WRITTEN : NEWER_OPT_EFA_LINES_SENT,
+		&is_wanted, sizeof(is_wanted));
+}
+
 /* Where GPU memory is taken: what is read to flush it comes from here and goes here. */
 static int port_prepare(struct ofi_port *port)
 {
@@ -196,7 +205,8 @@ static int port_prepare(struct ofi_port *port)
 	return rc ? rc : -known_get(&port->cache, &range, &port->page_known);
 }
 
-static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char **step)
+static int endpoint_open(const struct ofi_device *device, struct ofi_rail *rail,
+	struct fi_info *info, const char **step)
 {
 	int rc;
 
@@ -206,8 +216,10 @@ static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char
 		rc = fi_ep_bind(rail->ep, &rail->av->fid, 0);
 	if (!rc)
 		rc = fi_ep_bind(rail->ep, &rail->cq->fid, FI_SEND | FI_RECV);
-	if (!rc && info->caps & FI_HMEM)
+	if (!rc && device->takes_gpu)
 		rc = rail_gpu_set(rail);
+	if (!rc && device->keeps_lines && !rail_lines_set(rail, device->is_rdma))
+		rc = -FI_EOPNOTSUPP;
 	if (rc)
 		return rc;
 	*step = "fi_enable";
@@ -220,7 +232,8 @@ static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char
 }
 
 /* 0, or libfabric's error of the step. */
-static int rail_open(struct ofi_rail *rail, struct fi_info *info, const char **step)
+static int rail_open(const struct ofi_device *device, struct ofi_rail *rail,
+	struct fi_info *info, const char **step)
 {
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq = {
@@ -241,7 +254,7 @@ static int rail_open(struct ofi_rail *rail, struct fi_info *info, const char **s
 		return rc;
 	*step = "fi_cq_open";
 	rc = fi_cq_open(rail->domain, &cq, &rail->cq, NULL);
-	return rc ? rc : endpoint_open(rail, info, step);
+	return rc ? rc : endpoint_open(device, rail, info, step);
 }
 
 static int port_open(struct ofi_port *port, const char **step)
@@ -249,7 +262,8 @@ static int port_open(struct ofi_port *port, const char **step)
 	int rc = 0;
 
 	for (int i = 0; i < port->device->rail_count && !rc; i++) {
-		rc = rail_open(&port->rails[i], port->device->infos[i], step);
+		rc = rail_open(
+			port->device, &port->rails[i], port->device->infos[i], step);
 		if (!rc)
 			port->rail_count++;
 	}

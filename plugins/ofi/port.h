@@ -63,6 +63,9 @@ void rail_close(struct ofi_rail *rail);
 /* Its endpoint is to take memory of GPUs; 0, or libfabric's error. */
 int rail_gpu_set(struct ofi_rail *rail);
 
+/* .. and lines of 128 bytes are to come whole; do they? */
+bool rail_lines_set(struct ofi_rail *rail, bool is_rdma);
+
 struct ofi_port {
 	const struct ofi_device *device;
 	struct ofi_port *next; /* of the context's */

@@ -309,7 +309,11 @@ static void lines_run(struct line *lines, int count)
 static void part_properties(void)
 {
 	struct world world = world_open();
+	const char *proto = getenv("NCCL_PROTO"), *wanted = getenv("DRIVE_PROTO");
 	int count = 0;
+
+	if (wanted) /* it has set it, or not */
+		EQ_STR(proto ? proto : "unset", wanted);
 
 	EQ(net->devices(&count), ncclSuccess);
 	TRUE(count > 0);

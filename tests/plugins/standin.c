@@ -593,6 +593,11 @@ static int end_setopt(fid_t fid, int level, int option, const void *value, size_
 		return bytes == sizeof(int) && *(const int *)value == FI_HMEM_P2P_REQUIRED
 			       ? 0
 			       : -FI_EINVAL;
+	if (option == NEWER_OPT_EFA_LINES_SENT || option == NEWER_OPT_EFA_LINES_WRITTEN)
+		return getenv("STANDIN_LINES") && bytes == sizeof(bool) &&
+				       *(const bool *)value
+			       ? 0
+			       : -FI_EOPNOTSUPP;
 	if (option == NEWER_OPT_CUDA_API)
 		return bytes == sizeof(bool) && !*(const bool *)value ? 0 : -FI_EINVAL;
 	return -FI_ENOPROTOOPT;
@@ -762,7 +767,7 @@ static void cleanup(void)
 }
 
 static struct fi_provider provider = {.version = FI_VERSION(200, 0),
-	.fi_version = FI_VERSION(1, 17),
+	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
 	.name = name,
 	.getinfo = info_get,
 	.fabric = fabric_open,
