@@ -155,7 +155,7 @@ static int properties_v12(int index, struct plugin_props_v12 *props)
 		.link = {.speed_mbps = device->speed_mbps,
 			.port = device->port,
 			.latency_us = platform_latency(),
-			.recvs_max = 1},
+			.recvs_max = device->is_rdma ? RECVS_MAX : 1},
 		.part_count = 1,
 		.parts = {index},
 		.message_bytes_max = device->message_bytes_max,
@@ -212,6 +212,8 @@ static int get_v8(int index, void *opaque)
 			.memory = all.memory,
 			.is_reg_global = all.is_reg_global,
 			.link = all.link};
+	if (!result) /* sizes are ints there, and nobody asks for more */
+		((struct plugin_props_v8 *)opaque)->link.recvs_max = 1;
 	return result;
 }
 
@@ -223,6 +225,8 @@ static int get_v6(int index, void *opaque)
 	if (!result)
 		*(struct plugin_props_v6 *)opaque = (struct plugin_props_v6){
 			.who = all.who, .memory = all.memory, .link = all.link};
+	if (!result)
+		((struct plugin_props_v6 *)opaque)->link.recvs_max = 1;
 	return result;
 }
 
@@ -346,8 +350,9 @@ static int dereg(void *comm, void *known)
 static int send_v9(
 	void *comm, void *data, size_t bytes, int tag, void *known, void **request)
 {
-	(void)tag;
-	return comm_send(comm, data, bytes, known, (struct ofi_request **)request);
+	const struct comm_place place = {data, bytes, known, tag};
+
+	return comm_send(comm, &place, (struct ofi_request **)request);
 }
 
 static int send_v10(void *comm, void *data, size_t bytes, int tag, void *known,
@@ -364,20 +369,14 @@ static int send_v6(
 			 : send_v9(comm, data, (size_t)bytes, tag, known, request);
 }
 
-static int recv_one(
-	void *comm, int count, void *data, size_t bytes, void *known, void **request)
-{
-	if (count != 1)
-		return say_wrong(OFI_INTERNAL,
-			"%d receives at once were asked for, and 1 was offered", count);
-	return comm_recv(comm, data, bytes, known, (struct ofi_request **)request);
-}
-
 static int recv_v9(void *comm, int count, void **data, size_t *bytes, int *tags,
 	void **known, void **request)
 {
-	(void)tags;
-	return recv_one(comm, count, data[0], bytes[0], known[0], request);
+	struct comm_place places[RECVS_MAX];
+
+	for (int i = 0; i < count && i < RECVS_MAX; i++)
+		places[i] = (struct comm_place){data[i], bytes[i], known[i], tags[i]};
+	return comm_recv(comm, places, count, (struct ofi_request **)request);
 }
 
 static int recv_v10(void *comm, int count, void **data, size_t *bytes, int *tags,
@@ -387,13 +386,15 @@ static int recv_v10(void *comm, int count, void **data, size_t *bytes, int *tags
 	return recv_v9(comm, count, data, bytes, tags, known, request);
 }
 
+/* One was offered (get_v8()). */
 static int recv_v6(void *comm, int count, void **data, int *bytes, int *tags,
 	void **known, void **request)
 {
-	(void)tags;
-	return bytes[0] < 0 ? OFI_ARGUMENT
-			    : recv_one(comm, count, data[0], (size_t)bytes[0], known[0],
-				      request);
+	size_t size = (size_t)bytes[0];
+
+	return bytes[0] < 0 || count != 1
+		       ? OFI_ARGUMENT
+		       : recv_v9(comm, count, data, &size, tags, known, request);
 }
 
 /* One that has come stands for all: they came by the same rails. */

@@ -42,7 +42,10 @@ struct ofi_request {
 	void *owner;
 	/* of the RDMA protocol */
 	uint32_t sequence;
+	int label;	  /* NCCL's tag */
+	uint32_t ordinal; /* among those with this label */
 	uint32_t arrived; /* pieces that came, by bit */
+	int group_count;  /* of the first of those that were asked for together; or 0 */
 	char *data;
 	void *known;
 };
@@ -123,6 +126,8 @@ struct port_message {
 	void *known;	/* its registration, or NULL */
 	fi_addr_t peer; /* of a send */
 	uint32_t tag;
+	int label;	/* NCCL's tag, which only the RDMA protocol looks at */
+	bool is_behind; /* asked for together with one before it */
 };
 int port_send(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request);

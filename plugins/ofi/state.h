@@ -9,7 +9,7 @@
 
 enum {
 	MAGIC = 0x57464f31, /* of handles and of what is said when connecting */
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	CALLERS_HEARD = 8,	     /* at once, by a listener */
 	CALLERS = 2 * CALLERS_HEARD, /* as in rdma.c: none is used again at once */
 	REQUESTS_MAX = 128,

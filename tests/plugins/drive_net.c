@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "drive_group.h"
 #include "drive_world.h"
 #include "gpu_memory.h"
 #include "test.h"
@@ -516,6 +517,36 @@ static void part_many(void)
 	world_close(&world);
 }
 
+static void flush_any(void *line)
+{
+	flush(line, 0, 8);
+}
+
+/* Several receives at once, where they are offered. */
+static void part_grouped(void)
+{
+	struct world from = world_open(), to = world_open();
+	const char *protocol = getenv("OFI_NCCL_PROTOCOL");
+	struct group_end send, recv;
+	ncclNetProperties_t props;
+	struct line line;
+
+	EQ(net->getProperties(0, &props), ncclSuccess);
+	if (protocol)
+		EQ(props.maxRecvs,
+			NET_VERSION >= 9 && !strcmp(protocol, "RDMA") ? GROUP_MAX : 1);
+	lines_open(&line, 1, &from, &to);
+	send = (struct group_end){
+		line.send.comm, line.send.known, line.send.data, line.send.seen};
+	recv = (struct group_end){
+		line.recv.comm, line.recv.known, line.recv.data, line.recv.seen};
+	for (int size = 1; size <= props.maxRecvs; size++)
+		group_drive(&send, &recv, size, flush_any, &line);
+	line_close(&line, 1);
+	world_close(&to);
+	world_close(&from);
+}
+
 /* A communicator that ends before its connections, which one split off still uses. */
 static void part_outlived(void)
 {
@@ -663,10 +694,10 @@ static const struct {
 } parts[] = {{"properties", part_properties, false}, {"messages", part_messages, false},
 	{"both ways", part_both_ways, false}, {"early", part_early, false},
 	{"ahead", part_ahead, false}, {"parting", part_parting, false},
-	{"many", part_many, false}, {"outlived", part_outlived, false},
-	{"abort", part_abort, false}, {"memory", part_memory, false},
-	{"threads", part_threads, false}, {"fails", part_fails, true},
-	{"longer", part_longer, true}};
+	{"many", part_many, false}, {"grouped", part_grouped, false},
+	{"outlived", part_outlived, false}, {"abort", part_abort, false},
+	{"memory", part_memory, false}, {"threads", part_threads, false},
+	{"fails", part_fails, true}, {"longer", part_longer, true}};
 
 static bool is_wanted(int part, int argc, char **argv)
 {

@@ -107,25 +107,47 @@ int net_accept(void *listener, void **comm)
 #endif
 }
 
-int net_send(void *comm, void *data, size_t bytes, void *known, void **request)
+int net_send_tagged(void *comm, const struct place *place, void *known, void **request)
 {
 #if NET_VERSION >= 10
-	return net->isend(comm, data, bytes, 0, known, NULL, request);
+	return net->isend(
+		comm, place->data, place->bytes, place->tag, known, NULL, request);
 #else
-	return net->isend(comm, data, (net_size)bytes, 0, known, request);
+	return net->isend(
+		comm, place->data, (net_size)place->bytes, place->tag, known, request);
 #endif
+}
+
+int net_recv_group(
+	void *comm, const struct place *places, int count, void *known, void **request)
+{
+	void *data[GROUP_MAX], *knowns[GROUP_MAX];
+	net_size sizes[GROUP_MAX];
+	int tags[GROUP_MAX];
+
+	for (int i = 0; i < count; i++) {
+		data[i] = places[i].data;
+		knowns[i] = known;
+		sizes[i] = (net_size)places[i].bytes;
+		tags[i] = places[i].tag;
+	}
+#if NET_VERSION >= 10
+	void *events[GROUP_MAX] = {NULL};
+
+	return net->irecv(comm, count, data, sizes, tags, knowns, events, request);
+#else
+	return net->irecv(comm, count, data, sizes, tags, knowns, request);
+#endif
+}
+
+int net_send(void *comm, void *data, size_t bytes, void *known, void **request)
+{
+	return net_send_tagged(
+		comm, &(struct place){.data = data, .bytes = bytes}, known, request);
 }
 
 int net_recv(void *comm, void *data, size_t bytes, void *known, void **request)
 {
-	net_size size = (net_size)bytes;
-	int tag = 0;
-
-#if NET_VERSION >= 10
-	void *event = NULL;
-
-	return net->irecv(comm, 1, &data, &size, &tag, &known, &event, request);
-#else
-	return net->irecv(comm, 1, &data, &size, &tag, &known, request);
-#endif
+	return net_recv_group(
+		comm, &(struct place){.data = data, .bytes = bytes}, 1, known, request);
 }

@@ -9,7 +9,7 @@
 
 #include "net_test.h"
 
-enum { SAID_BYTES = 8192 };
+enum { SAID_BYTES = 8192, GROUP_MAX = 8 };
 
 extern const ncclNet_t *net;
 extern bool is_quiet; /* what it warns of now is wanted */
@@ -32,5 +32,15 @@ int net_connect(struct world *world, void *handle, void **comm);
 int net_accept(void *listener, void **comm);
 int net_send(void *comm, void *data, size_t bytes, void *known, void **request);
 int net_recv(void *comm, void *data, size_t bytes, void *known, void **request);
+
+/* With tags; several receives at once, from version 9 on. */
+struct place {
+	char *data;
+	size_t bytes;
+	int tag;
+};
+int net_send_tagged(void *comm, const struct place *place, void *known, void **request);
+int net_recv_group(
+	void *comm, const struct place *places, int count, void *known, void **request);
 
 #endif
