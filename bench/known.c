@@ -15,11 +15,10 @@
 enum { BUFFERS = 1000, BUFFERS_MAX = 1 << 20, BYTES = 64 << 10, ROUNDS = 5 };
 enum { HITS = 1000000 };
 
-static int reg(void *context, void *data, size_t bytes, void **made)
+static int reg(void *context, const struct known_range *range, void **made)
 {
 	(void)context;
-	(void)bytes;
-	*made = data;
+	*made = range->data;
 	return 0;
 }
 
@@ -55,7 +54,10 @@ static double round_time(struct known_cache *cache, uint32_t count)
 
 		at = at * 1664525 + 1013904223;
 		pthread_mutex_lock(&lock);
-		if (known_get(cache, buffer((at >> 8) % count) + 100, BYTES / 2, &known))
+		if (known_get(cache,
+			    &(struct known_range){.data = buffer((at >> 8) % count) + 100,
+				    .bytes = BYTES / 2},
+			    &known))
 			exit(1);
 		known_put(cache, known);
 		pthread_mutex_unlock(&lock);
@@ -77,7 +79,9 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < count; i++) {
 		struct known *known;
 
-		if (known_get(&cache, buffer(i), BYTES, &known))
+		if (known_get(&cache,
+			    &(struct known_range){.data = buffer(i), .bytes = BYTES},
+			    &known))
 			return 1;
 	}
 	for (int i = 0; i < ROUNDS; i++) {

@@ -23,15 +23,33 @@ int comm_connect(
 	struct ofi_context *context, int device, void *handle, struct ofi_comm **sender);
 int comm_accept(struct ofi_comm *listener, struct ofi_comm **receiver);
 
-/* Memory of the host. `known` is never NULL afterwards. */
-int comm_reg(struct ofi_comm *comm, void *data, size_t bytes, void **known);
+/* `known` is never NULL afterwards. */
+int comm_reg(struct ofi_comm *comm, const struct known_range *range, void **known);
 int comm_dereg(struct ofi_comm *comm, void *known);
 
-/* *request is NULL where there is no room now. */
-int comm_send(struct ofi_comm *comm, void *data, size_t bytes, void *known,
+/* A message, or where one is to go. */
+struct comm_place {
+	void *data;
+	size_t bytes;
+	void *known;
+	int label;
+};
+
+/* So many receives may be asked for together; by SENDRECV one. */
+enum { RECVS_MAX = 8 };
+
+/* *request is NULL where there is no room now. With RDMA the k-th message that is sent
+ * with a label goes to the k-th place that was given with it. */
+int comm_send(struct ofi_comm *comm, const struct comm_place *place,
 	struct ofi_request **request);
-int comm_recv(struct ofi_comm *comm, void *data, size_t bytes, void *known,
+int comm_recv(struct ofi_comm *comm, const struct comm_place *places, int count,
 	struct ofi_request **request);
+
+/* Have a GPU see what has come to its memory; *request is NULL where it does. */
+int comm_flush(
+	struct ofi_comm *comm, void *data, void *known, struct ofi_request **request);
+
+/* `bytes` has room for as many as were asked for together; NULL is fine. */
 int comm_test(struct ofi_request *request, int *is_done, int *bytes);
 
 int comm_close(struct ofi_comm *comm);

@@ -9,7 +9,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "gpu.h"
 #include "group.h"
+#include "port.h"
 #include "say.h"
 #include "setting.h"
 
@@ -17,9 +19,9 @@ enum {
 	SPEED_DEFAULT_MBPS = 10000,
 	TAG_BITS_MIN = 33,
 	MESSAGE_BYTES_MAX = 1 << 30,
-	/* what is asked of libfabric: the oldest that has all we use */
-	API_MAJOR = 1,
-	API_MINOR = 17
+	/* what is asked of libfabric: the oldest that has all we use, or dma-buf, too */
+	API_OLD = FI_VERSION(1, 17),
+	API_DMABUF = FI_VERSION(1, 20)
 };
 
 static struct ofi_device devices[DEVICES_MAX];
@@ -37,6 +39,17 @@ int provider_rank(const char *provider)
 		if (!strncmp(provider, order[i], strlen(order[i])))
 			return i;
 	return -1;
+}
+
+/* shm and others offer FI_HMEM for memory of the host alone, or copy. */
+bool provider_takes_gpu(const char *provider)
+{
+	static const char *const those[] = {"efa", "verbs", "cxi", "opx"};
+
+	for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
+		if (!strncmp(provider, those[i], strlen(those[i])))
+			return true;
+	return false;
 }
 
 bool list_has(const char *list, const char *name)
@@ -73,26 +86,33 @@ static bool is_wanted(const struct fi_info *info)
 	return !list_has(setting_text(SET_EXCLUDE_TCP_IF), info->domain_attr->name);
 }
 
+static uint32_t api_version(void)
+{
+	return FI_VERSION_GE(fi_version(), API_DMABUF) ? API_DMABUF : API_OLD;
+}
+
 /* Usable bits of a tag. */
 static int tag_bits(uint64_t format)
 {
 	return format ? 64 - __builtin_clzll(format) : 0;
 }
 
-static struct fi_info *hints_make(bool is_rdma)
+static struct fi_info *hints_make(bool is_rdma, bool has_gpu)
 {
 	struct fi_info *hints = fi_allocinfo();
 
 	if (!hints)
 		return NULL;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->caps = FI_TAGGED | FI_MSG | (is_rdma ? FI_RMA : 0);
+	hints->caps = FI_TAGGED | FI_MSG | (is_rdma || has_gpu ? FI_RMA : 0) |
+		      (has_gpu ? FI_HMEM : 0);
 	hints->domain_attr->cq_data_size = is_rdma ? sizeof(uint32_t) : 0;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				      FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+				      FI_MR_PROV_KEY | FI_MR_ENDPOINT |
+				      (has_gpu ? FI_MR_HMEM : 0);
 	hints->domain_attr->threading = FI_THREAD_DOMAIN; /* we lock */
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	return hints;
@@ -179,7 +199,7 @@ static bool is_known_already(const struct fi_info *info)
 	return false;
 }
 
-static void device_add(const struct fi_info *info)
+static void device_add(const struct fi_info *info, bool has_gpu)
 {
 	struct ofi_device *device = &devices[count];
 	size_t most = info->ep_attr->max_msg_size;
@@ -195,6 +215,10 @@ static void device_add(const struct fi_info *info)
 	device->guid = guid_make(count);
 	device->message_bytes_max = most < MESSAGE_BYTES_MAX ? most : MESSAGE_BYTES_MAX;
 	device->needs_known = info->domain_attr->mr_mode & FI_MR_LOCAL;
+	device->takes_gpu = has_gpu;
+	device->takes_dmabuf = has_gpu && api_version() >= API_DMABUF &&
+			       !setting_int(SET_DISABLE_DMABUF);
+	device->is_reg_global = !(info->domain_attr->mr_mode & FI_MR_ENDPOINT);
 	count++;
 }
 
@@ -223,24 +247,75 @@ static void devices_forget(void)
 	count = 0;
 }
 
-/* The interfaces of the best provider; is there any? What is wrong is said, or not. */
-static bool interfaces_list(bool is_rdma, bool is_quiet)
+/* The interfaces of the best provider, or of one that is named; is there any? What is
+ * wrong is said, or not. */
+static bool interfaces_ask(bool is_rdma, const char *gpu_provider, bool is_quiet)
 {
-	struct fi_info *hints = hints_make(is_rdma), *list = NULL;
-	const struct fi_info *best;
-	int rc = hints ? fi_getinfo(FI_VERSION(API_MAJOR, API_MINOR), NULL, NULL, 0,
-				 hints, &list)
-		       : -FI_ENOMEM;
+	struct fi_info *hints = hints_make(is_rdma, gpu_provider), *list = NULL;
+	uint32_t version = gpu_provider ? api_version() : API_OLD;
+	int rc = hints ? fi_getinfo(version, NULL, NULL, 0, hints, &list) : -FI_ENOMEM;
+	const struct fi_info *best = rc ? NULL : best_of(list);
+	const char *provider = gpu_provider ? gpu_provider
+			       : best	    ? best->fabric_attr->prov_name
+					    : NULL;
 
-	best = rc ? NULL : best_of(list);
 	for (const struct fi_info *info = best ? list : NULL; info; info = info->next)
-		if (is_wanted(info) && !strcmp(info->fabric_attr->prov_name,
-					       best->fabric_attr->prov_name))
-			device_add(info);
+		if (is_wanted(info) && !strcmp(info->fabric_attr->prov_name, provider))
+			device_add(info, gpu_provider);
 	if (!count && !is_quiet)
 		none_tell(rc, list, is_rdma);
 	fi_freeinfo(list);
 	fi_freeinfo(hints);
+	return count;
+}
+
+/* May its endpoints use memory of GPUs where it is, and without calls of CUDA, which
+ * could wait for the kernel that waits for the message? */
+static bool gpu_is_reached(struct fi_info *info, bool is_rdma, bool *keeps_lines)
+{
+	struct ofi_rail rail = {0};
+	int rc = fi_fabric(info->fabric_attr, &rail.fabric, NULL);
+
+	if (!rc)
+		rc = fi_domain(rail.fabric, info, &rail.domain, NULL);
+	if (!rc)
+		rc = fi_endpoint(rail.domain, info, &rail.ep, NULL);
+	if (!rc)
+		rc = rail_gpu_set(&rail);
+	*keeps_lines = !rc && rail_lines_set(&rail, is_rdma);
+	if (rc)
+		say_info("GPU memory goes through the host: %s does not take it: %s",
+			info->domain_attr->name, fi_strerror(-rc));
+	rail_close(&rail);
+	return !rc;
+}
+
+/* Of the same provider, with memory of GPUs, where the process has a driver. */
+static void interfaces_with_gpu(bool is_rdma)
+{
+	char provider[DEVICE_NAME_BYTES];
+	bool keeps_lines = false, is_reached;
+
+	snprintf(provider, sizeof(provider), "%s",
+		devices[0].infos[0]->fabric_attr->prov_name);
+	if (!provider_takes_gpu(provider) || !gpu_is_there())
+		return;
+	devices_forget();
+	is_reached = interfaces_ask(is_rdma, provider, true) &&
+		     gpu_is_reached(devices[0].infos[0], is_rdma, &keeps_lines);
+	for (int i = 0; i < count; i++)
+		devices[i].keeps_lines = keeps_lines;
+	if (is_reached)
+		return;
+	devices_forget();
+	interfaces_ask(is_rdma, NULL, true);
+}
+
+static bool interfaces_list(bool is_rdma, bool is_quiet)
+{
+	if (!interfaces_ask(is_rdma, NULL, is_quiet))
+		return false;
+	interfaces_with_gpu(is_rdma);
 	return count;
 }
 
@@ -309,6 +384,12 @@ static int devices_list(bool wants_rdma)
 	say_info("Selected provider is %s, fabric is %s (found %d nics)",
 		devices[0].infos[0]->fabric_attr->prov_name,
 		devices[0].infos[0]->fabric_attr->name, nic_count);
+	if (devices[0].takes_gpu) {
+		say_info("Support for global registrations: %s",
+			devices[0].is_reg_global ? "true" : "false");
+		say_info("Support for DMA-BUF registrations: %s",
+			devices[0].takes_dmabuf ? "true" : "false");
+	}
 	if (is_rdma)
 		say_info("%d devices of up to %d rails", count, devices[0].rail_count);
 	return OFI_OK;

@@ -25,7 +25,11 @@ struct ofi_device {
 	int speed_mbps, port;
 	uint64_t guid;
 	size_t message_bytes_max;
-	bool needs_known; /* local memory has to be registered */
+	bool needs_known;   /* local memory has to be registered */
+	bool takes_gpu;	    /* memory of GPUs .. */
+	bool takes_dmabuf;  /* .. also by its dma-buf */
+	bool keeps_lines;   /* LL128 may be used: lines of 128 bytes come whole */
+	bool is_reg_global; /* a registration is no matter of endpoints */
 };
 
 /* Look for them, once in a process; what is wrong is said. `wants_rdma`: where the user
@@ -38,6 +42,9 @@ const struct ofi_device *device_at(int index);
 
 /* The lower the better; -1: not to be used unless it is named. */
 int provider_rank(const char *provider);
+
+/* May it be asked to take memory of GPUs? */
+bool provider_takes_gpu(const char *provider);
 
 /* Is a name in a comma list? */
 bool list_has(const char *list, const char *name);

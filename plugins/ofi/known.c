@@ -9,6 +9,7 @@ enum { PAGE_BYTES = 4096, ROOM_MIN = 128 };
 struct known {
 	uintptr_t first, end; /* whole pages */
 	uint32_t holders;
+	bool is_gpu;
 	void *made;
 };
 
@@ -57,22 +58,40 @@ static int room_make(struct known_cache *cache)
 	return 0;
 }
 
-static int known_add(
-	struct known_cache *cache, uintptr_t first, uintptr_t end, struct known **known)
+/* The whole pages of a range, where that can be said of it. */
+static struct known_range pages_of(const struct known_range *range)
 {
+	uintptr_t data = (uintptr_t)range->data;
+	uintptr_t first = data & ~(uintptr_t)(PAGE_BYTES - 1);
+	uintptr_t end = (data + range->bytes + PAGE_BYTES - 1) &
+			~(uintptr_t)(PAGE_BYTES - 1);
+	struct known_range pages = *range;
+
+	if (range->kind == KNOWN_DMABUF && range->offset < data - first)
+		first = data;
+	pages.data = (char *)first;
+	pages.bytes = end - first;
+	pages.offset -= range->kind == KNOWN_DMABUF ? data - first : 0;
+	return pages;
+}
+
+static int known_add(
+	struct known_cache *cache, const struct known_range *pages, struct known **known)
+{
+	uintptr_t first = (uintptr_t)pages->data;
 	uint32_t place = (uint32_t)(known_find(cache, first) + 1);
 	struct known *made = calloc(1, sizeof(*made));
 	int rc = made ? room_make(cache) : ENOMEM;
 
 	if (!rc)
-		rc = cache->ops->reg(
-			cache->context, (void *)first, end - first, &made->made);
+		rc = cache->ops->reg(cache->context, pages, &made->made);
 	if (rc) {
 		free(made);
 		return rc;
 	}
 	made->first = first;
-	made->end = end;
+	made->end = first + pages->bytes;
+	made->is_gpu = pages->kind != KNOWN_HOST;
 	memmove(&cache->sorted[place + 1], &cache->sorted[place],
 		(cache->count - place) * sizeof(*cache->sorted));
 	cache->sorted[place] = made;
@@ -81,18 +100,20 @@ static int known_add(
 	return 0;
 }
 
-int known_get(struct known_cache *cache, void *data, size_t bytes, struct known **known)
+int known_get(
+	struct known_cache *cache, const struct known_range *range, struct known **known)
 {
-	uintptr_t first = (uintptr_t)data & ~(uintptr_t)(PAGE_BYTES - 1);
-	uintptr_t end = ((uintptr_t)data + bytes + PAGE_BYTES - 1) &
-			~(uintptr_t)(PAGE_BYTES - 1);
-	struct known *found = cache->is_off ? NULL : known_cover(cache, first, end);
+	struct known_range pages = pages_of(range);
+	uintptr_t first = (uintptr_t)pages.data;
+	struct known *found = cache->is_off
+				      ? NULL
+				      : known_cover(cache, first, first + pages.bytes);
 	int rc = 0;
 
-	if (found)
+	if (found && found->is_gpu == (range->kind != KNOWN_HOST))
 		cache->hits++;
 	else
-		rc = known_add(cache, first, end, &found);
+		rc = known_add(cache, &pages, &found);
 	if (rc)
 		return rc;
 	cache->misses += !found->holders;
@@ -123,6 +144,11 @@ void *known_made(const struct known *known)
 uintptr_t known_first(const struct known *known)
 {
 	return known->first;
+}
+
+bool known_is_gpu(const struct known *known)
+{
+	return known->is_gpu;
 }
 
 void known_forget(struct known_cache *cache)

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "comm.h"
+#include "gpu.h"
 #include "platform.h"
 #include "say.h"
 #include "setting.h"
@@ -45,10 +46,16 @@ static int protocol_check(void)
 		asked);
 }
 
-/* Without GPU memory LL and LL128 are not to be had there. */
-static bool is_efa(void)
+/* Why LL and LL128 cannot be used, in words that users know; NULL: they can. */
+static const char *simple_why(void)
 {
-	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
+	const struct ofi_device *device = device_at(0);
+
+	if (strncmp(device->infos[0]->fabric_attr->prov_name, "efa", 3))
+		return NULL;
+	if (!device->takes_gpu)
+		return "GDR not supported";
+	return device->keeps_lines ? NULL : "byte delivery ordering not supported";
 }
 
 static int all_find(void)
@@ -64,7 +71,7 @@ static int all_find(void)
 	if (!result)
 		result = devices_find(platform_wants_rdma());
 	if (!result)
-		platform_apply(is_efa());
+		platform_apply(simple_why());
 	if (!result)
 		say_info("Using transport protocol %s%s",
 			device_at(0)->is_rdma ? "RDMA" : "SENDRECV",
@@ -142,11 +149,13 @@ static int properties_v12(int index, struct plugin_props_v12 *props)
 					    ? (char *)(uintptr_t)device->pci_path
 					    : NULL,
 			.guid = device->guid},
-		.memory = PLUGIN_HOST,
+		.memory = PLUGIN_HOST | (device->takes_gpu ? PLUGIN_CUDA : 0) |
+			  (device->takes_dmabuf ? PLUGIN_DMABUF : 0),
+		.is_reg_global = device->takes_gpu && device->is_reg_global,
 		.link = {.speed_mbps = device->speed_mbps,
 			.port = device->port,
 			.latency_us = platform_latency(),
-			.recvs_max = 1},
+			.recvs_max = device->is_rdma ? RECVS_MAX : 1},
 		.part_count = 1,
 		.parts = {index},
 		.message_bytes_max = device->message_bytes_max,
@@ -203,6 +212,8 @@ static int get_v8(int index, void *opaque)
 			.memory = all.memory,
 			.is_reg_global = all.is_reg_global,
 			.link = all.link};
+	if (!result) /* sizes are ints there, and nobody asks for more */
+		((struct plugin_props_v8 *)opaque)->link.recvs_max = 1;
 	return result;
 }
 
@@ -214,6 +225,8 @@ static int get_v6(int index, void *opaque)
 	if (!result)
 		*(struct plugin_props_v6 *)opaque = (struct plugin_props_v6){
 			.who = all.who, .memory = all.memory, .link = all.link};
+	if (!result)
+		((struct plugin_props_v6 *)opaque)->link.recvs_max = 1;
 	return result;
 }
 
@@ -281,14 +294,44 @@ static int close_any(void *comm)
 
 /* ---- memory ---- */
 
+/* Which GPU is it of? */
+static int gpu_locate(struct known_range *range)
+{
+	range->kind = KNOWN_CUDA;
+	range->device = gpu_of(range->data);
+	if (range->device >= 0)
+		return OFI_OK;
+	return say_wrong(OFI_ARGUMENT, "%p is no memory of a GPU, though NCCL says so",
+		(void *)range->data);
+}
+
 static int reg_v8(void *comm, void *data, size_t bytes, int memory, void **known)
 {
-	if (memory != PLUGIN_HOST)
+	struct known_range range = {.data = data, .bytes = bytes};
+
+	if (memory != PLUGIN_HOST && memory != PLUGIN_CUDA)
 		return say_wrong(OFI_ARGUMENT,
-			"memory of kind %d cannot be registered: this plugin takes host "
-			"memory",
+			"memory of kind %d cannot be registered: this plugin takes "
+			"memory of hosts and of GPUs",
 			memory);
-	return comm_reg(comm, data, bytes, known);
+	if (memory == PLUGIN_CUDA && gpu_locate(&range))
+		return OFI_ARGUMENT;
+	return comm_reg(comm, &range, known);
+}
+
+static int reg_dmabuf(void *comm, void *data, size_t bytes, int memory, uint64_t offset,
+	int fd, void **known)
+{
+	struct known_range range = {
+		.data = data, .bytes = bytes, .fd = fd, .offset = offset};
+
+	if (memory != PLUGIN_CUDA)
+		return say_wrong(OFI_ARGUMENT,
+			"a dma-buf of memory of kind %d cannot be registered", memory);
+	if (gpu_locate(&range))
+		return OFI_ARGUMENT;
+	range.kind = KNOWN_DMABUF;
+	return comm_reg(comm, &range, known);
 }
 
 static int reg_v6(void *comm, void *data, int bytes, int memory, void **known)
@@ -307,8 +350,9 @@ static int dereg(void *comm, void *known)
 static int send_v9(
 	void *comm, void *data, size_t bytes, int tag, void *known, void **request)
 {
-	(void)tag;
-	return comm_send(comm, data, bytes, known, (struct ofi_request **)request);
+	const struct comm_place place = {data, bytes, known, tag};
+
+	return comm_send(comm, &place, (struct ofi_request **)request);
 }
 
 static int send_v10(void *comm, void *data, size_t bytes, int tag, void *known,
@@ -325,20 +369,14 @@ static int send_v6(
 			 : send_v9(comm, data, (size_t)bytes, tag, known, request);
 }
 
-static int recv_one(
-	void *comm, int count, void *data, size_t bytes, void *known, void **request)
-{
-	if (count != 1)
-		return say_wrong(OFI_INTERNAL,
-			"%d receives at once were asked for, and 1 was offered", count);
-	return comm_recv(comm, data, bytes, known, (struct ofi_request **)request);
-}
-
 static int recv_v9(void *comm, int count, void **data, size_t *bytes, int *tags,
 	void **known, void **request)
 {
-	(void)tags;
-	return recv_one(comm, count, data[0], bytes[0], known[0], request);
+	struct comm_place places[RECVS_MAX];
+
+	for (int i = 0; i < count && i < RECVS_MAX; i++)
+		places[i] = (struct comm_place){data[i], bytes[i], known[i], tags[i]};
+	return comm_recv(comm, places, count, (struct ofi_request **)request);
 }
 
 static int recv_v10(void *comm, int count, void **data, size_t *bytes, int *tags,
@@ -348,26 +386,29 @@ static int recv_v10(void *comm, int count, void **data, size_t *bytes, int *tags
 	return recv_v9(comm, count, data, bytes, tags, known, request);
 }
 
+/* One was offered (get_v8()). */
 static int recv_v6(void *comm, int count, void **data, int *bytes, int *tags,
 	void **known, void **request)
 {
-	(void)tags;
-	return bytes[0] < 0 ? OFI_ARGUMENT
-			    : recv_one(comm, count, data[0], (size_t)bytes[0], known[0],
-				      request);
+	size_t size = (size_t)bytes[0];
+
+	return bytes[0] < 0 || count != 1
+		       ? OFI_ARGUMENT
+		       : recv_v9(comm, count, data, &size, tags, known, request);
 }
 
-/* Host memory needs none. */
+/* One that has come stands for all: they came by the same rails. */
 static int flush(
 	void *comm, int count, void **data, int *bytes, void **known, void **request)
 {
-	(void)comm;
-	(void)count;
-	(void)data;
-	(void)bytes;
-	(void)known;
+	int last = count - 1;
+
 	*request = NULL;
-	return OFI_OK;
+	while (last >= 0 && bytes[last] <= 0)
+		last--;
+	return last < 0 ? OFI_OK
+			: comm_flush(comm, data[last], known[last],
+				  (struct ofi_request **)request);
 }
 
 static int test(void *request, int *is_done, int *bytes)
@@ -377,8 +418,9 @@ static int test(void *request, int *is_done, int *bytes)
 
 /* What all versions have alike. */
 #define ALIKE                                                                            \
-	.name = name, .devices = devices, .dereg = dereg, .iflush = flush, .test = test, \
-	.close_send = close_any, .close_recv = close_any, .close_listen = close_any
+	.name = name, .devices = devices, .dereg = dereg, .reg_dmabuf = reg_dmabuf,      \
+	.iflush = flush, .test = test, .close_send = close_any, .close_recv = close_any, \
+	.close_listen = close_any
 
 EXPORT const struct plugin_abi ncclNetPlugin_v6 = {ALIKE, .init.v6 = start,
 	.properties = get_v6, .listen.v6 = listen_v6, .connect.v6 = connect_v6,

@@ -113,7 +113,7 @@ static void variable_set(const char *entry)
 	setenv(name, entry + strlen(name) + 1, 0);
 }
 
-void platform_apply(bool forces_simple)
+void platform_apply(const char *simple_why)
 {
 	static bool is_done;
 	const struct platform *platform;
@@ -134,8 +134,8 @@ void platform_apply(bool forces_simple)
 	for (int i = 0; platform && i < PLATFORM_VARIABLES_MAX && platform->variables[i];
 		i++)
 		variable_set(platform->variables[i]);
-	if (forces_simple) {
-		say_info("Need to force simple protocol: GDR not supported");
+	if (simple_why) {
+		say_info("Need to force simple protocol: %s", simple_why);
 		variable_set("NCCL_PROTO=simple");
 	}
 }

@@ -31,9 +31,9 @@ const struct platform *platform_of(const char *type);
 /* This machine's type; "" where it is none of Amazon's, or OFI_NCCL_PLATFORM=Default. */
 void platform_type(char type[PLATFORM_TYPE_BYTES]);
 
-/* Say what this machine is, and set the variables; `forces_simple` when LL and LL128
- * cannot be used. Once in a process. */
-void platform_apply(bool forces_simple);
+/* Say what this machine is, and set the variables; `simple_why` says why LL and LL128
+ * cannot be used, NULL when they can. Once in a process. */
+void platform_apply(const char *simple_why);
 
 /* Does what is known of this machine say that RDMA is better? */
 bool platform_wants_rdma(void);

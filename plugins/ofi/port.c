@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "comm.h"
+#include "newer.h"
 #include "say.h"
 #include "setting.h"
 
+enum { PAGE_BYTES = 4096, FLUSH_BYTES = 4 };
 enum { DRAIN_TURNS = 20, DRAIN_US = 10, READ_MAX = 64, RECEIVERS_MIN = 64 };
 
 /* ---- memory ---- */
@@ -31,8 +33,32 @@ static void memory_dereg(void *context, void *made)
 	free(memory);
 }
 
-static int memory_reg_on(
-	struct ofi_port *port, int rail, void *data, size_t bytes, struct fid_mr **mr)
+/* In the words of libfabric: by its address, or by its dma-buf. */
+static int range_reg(struct ofi_port *port, int rail, const struct known_range *range,
+	uint64_t access, struct fid_mr **mr)
+{
+	struct iovec iov = {.iov_base = range->data, .iov_len = range->bytes};
+	struct newer_dmabuf dmabuf = {.fd = range->fd,
+		.offset = range->offset,
+		.bytes = range->bytes,
+		.base = range->data};
+	union newer_mr_attr attr = {.room = {0}};
+
+	attr.attr.mr_iov = &iov;
+	attr.attr.iov_count = 1;
+	attr.attr.access = access;
+	/* where the user chooses keys they must differ */
+	attr.attr.requested_key = port_id(port);
+	attr.attr.iface = FI_HMEM_CUDA;
+	attr.attr.device.cuda = range->device;
+	if (range->kind == KNOWN_DMABUF)
+		attr.dmabuf = &dmabuf;
+	return fi_mr_regattr(port->rails[rail].domain, &attr.attr,
+		range->kind == KNOWN_DMABUF ? NEWER_MR_DMABUF : 0, mr);
+}
+
+static int memory_reg_on(struct ofi_port *port, int rail, const struct known_range *range,
+	struct fid_mr **mr)
 {
 	uint64_t access = FI_SEND | FI_RECV;
 	const struct fi_info *info = port->device->infos[rail];
@@ -40,9 +66,13 @@ static int memory_reg_on(
 
 	if (port->device->is_rdma)
 		access |= FI_WRITE | FI_REMOTE_WRITE;
-	/* where the user chooses keys they must differ */
-	rc = fi_mr_reg(port->rails[rail].domain, data, bytes, access, 0, port_id(port), 0,
-		mr, NULL);
+	if (port->device->takes_gpu)
+		access |= FI_READ | FI_REMOTE_READ;
+	if (range->kind == KNOWN_HOST)
+		rc = fi_mr_reg(port->rails[rail].domain, range->data, range->bytes,
+			access, 0, port_id(port), 0, mr, NULL);
+	else
+		rc = range_reg(port, rail, range, access, mr);
 	if (!rc && info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
 		rc = fi_mr_bind(*mr, &port->rails[rail].ep->fid, 0);
 		if (!rc)
@@ -51,14 +81,14 @@ static int memory_reg_on(
 	return -rc;
 }
 
-static int memory_reg(void *context, void *data, size_t bytes, void **made)
+static int memory_reg(void *context, const struct known_range *range, void **made)
 {
 	struct ofi_port *port = context;
 	struct memory *memory = calloc(1, sizeof(*memory));
 	int rc = memory ? 0 : FI_ENOMEM;
 
 	for (int i = 0; i < port->rail_count && !rc; i++)
-		rc = memory_reg_on(port, i, data, bytes, &memory->on[i]);
+		rc = memory_reg_on(port, i, range, &memory->on[i]);
 	if (rc && memory)
 		memory_dereg(port, memory);
 	*made = memory;
@@ -111,7 +141,7 @@ static void port_drain(struct ofi_port *port)
 	}
 }
 
-static void rail_close(struct ofi_rail *rail)
+void rail_close(struct ofi_rail *rail)
 {
 	fid_close(rail->ep ? &rail->ep->fid : NULL);
 	fid_close(rail->cq ? &rail->cq->fid : NULL);
@@ -129,11 +159,54 @@ static void port_close(struct ofi_port *port)
 		rail_close(&port->rails[i]);
 	comms_bury(port->graves);
 	free(port->receivers);
+	free(port->page);
 	pthread_mutex_destroy(&port->lock);
 	free(port);
 }
 
-static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char **step)
+/* EFA wants to be told; who does not know these options needs not. */
+int rail_gpu_set(struct ofi_rail *rail)
+{
+	int p2p = FI_HMEM_P2P_REQUIRED, rc;
+	bool is_permitted = false;
+
+	rc = fi_setopt(
+		&rail->ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p));
+	if (!rc && FI_VERSION_GE(fi_version(), FI_VERSION(1, 18)))
+		rc = fi_setopt(&rail->ep->fid, FI_OPT_ENDPOINT, NEWER_OPT_CUDA_API,
+			&is_permitted, sizeof(is_permitted));
+	return rc == -FI_ENOPROTOOPT || rc == -FI_ENOSYS ? 0 : rc;
+}
+
+bool rail_lines_set(struct ofi_rail *rail, bool is_rdma)
+{
+	bool is_wanted = true;
+
+	return !fi_setopt(&rail->ep->fid, FI_OPT_ENDPOINT,
+		is_rdma ? NEWER_OPT_EFA_LINES_WRITTEN : NEWER_OPT_EFA_LINES_SENT,
+		&is_wanted, sizeof(is_wanted));
+}
+
+/* Where GPU memory is taken: what is read to flush it comes from here and goes here. */
+static int port_prepare(struct ofi_port *port)
+{
+	struct known_range range = {.bytes = PAGE_BYTES};
+	int rc = 0;
+
+	port->page = aligned_alloc(PAGE_BYTES, PAGE_BYTES);
+	if (!port->page)
+		return -FI_ENOMEM;
+	range.data = port->page;
+	for (int i = 0; i < port->rail_count && !rc; i++)
+		rc = fi_av_insert(port->rails[i].av, port->rails[i].address, 1,
+			     &port->rails[i].self, 0, NULL) == 1
+			     ? 0
+			     : -FI_EINVAL;
+	return rc ? rc : -known_get(&port->cache, &range, &port->page_known);
+}
+
+static int endpoint_open(const struct ofi_device *device, struct ofi_rail *rail,
+	struct fi_info *info, const char **step)
 {
 	int rc;
 
@@ -143,6 +216,10 @@ static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char
 		rc = fi_ep_bind(rail->ep, &rail->av->fid, 0);
 	if (!rc)
 		rc = fi_ep_bind(rail->ep, &rail->cq->fid, FI_SEND | FI_RECV);
+	if (!rc && device->takes_gpu)
+		rc = rail_gpu_set(rail);
+	if (!rc && device->keeps_lines && !rail_lines_set(rail, device->is_rdma))
+		rc = -FI_EOPNOTSUPP;
 	if (rc)
 		return rc;
 	*step = "fi_enable";
@@ -155,7 +232,8 @@ static int endpoint_open(struct ofi_rail *rail, struct fi_info *info, const char
 }
 
 /* 0, or libfabric's error of the step. */
-static int rail_open(struct ofi_rail *rail, struct fi_info *info, const char **step)
+static int rail_open(const struct ofi_device *device, struct ofi_rail *rail,
+	struct fi_info *info, const char **step)
 {
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq = {
@@ -176,7 +254,7 @@ static int rail_open(struct ofi_rail *rail, struct fi_info *info, const char **s
 		return rc;
 	*step = "fi_cq_open";
 	rc = fi_cq_open(rail->domain, &cq, &rail->cq, NULL);
-	return rc ? rc : endpoint_open(rail, info, step);
+	return rc ? rc : endpoint_open(device, rail, info, step);
 }
 
 static int port_open(struct ofi_port *port, const char **step)
@@ -184,9 +262,14 @@ static int port_open(struct ofi_port *port, const char **step)
 	int rc = 0;
 
 	for (int i = 0; i < port->device->rail_count && !rc; i++) {
-		rc = rail_open(&port->rails[i], port->device->infos[i], step);
+		rc = rail_open(
+			port->device, &port->rails[i], port->device->infos[i], step);
 		if (!rc)
 			port->rail_count++;
+	}
+	if (!rc && port->device->takes_gpu) {
+		*step = "fi_mr_reg";
+		rc = port_prepare(port);
 	}
 	return rc;
 }
@@ -534,4 +617,39 @@ int port_write(
 		fi_writedata(port->rails[piece->rail].ep, write->data, write->bytes,
 			descriptor_of(write->known, piece->rail), write->number,
 			write->peer, write->address, write->key, &piece->context));
+}
+
+int port_read_own(
+	struct ofi_port *port, const struct port_write *read, struct ofi_piece *piece)
+{
+	const struct ofi_rail *rail = &port->rails[piece->rail];
+
+	piece->is_asked = true;
+	return asked(port, piece,
+		fi_read(rail->ep, (void *)(uintptr_t)read->data, read->bytes,
+			descriptor_of(read->known, piece->rail), rail->self,
+			read->address, read->key, &piece->context));
+}
+
+int port_flush(
+	struct ofi_port *port, void *data, void *known, struct ofi_request *request)
+{
+	int result = OFI_OK;
+
+	request->piece_count = (uint32_t)port->rail_count;
+	for (int i = 0; i < port->rail_count; i++)
+		if (!request->is_asked)
+			request->pieces[i] = (struct ofi_piece){
+				.request = request, .rail = (uint8_t)i};
+	for (int i = 0; i < port->rail_count && !result; i++) {
+		struct port_write read = {.data = port->page,
+			.bytes = FLUSH_BYTES,
+			.known = port->page_known,
+			.address = port_address(port, known, data),
+			.key = port_key(port, known, i)};
+
+		if (!request->pieces[i].is_asked)
+			result = port_read_own(port, &read, &request->pieces[i]);
+	}
+	return result;
 }

@@ -35,13 +35,17 @@ struct ofi_request {
 	struct ofi_piece pieces[RAILS_MAX];
 	uint32_t piece_count;
 	bool is_used, is_asked, is_done;
-	size_t bytes; /* that came */
+	bool is_flush; /* no message, but of memory that such have come to */
+	size_t bytes;  /* that came */
 	size_t posted;
 	char why[WHY_BYTES]; /* it failed; "": it did not */
 	void *owner;
 	/* of the RDMA protocol */
 	uint32_t sequence;
+	int label;	  /* NCCL's tag */
+	uint32_t ordinal; /* among those with this label */
 	uint32_t arrived; /* pieces that came, by bit */
+	int group_count;  /* of the first of those that were asked for together; or 0 */
 	char *data;
 	void *known;
 };
@@ -54,7 +58,16 @@ struct ofi_rail {
 	struct fid_ep *ep;
 	unsigned char address[ADDRESS_BYTES];
 	size_t address_bytes;
+	fi_addr_t self; /* its own address, where memory of GPUs is taken */
 };
+
+void rail_close(struct ofi_rail *rail);
+
+/* Its endpoint is to take memory of GPUs; 0, or libfabric's error. */
+int rail_gpu_set(struct ofi_rail *rail);
+
+/* .. and lines of 128 bytes are to come whole; do they? */
+bool rail_lines_set(struct ofi_rail *rail, bool is_rdma);
 
 struct ofi_port {
 	const struct ofi_device *device;
@@ -65,6 +78,8 @@ struct ofi_port {
 	int rail_count;
 	uint32_t next_id; /* tags of what comes to this port */
 	struct known_cache cache;
+	char *page; /* owned: what is read to flush a GPU goes there */
+	struct known *page_known;
 	struct ofi_comm **receivers; /* owned: by number, for what is written to them */
 	uint32_t receiver_room;
 	uint32_t failures;	 /* of requests, so far */
@@ -111,6 +126,8 @@ struct port_message {
 	void *known;	/* its registration, or NULL */
 	fi_addr_t peer; /* of a send */
 	uint32_t tag;
+	int label;	/* NCCL's tag, which only the RDMA protocol looks at */
+	bool is_behind; /* asked for together with one before it */
 };
 int port_send(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request);
@@ -128,6 +145,16 @@ struct port_write {
 };
 int port_write(
 	struct ofi_port *port, const struct port_write *write, struct ofi_piece *piece);
+
+/* Read from memory of this port's own into other such memory: by the network's card,
+ * which reaches GPUs. `peer` is not looked at. */
+int port_read_own(
+	struct ofi_port *port, const struct port_write *read, struct ofi_piece *piece);
+
+/* A few bytes from each rail of what was written to a GPU's memory: when they are there,
+ * so is the rest. */
+int port_flush(
+	struct ofi_port *port, void *data, void *known, struct ofi_request *request);
 
 /* What the other end must be told of registered memory to write there. */
 uint64_t port_key(const struct ofi_port *port, void *known, int rail);

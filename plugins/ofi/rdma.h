@@ -6,12 +6,14 @@
  *        | writes, one for each rail, each with a number ->|
  *        | short ones before an invitation: as a message ->|
  *
- * Messages are numbered from 0, at both ends alike. A write tells the receiver, in 32
- * bits, which connection it is for, which message, which part of how many: so parts may
- * come in any order, and twice. Where the provider carries 64, the rest is how long the
- * part is. A short message that nobody has invited goes into memory
- * that the receiver keeps for such, as many as it has room for; if it is there when the
- * receiver asks for it, no invitation goes out, for the sender may have left by then.
+ * Receives are numbered from 0 in the order in which they are asked for, one by one or
+ * several together. A write tells the receiver, in 32 bits, which connection it is for,
+ * which receive, which part of how many: so parts may come in any order, and twice. Where
+ * the provider carries 64, the rest is how long the part is. Messages have labels, which
+ * are NCCL's tags, and the k-th with a label goes to the k-th receive with it. A short
+ * message that nobody has invited says which it is, and goes into memory that the
+ * receiver keeps for such, as many as it has room for; if it is there when the receiver
+ * asks for it, no invitation goes out, for the sender may have left by then.
  */
 #ifndef PLUGINS_OFI_RDMA_H
 #define PLUGINS_OFI_RDMA_H

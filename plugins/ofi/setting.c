@@ -45,6 +45,12 @@ static const struct setting_info table[SET_COUNT] = {
 		"REGION: the tuner's tables; INTERNAL: the library chooses"},
 	[SET_ABORT_ON_ERROR] = {"OFI_NCCL_ABORT_ON_ERROR", false, 0, 0, 1, .meaning =
 		"1: abort() where an error would be returned"},
+	[SET_GDR_FLUSH_DISABLE] = {"OFI_NCCL_GDR_FLUSH_DISABLE", false, 0, 0, 1, .meaning =
+		"1: what was written to GPU memory is not flushed"},
+	[SET_CUDA_FLUSH_ENABLE] = {"OFI_NCCL_CUDA_FLUSH_ENABLE", false, 0, 0, 1, .meaning =
+		"1: GPU memory is flushed by CUDA's driver, and not by a read of it"},
+	[SET_DISABLE_DMABUF] = {"OFI_NCCL_DISABLE_DMABUF", false, 0, 0, 1, .meaning =
+		"1: GPU memory is not registered by dma-buf"},
 };
 /* clang-format on */
 

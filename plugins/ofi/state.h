@@ -9,10 +9,11 @@
 
 enum {
 	MAGIC = 0x57464f31, /* of handles and of what is said when connecting */
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	CALLERS_HEARD = 8,	     /* at once, by a listener */
 	CALLERS = 2 * CALLERS_HEARD, /* as in rdma.c: none is used again at once */
 	REQUESTS_MAX = 128,
+	FLUSHES_MAX = 32, /* as many as NCCL has under way */
 };
 
 /* What the two ends say when they connect. */
@@ -61,6 +62,7 @@ struct ofi_comm {
 	struct rdma_end *rdma;	    /* owned: of the RDMA protocol */
 	uint32_t next_request;
 	struct ofi_request requests[REQUESTS_MAX];
+	struct ofi_request flushes[FLUSHES_MAX];
 };
 
 #endif

@@ -260,6 +260,7 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 {
 	struct host_engine_args args = {.wires = comm->wires,
 		.abort = &comm->abort,
+		.teller = &profile_teller,
 		.zero_copy = comm->zero_copy};
 	uint64_t start = clock_ns();
 	enum err e;

@@ -7,13 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/profile_mail.h"
 #include "comm/state.h"
 #include "exec/cuda/driver/driver.h"
+#include "net/plugin.h"
 #include "prof/profiler.h"
 
 struct profile {
 	atomic_uint holders; /* the communicator, and groups that tell of it */
 	struct profiler *plugin;
+	pthread_mutex_t lock;	   /* of the one below: streams end when they like */
+	struct mail_message *lost; /* owned: messages of calls that have failed */
 	_Atomic uint64_t sequence[PROF_FUNC_COUNT];
 };
 
@@ -34,6 +38,7 @@ struct call_profile {
 	struct prof_call call;
 	void *api;   /* COLL_API or P2P_API; stopped, but still the parent */
 	void *event; /* COLL or P2P */
+	struct call_mail mail;
 	bool is_running;
 };
 
@@ -90,7 +95,9 @@ struct profile *profile_open(const struct comm *comm)
 		free(profile);
 		return NULL;
 	}
+	net_plugins_tell(mail_net_event);
 	atomic_store(&profile->holders, 1);
+	pthread_mutex_init(&profile->lock, NULL);
 	return profile;
 }
 
@@ -99,6 +106,8 @@ void profile_put(struct profile *profile)
 	if (!profile || atomic_fetch_sub(&profile->holders, 1) > 1)
 		return;
 	profiler_close(profile->plugin);
+	mail_forget(profile->lost);
+	pthread_mutex_destroy(&profile->lock);
 	free(profile);
 }
 
@@ -222,7 +231,7 @@ void profile_call(struct comm_call *call, const struct comm_call *earlier,
 			plugin, &(struct prof_event){.kind = PROF_GROUP_API,
 					.depth = depth,
 					.call = &profile->call});
-		profiler_state(plugin, group->api, PROF_GROUP_STARTED);
+		profiler_state(plugin, group->api, PROF_GROUP_STARTED, NULL);
 	}
 	profile->api = profiler_start(plugin,
 		&(struct prof_event){
@@ -254,7 +263,7 @@ void profile_group_ends(const struct comm_call *calls, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		if (calls[i].profile && is_first(calls, i))
 			profiler_state(calls[i].profile->group->profile->plugin,
-				calls[i].profile->group->api, PROF_GROUP_ENDS);
+				calls[i].profile->group->api, PROF_GROUP_ENDS, NULL);
 }
 
 void profile_group_ended(struct comm_call *calls, uint32_t count)
@@ -310,6 +319,7 @@ static void run_start(struct call_profile *profile)
 				.group = group->event,
 				.call = &profile->call});
 	pthread_mutex_unlock(&group->lock);
+	profile->mail = (struct call_mail){.plugin = plugin, .parent = profile->event};
 	profile->is_running = true;
 }
 
@@ -321,6 +331,9 @@ static void run_stop(struct call_profile *profile)
 	if (!profile->is_running)
 		return;
 	profile->is_running = false;
+	pthread_mutex_lock(&group->profile->lock);
+	group->profile->lost = mail_end(&profile->mail, group->profile->lost);
+	pthread_mutex_unlock(&group->profile->lock);
 	profiler_stop(plugin, profile->event);
 	pthread_mutex_lock(&group->lock);
 	if (!--group->running) {
@@ -364,6 +377,17 @@ void profile_over(struct call_profile *profile)
 	run_stop(profile);
 	call_put(profile);
 }
+
+/* ---- messages with other hosts ---- */
+
+static void *message_began(void *call, const struct host_message *message)
+{
+	struct call_profile *profile = call;
+
+	return profile->is_running ? mail_began(&profile->mail, message) : NULL;
+}
+
+const struct host_teller profile_teller = {.began = message_began, .over = mail_over};
 
 /* ---- on a GPU ---- */
 

@@ -20,8 +20,12 @@ struct comm;
 struct comm_call;
 struct profile; /* of a communicator */
 struct call_profile;
+struct host_teller;
 
 /* ---- for the files of comm ---- */
+
+/* Tells of messages with other hosts: a call's `told` is its `profile`. */
+extern const struct host_teller profile_teller;
 
 /* NULL where there is no plugin. */
 struct profile *profile_open(const struct comm *comm);

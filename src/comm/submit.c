@@ -31,7 +31,8 @@ struct host_spec call_spec(const struct comm_call *call)
 		.op = coll_reduces(call->coll) ? call->op.op : REDOP_SUM,
 		.scalar = {.bits = call->op.scalar_bits},
 		.in = call->in,
-		.out = call->out};
+		.out = call->out,
+		.told = call->profile};
 }
 
 static void onesided_fill(const struct comm_call *call, struct host_job *job)
@@ -69,6 +70,7 @@ void work_fill(const struct comm_call *call, struct work *work)
 	work->job.p2p.data = call->kind == CALL_SEND ? (char *)(uintptr_t)call->in
 						     : (char *)call->out;
 	work->job.p2p.bytes = call->count * dtype_size(call->type);
+	work->job.p2p.told = call->profile;
 }
 
 /* A call that no plan can serve is refused before a peer has seen anything of its group:

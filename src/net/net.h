@@ -86,8 +86,9 @@ struct net_ops {
 	/* ERR_AGAIN: nobody has come who knows the key. */
 	enum err (*accept)(
 		struct net_end *listener, struct net_claim *claim, struct net_end **end);
-	/* Make memory known to the network; may be NULL where that gains nothing. */
-	enum err (*reg)(struct net_end *end, void *data, size_t bytes, void **known);
+	/* What is sent or received next is told of under this name, by networks that tell
+	 * what they do (plugin.h); NULL where none does. */
+	void (*tell)(struct net_end *end, void *told);
 	enum err (*send)(struct net_end *end, const void *data, size_t bytes,
 		struct net_request *request);
 	enum err (*recv)(struct net_end *end, void *data, size_t bytes,

@@ -16,6 +16,7 @@
 
 #include "base/plugin_file.h"
 #include "net/net.h"
+#include "net/plugin_abi.h"
 
 struct net_plugin;
 
@@ -47,6 +48,11 @@ void net_plugin_close(struct net_plugin *plugin); /* NULL is fine */
 
 const char *net_plugin_name(const struct net_plugin *plugin);
 int net_plugin_version(const struct net_plugin *plugin);
+
+/* Have this called by plugins that tell what they do with a message (version 10 and
+ * later); its parent is what net_ops.tell() has named that message by. For all plugins of
+ * the process; NULL: nobody listens. */
+void net_plugins_tell(plugin_event *event);
 
 /* The device it is used by, and any of those there are (from 0). */
 const struct plugin_device *net_plugin_device(const struct net_plugin *plugin);

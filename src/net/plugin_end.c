@@ -55,6 +55,7 @@ struct piece {
 	void *known;   /* .. to the plugin, for this piece alone */
 	void *request; /* the plugin's; NULL: not asked for yet */
 	bool is_short; /* it goes through the connection's own memory */
+	void *told;
 };
 
 enum end_kind { END_LISTENER, END_SENDER, END_RECEIVER };
@@ -84,6 +85,7 @@ struct plugin_end {
 	uint32_t looks; /* since something moved */
 	uint64_t still_ns;
 	bool is_lost, is_still_told;
+	void *told; /* of what is asked for next */
 };
 
 static struct plugin_end *end_of(struct net_end *end)
@@ -195,7 +197,8 @@ static char *short_of(const struct plugin_end *end, uint32_t i)
 static enum err piece_post(struct plugin_end *end, uint32_t i)
 {
 	struct piece *piece = piece_at(end, i);
-	struct speak_message message = {end->comm, piece->data, piece->bytes, NULL};
+	struct speak_message message = {
+		end->comm, piece->data, piece->bytes, NULL, piece->told};
 	bool is_sender = end->kind == END_SENDER;
 	enum err e = piece->is_short ? shorts_make(end) : OK;
 	int result = 0;
@@ -335,8 +338,10 @@ static enum err piece_add(struct plugin_end *end, char *data, size_t bytes)
 
 	if (!piece)
 		return ERR_SYSTEM;
-	*piece = (struct piece){
-		.data = data, .bytes = bytes, .is_short = bytes <= SHORT_BYTES};
+	*piece = (struct piece){.data = data,
+		.bytes = bytes,
+		.is_short = bytes <= SHORT_BYTES,
+		.told = end->told};
 	return OK;
 }
 
@@ -354,6 +359,7 @@ static enum err plugin_recv(
 		e = piece_add(end, (char *)data + first, left < most ? left : most);
 		first += left < most ? left : most;
 	} while (!e && first < bytes);
+	end->told = NULL;
 	*request = (struct net_request){
 		.end = net_end, .goal = end->done + end->pieces.count};
 	return e;
@@ -363,6 +369,11 @@ static enum err plugin_send(struct net_end *net_end, const void *data, size_t by
 	struct net_request *request)
 {
 	return plugin_recv(net_end, (char *)(uintptr_t)data, bytes, request);
+}
+
+static void plugin_tell(struct net_end *end, void *told)
+{
+	end_of(end)->told = told;
 }
 
 /* Plugins have nothing to wait on. Who asks to wait has yielded in vain: where others
@@ -558,6 +569,7 @@ const struct net_ops net_by_plugin = {
 	.listen = plugin_listen,
 	.connect = plugin_connect,
 	.accept = plugin_accept,
+	.tell = plugin_tell,
 	.send = plugin_send,
 	.recv = plugin_recv,
 	.test = plugin_test,

@@ -20,16 +20,19 @@ bool speak_is_whole(const struct plugin_file *file)
 	       abi->close_recv && abi->close_listen;
 }
 
-/* Nobody listens to what plugins do by themselves. */
-static int event_ignore(
-	void **event, int kind, void *parent, int64_t plugin, void *details)
+static _Atomic(plugin_event *) heard_by;
+
+void net_plugins_tell(plugin_event *event)
 {
-	(void)event;
-	(void)kind;
-	(void)parent;
-	(void)plugin;
-	(void)details;
-	return 0;
+	atomic_store(&heard_by, event);
+}
+
+/* Plugins keep its address, and may have started before anybody listens. */
+static int event_tell(void **event, int kind, void *parent, int64_t plugin, void *details)
+{
+	plugin_event *tell = atomic_load(&heard_by);
+
+	return tell ? tell(event, kind, parent, plugin, details) : 0;
 }
 
 int speak_init(struct net_plugin *plugin, uint64_t comm)
@@ -39,9 +42,9 @@ int speak_init(struct net_plugin *plugin, uint64_t comm)
 
 	if (plugin->file->version >= 11)
 		return abi->init.v11(
-			&plugin->context, comm, &wish, plugin_says, event_ignore);
+			&plugin->context, comm, &wish, plugin_says, event_tell);
 	if (plugin->file->version == 10)
-		return abi->init.v10(plugin_says, event_ignore);
+		return abi->init.v10(plugin_says, event_tell);
 	return abi->init.v6(plugin_says);
 }
 
@@ -198,7 +201,7 @@ int speak_send(const struct net_plugin *plugin, const struct speak_message *mess
 	*request = NULL;
 	if (version >= 10)
 		return abi->isend.v10(message->comm, message->data, message->bytes, TAG,
-			message->known, NULL, request);
+			message->known, message->told, request);
 	if (version == 9)
 		return abi->isend.v9(message->comm, message->data, message->bytes, TAG,
 			message->known, request);
@@ -211,7 +214,7 @@ int speak_recv(const struct net_plugin *plugin, const struct speak_message *mess
 {
 	const struct plugin_abi *abi = plugin->file->abi;
 	int version = plugin->file->version, old_bytes = (int)message->bytes, tag = TAG;
-	void *data = message->data, *known = message->known, *event = NULL;
+	void *data = message->data, *known = message->known, *event = message->told;
 	size_t bytes = message->bytes;
 
 	*request = NULL;

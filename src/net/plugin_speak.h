@@ -7,6 +7,7 @@
 #ifndef NET_PLUGIN_SPEAK_H
 #define NET_PLUGIN_SPEAK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "net/plugin.h"
@@ -19,7 +20,8 @@ struct plugin_file {
 	char name[PLUGIN_NAME_BYTES]; /* as the plugin calls itself */
 	bool is_started;	      /* of versions that start once in a process */
 	int start_result;
-	bool is_stuck; /* a function has not returned when it started */
+	_Atomic(const char *) doing; /* the function that is called to start it */
+	bool is_stuck;		     /* .. and has not returned */
 };
 
 /* A plugin as one communicator has it. */
@@ -51,6 +53,7 @@ struct speak_message {
 	void *data;
 	size_t bytes;
 	void *known; /* of `data` */
+	void *told;  /* whose event it is, from version 10 on; NULL: nobody's */
 };
 int speak_send(const struct net_plugin *plugin, const struct speak_message *message,
 	void **request);

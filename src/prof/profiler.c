@@ -1,11 +1,14 @@
 #include "prof/profiler.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
+#include "base/errand.h"
 #include "base/log.h"
 #include "base/plugin_file.h"
 #include "prof/profiler_speak.h"
@@ -16,6 +19,7 @@ struct profiler {
 	struct plugin_library library; /* stays loaded: its threads may live on */
 	const struct profiler_abi *abi;
 	void *context;
+	int result; /* of init */
 	atomic_bool has_failed;
 	struct speak_comm comm;
 	char comm_name[COMM_NAME_BYTES];
@@ -35,9 +39,12 @@ static const struct plugin_kind profiler_kind = {.file = "profiler",
  * the communicator that it was given for has gone: so there is one, as in NCCL. */
 static int wishes;
 
-/* Kinds that we do not tell of, and that want their parents all the same. */
+/* Each with what it is the parent of; also of kinds that we do not tell of. */
 enum {
-	BELOW_WORK = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 15,
+	KERNELS = 1 << 6 | 1 << 15,
+	STEPS = PROF_PROXY_STEP | PROF_NET_PLUGIN,
+	WAYS = PROF_PROXY_OP | STEPS,
+	BELOW_WORK = WAYS | KERNELS,
 	COLLS = PROF_COLL | BELOW_WORK,
 	PAIRS = PROF_P2P | BELOW_WORK,
 	GROUPS = PROF_GROUP | COLLS | PAIRS,
@@ -61,8 +68,13 @@ static int wished_by(enum prof_kind kind)
 		return COLL_APIS;
 	case PROF_P2P_API:
 		return P2P_APIS;
+	case PROF_PROXY_OP:
+		return WAYS;
+	case PROF_PROXY_STEP:
+		return STEPS;
+	case PROF_NET_PLUGIN:
 	case PROF_KERNEL_LAUNCH:
-		return PROF_KERNEL_LAUNCH;
+		return (int)kind;
 	}
 	return 0;
 }
@@ -79,28 +91,75 @@ static void drop(struct profiler *profiler, const char *function, int result)
 	plugin_file_refuse(&profiler_kind, &profiler->library, did);
 }
 
-static bool profiler_begin(struct profiler *profiler)
+static void init_run(void *argument)
+{
+	struct profiler *profiler = argument;
+
+	profiler->result = profiler_speak_init(profiler->abi, profiler->library.version,
+		&profiler->comm, &wishes, &profiler->context);
+}
+
+/* It has come back when nobody waits any more. The library stays. */
+static void init_discard(void *argument)
+{
+	struct profiler *profiler = argument;
+
+	if (!profiler->result)
+		profiler->abi->finalize(profiler->context);
+	free(profiler);
+}
+
+/* A profiler that is not used: why, in one sentence. */
+static void refuse(const struct plugin_library *library, int rc, int result)
 {
 	char did[DID_BYTES];
-	int result;
 
-	profiler->abi = profiler->library.symbol;
-	if (!profiler_is_whole(profiler->abi)) {
-		plugin_file_refuse(
-			&profiler_kind, &profiler->library, "lacks a function");
-		return false;
-	}
-	result = profiler_speak_init(profiler->abi, profiler->library.version,
-		&profiler->comm, &wishes, &profiler->context);
-	if (result) {
+	if (rc == ETIMEDOUT)
+		snprintf(did, sizeof(did),
+			"could not start: init has not returned for %lld s "
+			"(WEFT_PLUGIN_SEC)",
+			(long long)param_int(PARAM_PLUGIN_SEC));
+	else
 		snprintf(did, sizeof(did), "could not start: init gave: %s",
-			err_name((enum err)result));
-		plugin_file_refuse(&profiler_kind, &profiler->library, did);
-		return false;
+			rc ? strerror(rc) : err_name((enum err)result));
+	plugin_file_refuse(&profiler_kind, library, did);
+}
+
+static void profiler_free(struct profiler *profiler)
+{
+	plugin_file_unload(&profiler->library);
+	free(profiler);
+}
+
+/* NULL when it does not start. One thread at a time. */
+static struct profiler *profiler_begin(struct profiler *profiler)
+{
+	static const void *stuck; /* a plugin that did not return is not asked again */
+	const struct plugin_library library = profiler->library;
+	const struct errand errand = {"weft-profiler", init_run, init_discard, profiler};
+	int rc;
+
+	profiler->abi = library.symbol;
+	if (!profiler_is_whole(profiler->abi)) {
+		plugin_file_refuse(&profiler_kind, &library, "lacks a function");
+		profiler_free(profiler);
+		return NULL;
 	}
-	log_info(LOG_INIT | LOG_PROFILE, "PROFILER/Plugin: Using %s (v%d)",
-		profiler->library.name, profiler->library.version);
-	return true;
+	rc = stuck == library.symbol ? EBUSY
+				     : errand_run(&errand, param_int(PARAM_PLUGIN_SEC));
+	if (rc == ETIMEDOUT)
+		stuck = library.symbol;
+	if (rc != EBUSY && (rc || profiler->result)) /* that was said once */
+		refuse(&library, rc, rc ? 0 : profiler->result);
+	if (rc == ETIMEDOUT)
+		return NULL;
+	if (rc || profiler->result) {
+		profiler_free(profiler);
+		return NULL;
+	}
+	log_info(LOG_INIT | LOG_PROFILE, "PROFILER/Plugin: Using %s (v%d)", library.name,
+		library.version);
+	return profiler;
 }
 
 /* What nobody has asked for and is not there is not looked for again: every communicator
@@ -122,7 +181,8 @@ struct profiler *profiler_open(const struct profiler_args *args)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one at a time */
 	struct profiler *profiler = calloc(1, sizeof(*profiler));
-	bool is_open;
+	struct profiler *begun = NULL;
+	bool is_found;
 
 	if (!profiler) {
 		log_warn("no memory for a profiler plugin; the job goes on without it");
@@ -136,13 +196,13 @@ struct profiler *profiler_open(const struct profiler_args *args)
 		.rank_count = args->rank_count,
 		.rank = args->rank};
 	pthread_mutex_lock(&lock);
-	is_open = library_find(&profiler->library) && profiler_begin(profiler);
+	is_found = library_find(&profiler->library);
+	if (is_found)
+		begun = profiler_begin(profiler);
 	pthread_mutex_unlock(&lock);
-	if (is_open)
-		return profiler;
-	plugin_file_unload(&profiler->library);
-	free(profiler);
-	return NULL;
+	if (!is_found)
+		free(profiler);
+	return begun;
 }
 
 void profiler_close(struct profiler *profiler)
@@ -159,15 +219,20 @@ void profiler_close(struct profiler *profiler)
 	free(profiler);
 }
 
+bool profiler_wants(const struct profiler *profiler, enum prof_kind kind)
+{
+	return __atomic_load_n(&wishes, __ATOMIC_RELAXED) & wished_by(kind) &&
+	       profiler_speak_has(profiler->library.version, kind) &&
+	       !atomic_load_explicit(&profiler->has_failed, memory_order_relaxed);
+}
+
 void *profiler_start(struct profiler *profiler, const struct prof_event *event)
 {
 	struct profiler_descr descr;
 	void *handle = NULL;
 	int result;
 
-	if (!(__atomic_load_n(&wishes, __ATOMIC_RELAXED) & wished_by(event->kind)) ||
-		!profiler_speak_has(profiler->library.version, event->kind) ||
-		atomic_load_explicit(&profiler->has_failed, memory_order_relaxed))
+	if (!profiler_wants(profiler, event->kind))
 		return NULL;
 	profiler_speak_descr(profiler->library.version, &profiler->comm, event, &descr);
 	result = profiler->abi->start(profiler->context, &handle, &descr);
@@ -177,10 +242,17 @@ void *profiler_start(struct profiler *profiler, const struct prof_event *event)
 	return NULL;
 }
 
-void profiler_state(struct profiler *profiler, void *event, enum prof_state state)
+void profiler_state(struct profiler *profiler, void *event, enum prof_state state,
+	const struct prof_progress *progress)
 {
-	int result = event ? profiler->abi->state(event, (int)state, NULL) : 0;
+	struct profiler_progress told;
+	int result = 0;
 
+	if (!event || !profiler_speak_tells(profiler->library.version, state))
+		return;
+	if (progress)
+		profiler_speak_progress(progress, &told);
+	result = profiler->abi->state(event, (int)state, progress ? &told : NULL);
 	if (result)
 		drop(profiler, "recordEventState", result);
 }

@@ -141,6 +141,32 @@ struct descr_launch {
 	void *stream;
 };
 
+/* ---- what goes to and comes from other hosts ---- */
+
+struct descr_proxy_op {
+	int pid;
+	uint8_t channel;
+	int peer, steps, step_bytes, is_send;
+};
+
+struct descr_proxy_step {
+	int step;
+};
+
+struct descr_net { /* from 2 on */
+	int64_t id;
+	void *details;
+};
+
+/* What goes with a state: `steps` is looked at up to version 3. */
+struct profiler_progress {
+	union {
+		size_t bytes;
+		void *details; /* from 4 on */
+	};
+	int steps;
+};
+
 /* ---- an event ---- */
 
 struct profiler_descr {
@@ -162,6 +188,9 @@ struct profiler_descr {
 		struct descr_coll_api coll_api;
 		struct descr_p2p_api p2p_api;
 		struct descr_launch launch;
+		struct descr_proxy_op proxy_op;
+		struct descr_proxy_step proxy_step;
+		struct descr_net net;
 		char largest[112]; /* of an event that we do not tell of */
 	} of;
 };
@@ -170,6 +199,7 @@ _Static_assert(sizeof(struct profiler_descr) == 136, "the same");
 _Static_assert(offsetof(struct descr_coll_v4, group) == 80, "the same");
 _Static_assert(sizeof(struct descr_coll_v4) == 112, "the same");
 _Static_assert(sizeof(struct descr_p2p_v4) == 56, "the same");
+_Static_assert(sizeof(struct descr_proxy_op) == 24, "the same");
 _Static_assert(offsetof(struct descr_coll_api, tag) == 48, "the same");
 _Static_assert(offsetof(struct descr_p2p_api, tag) == 40, "the same");
 

@@ -1,8 +1,15 @@
 #include "prof/profiler_speak.h"
 
+#include <limits.h>
 #include <string.h>
 
-enum { NUMBER_UNKNOWN = 255, CHANNELS = 1, VERSION_API = 5, VERSION_NAMELESS = 4 };
+enum {
+	NUMBER_UNKNOWN = 255,
+	CHANNELS = 1,
+	VERSION_NET = 2,
+	VERSION_NAMELESS = 4,
+	VERSION_API = 5
+};
 
 static const char unknown[] = "Unknown";
 
@@ -72,7 +79,30 @@ int profiler_speak_init(const struct profiler_abi *abi, int version,
 
 bool profiler_speak_has(int version, enum prof_kind kind)
 {
-	return version >= VERSION_API || kind & (PROF_GROUP | PROF_COLL | PROF_P2P);
+	enum {
+		OLD = PROF_GROUP | PROF_COLL | PROF_P2P | PROF_PROXY_OP | PROF_PROXY_STEP
+	};
+
+	return version >= VERSION_API || kind & OLD ||
+	       (kind == PROF_NET_PLUGIN && version >= VERSION_NET);
+}
+
+bool profiler_speak_tells(int version, enum prof_state state)
+{
+	if (state == PROF_WAY_SENT || state == PROF_WAY_RECEIVED)
+		return version < VERSION_NAMELESS;
+	return version >= VERSION_NAMELESS ||
+	       (state != PROF_WAY_MOVES && state != PROF_NET_TELLS);
+}
+
+void profiler_speak_progress(
+	const struct prof_progress *progress, struct profiler_progress *told)
+{
+	*told = (struct profiler_progress){.steps = progress->steps};
+	if (progress->details)
+		told->details = progress->details;
+	else
+		told->bytes = progress->bytes;
 }
 
 static void coll_v1_fill(const struct speak_comm *comm, const struct prof_call *call,
@@ -194,6 +224,30 @@ static void p2p_fill(int version, const struct speak_comm *comm,
 			.tag = call->tag};
 }
 
+/* The largest number there where it is one too many. */
+static int number_cut(size_t number)
+{
+	return number < INT_MAX ? (int)number : INT_MAX;
+}
+
+/* What goes to and comes from other hosts. */
+static void mail_fill(const struct prof_event *event, struct profiler_descr *descr)
+{
+	const struct prof_way *way = event->way;
+
+	if (event->kind == PROF_PROXY_OP)
+		descr->of.proxy_op = (struct descr_proxy_op){.pid = way->pid,
+			.channel = (uint8_t)way->channel,
+			.peer = way->peer,
+			.steps = way->steps,
+			.step_bytes = number_cut(way->step_bytes),
+			.is_send = way->is_send};
+	else if (event->kind == PROF_PROXY_STEP)
+		descr->of.proxy_step.step = event->step;
+	else
+		descr->of.net = (struct descr_net){event->net_id, event->net_details};
+}
+
 /* What only version 5 and later have. */
 static void api_fill(const struct prof_event *event, struct profiler_descr *descr)
 {
@@ -237,6 +291,8 @@ void profiler_speak_descr(int version, const struct speak_comm *comm,
 		coll_fill(version, comm, event, descr);
 	else if (event->kind == PROF_P2P)
 		p2p_fill(version, comm, event, descr);
+	else if (event->kind & (PROF_PROXY_OP | PROF_PROXY_STEP | PROF_NET_PLUGIN))
+		mail_fill(event, descr);
 	else if (version >= VERSION_API)
 		api_fill(event, descr);
 }

@@ -24,6 +24,11 @@ int profiler_speak_init(const struct profiler_abi *abi, int version,
 /* Is there such an event in this version? */
 bool profiler_speak_has(int version, enum prof_kind kind);
 
+/* Is there such a state? */
+bool profiler_speak_tells(int version, enum prof_state state);
+void profiler_speak_progress(
+	const struct prof_progress *progress, struct profiler_progress *told);
+
 /* The event in the words of this version. */
 void profiler_speak_descr(int version, const struct speak_comm *comm,
 	const struct prof_event *event, struct profiler_descr *descr);

@@ -91,8 +91,8 @@ static int told(const char *text)
 	return log_count(told_path, text);
 }
 
-static void run(
-	rank_function *function, const char *plugin, const char *name, const char *value)
+static void job(int processes, rank_function *function, const char *plugin,
+	const char *name, const char *value)
 {
 	const char *environment[] = {"NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS",
 		"INIT,PROFILE", "NCCL_DEBUG_FILE", log_path, "NCCL_PROFILER_PLUGIN",
@@ -100,10 +100,16 @@ static void run(
 
 	EQ(truncate(log_path, 0), 0);
 	EQ(truncate(told_path, 0), 0);
-	ranks_run(&(struct ranks){.processes = 1,
-		.threads = RANKS,
+	ranks_run(&(struct ranks){.processes = processes,
+		.threads = RANKS / processes,
 		.function = function,
 		.environment = environment});
+}
+
+static void run(
+	rank_function *function, const char *plugin, const char *name, const char *value)
+{
+	job(1, function, plugin, name, value);
 }
 
 static void name_of(int version, char path[PATH_BYTES])
@@ -205,6 +211,54 @@ static void masks(void)
 	EQ(told("start Coll"), 0);
 }
 
+/* What is started is stopped, and there is some. */
+static int both(const char *kind)
+{
+	char start[32], stop[32];
+
+	snprintf(start, sizeof(start), "start %s ", kind);
+	snprintf(stop, sizeof(stop), "stop %s ", kind);
+	EQ(told(start), told(stop));
+	return told(start);
+}
+
+/* Each rank on a host of its own, and a network plugin that tells what it does. */
+static void hosts_check(int version, const char *net_plugin)
+{
+	bool has_net = net_plugin && version >= 2;
+	char path[PATH_BYTES];
+
+	name_of(version, path);
+	EQ(setenv("WEFT_TEST_HOSTS", "2", 1), 0);
+	job(RANKS, calls, path, "NCCL_NET_PLUGIN", net_plugin ? net_plugin : "none");
+	EQ(unsetenv("WEFT_TEST_HOSTS"), 0);
+	EQ(told("WRONG"), 0);
+	EQ(told("finalize\n"), RANKS);
+	EQ(both("Coll"), 4 * RANKS);
+	EQ(both("P2p"), 2 * RANKS);
+	/* six calls, each with something to send and something to receive */
+	HOLDS(both("ProxyOp") >= 5 * RANKS);
+	HOLDS(told("start ProxyOp to peer 1 steps 1 bytes 40 channel 0") >= 1);
+	HOLDS(told("start ProxyOp from peer 0 steps 1 bytes 40 channel 0") >= 1);
+	HOLDS(both("ProxyStep") >= both("ProxyOp"));
+	HOLDS(told(version < 4 ? "done 40 bytes 1 steps" : "moved 40 bytes") >= 4);
+	EQ(told("state 19 ProxyOp"), version < 4 ? 0 : both("ProxyOp"));
+	EQ(both("NetPlugin") > 0, has_net);
+	EQ(told("start NetPlugin id 30001 bytes 40") > 0, has_net);
+	EQ(told("update 40 bytes") > 0, has_net && version >= 4);
+}
+
+static void hosts(void)
+{
+	char net_plugin[PATH_BYTES];
+
+	snprintf(net_plugin, sizeof(net_plugin), "%s/libnccl-net-test12.so",
+		WEFT_PLUGIN_FOLDER);
+	for (int version = OLDEST; version <= 7; version += 2)
+		hosts_check(version, net_plugin);
+	hosts_check(4, NULL);
+}
+
 static void failures(void)
 {
 	char path[PATH_BYTES];
@@ -225,6 +279,14 @@ static void failures(void)
 	EQ(log_count(log_path, "is not told of anything any more: startEvent gave"),
 		RANKS);
 	EQ(told("finalize"), RANKS);
+	EQ(setenv("WEFT_PLUGIN_SEC", "1", 1), 0);
+	run(calls, path, "PROFILER_TEST_FAULT", "hang");
+	EQ(unsetenv("WEFT_PLUGIN_SEC"), 0);
+	EQ(told("start"), 0);
+	EQ(log_count(log_path,
+		   "the profiler plugin ProfilerTest (v7) could not start: init has not "
+		   "returned for 1 s (WEFT_PLUGIN_SEC); the job goes on without it"),
+		1); /* and not asked again */
 	run(calls, "not-there", NULL, NULL);
 	EQ(log_count(log_path, "no profiler plugin not-there"), RANKS);
 	run(calls, "none", NULL, NULL);
@@ -241,6 +303,7 @@ int main(void)
 	for (int version = OLDEST; version <= 7; version++)
 		version_check(version);
 	masks();
+	hosts();
 	failures();
 	unlink(log_path);
 	unlink(told_path);

@@ -11,11 +11,11 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <time.h>
 
-#include "net_test.h"
+#include "drive_group.h"
+#include "drive_world.h"
+#include "gpu_memory.h"
 #include "test.h"
 
 enum {
@@ -29,140 +29,13 @@ enum {
 	THREADS = 3,
 };
 
-static const ncclNet_t *net;
-static bool is_quiet;
-
-static bool may_fail;
-static int failure;	/* the first */
-static char said[8192]; /* warnings */
-
-/* Did it succeed? Where it must, it has. */
-static bool went(int result)
-{
-	if (!may_fail)
-		EQ(result, ncclSuccess);
-	if (result && !failure)
-		failure = result;
-	return !result;
-}
-
-__attribute__((format(printf, 5, 6))) static void say(int level, unsigned long flags,
-	const char *file, int line, const char *format, ...)
-{
-	va_list args;
-
-	(void)flags;
-	(void)file;
-	(void)line;
-	if (level > 2 || is_quiet)
-		return;
-	va_start(args, format);
-	vsnprintf(said + strlen(said), sizeof(said) - strlen(said), format, args);
-	va_end(args);
-	if (!may_fail)
-		fprintf(stderr, "%s\n", said);
-}
-
-/* ---- versions ---- */
-
-struct world {
-	void *context; /* from version 11 on */
-};
-
-static struct world world_open(void)
-{
-	struct world world = {NULL};
-
-#if NET_VERSION >= 11
-	ncclNetCommConfig_t config = {-1};
-
-	EQ(net->init(&world.context, 7, &config, say, NULL), ncclSuccess);
-#elif NET_VERSION == 10
-	EQ(net->init(say, NULL), ncclSuccess);
-#else
-	EQ(net->init(say), ncclSuccess);
-#endif
-	return world;
-}
-
-static void world_close(struct world *world)
-{
-#if NET_VERSION >= 11
-	EQ(net->finalize(world->context), ncclSuccess);
-#endif
-	world->context = NULL;
-}
-
-static int net_listen(struct world *world, void *handle, void **comm)
-{
-#if NET_VERSION >= 11
-	return net->listen(world->context, 0, handle, comm);
-#else
-	(void)world;
-	return net->listen(0, handle, comm);
-#endif
-}
-
-static int net_connect(struct world *world, void *handle, void **comm)
-{
-	void *in_gpu = NULL;
-
-	(void)in_gpu;
-#if NET_VERSION >= 11
-	return net->connect(world->context, 0, handle, comm, &in_gpu);
-#elif NET_VERSION == 10
-	ncclNetCommConfig_t config = {-1};
-
-	(void)world;
-	return net->connect(0, &config, handle, comm, &in_gpu);
-#elif NET_VERSION >= 7
-	(void)world;
-	return net->connect(0, handle, comm, &in_gpu);
-#else
-	(void)world;
-	return net->connect(0, handle, comm);
-#endif
-}
-
-static int net_accept(void *listener, void **comm)
-{
-#if NET_VERSION >= 7
-	void *in_gpu = NULL;
-
-	return net->accept(listener, comm, &in_gpu);
-#else
-	return net->accept(listener, comm);
-#endif
-}
-
-static int net_send(void *comm, void *data, size_t bytes, void *known, void **request)
-{
-#if NET_VERSION >= 10
-	return net->isend(comm, data, bytes, 0, known, NULL, request);
-#else
-	return net->isend(comm, data, (net_size)bytes, 0, known, request);
-#endif
-}
-
-static int net_recv(void *comm, void *data, size_t bytes, void *known, void **request)
-{
-	net_size size = (net_size)bytes;
-	int tag = 0;
-
-#if NET_VERSION >= 10
-	void *event = NULL;
-
-	return net->irecv(comm, 1, &data, &size, &tag, &known, &event, request);
-#else
-	return net->irecv(comm, 1, &data, &size, &tag, &known, request);
-#endif
-}
-
 /* ---- lines: two ends and their memory ---- */
 
 struct end {
 	void *comm, *known;
 	char *data; /* STEPS steps */
+	char *seen; /* .. as this program may touch them */
+	bool is_gpu;
 	void *requests[STEPS];
 	uint64_t posted, done;
 	uint64_t filled; /* messages whose bytes are there */
@@ -198,16 +71,47 @@ static bool line_ask(struct line *line)
 	return failure || (line->send.comm && line->recv.comm);
 }
 
-static void end_memory(struct end *end)
+/* DRIVE_GPU has the ends whose memory is a GPU's, `send` and `recv`, with `dmabuf` behind
+ * where it is to be registered so. */
+static bool is_on_gpu(const char *end)
 {
-	end->data = aligned_alloc(4096, (size_t)STEPS * STEP_BYTES);
+	const char *which = getenv("DRIVE_GPU");
+
+	return which && strstr(which, end);
+}
+
+static int end_register(struct end *end)
+{
+	uint64_t offset = 0;
+
+	if (end->is_gpu && is_on_gpu("dmabuf"))
+		return net->regMrDmaBuf(end->comm, end->data, (size_t)STEPS * STEP_BYTES,
+			NCCL_PTR_CUDA, offset, gpu_file(end->data, &offset), &end->known);
+	return net->regMr(end->comm, end->data, STEPS * STEP_BYTES,
+		end->is_gpu ? NCCL_PTR_CUDA : NCCL_PTR_HOST, &end->known);
+}
+
+static void end_memory(struct end *end, bool is_gpu)
+{
+	size_t bytes = (size_t)STEPS * STEP_BYTES;
+
+	end->is_gpu = is_gpu;
+	end->data = is_gpu ? gpu_alloc(bytes) : aligned_alloc(4096, bytes);
 	TRUE(end->data);
-	memset(end->data, 0, (size_t)STEPS * STEP_BYTES);
-	if (went(net->regMr(end->comm, end->data, STEPS * STEP_BYTES, NCCL_PTR_HOST,
-		    &end->known)))
+	end->seen = is_gpu ? gpu_see(end->data) : end->data;
+	memset(end->seen, 0, bytes);
+	if (went(end_register(end)))
 		TRUE(end->known);
 	else
 		end->known = NULL;
+}
+
+static void end_free(struct end *end)
+{
+	if (end->is_gpu && end->data)
+		gpu_free(end->data);
+	else
+		free(end->data);
 }
 
 static void lines_open(
@@ -231,8 +135,8 @@ static void lines_open(
 		TRUE(time(NULL) < until);
 	}
 	for (int i = 0; i < count && !failure; i++) {
-		end_memory(&lines[i].send);
-		end_memory(&lines[i].recv);
+		end_memory(&lines[i].send, is_on_gpu("send"));
+		end_memory(&lines[i].recv, is_on_gpu("recv"));
 	}
 }
 
@@ -259,8 +163,8 @@ static void line_close(struct line *line, int order)
 		default:
 			EQ(net->closeListen(line->listener), ncclSuccess);
 		}
-	free(line->send.data);
-	free(line->recv.data);
+	end_free(&line->send);
+	end_free(&line->recv);
 }
 
 /* ---- messages ---- */
@@ -278,9 +182,14 @@ static unsigned char byte_of(unsigned seed, uint64_t message, size_t i)
 	return (unsigned char)(seed * 101 + message * 31 + i * 7 + (i >> 9));
 }
 
+static size_t offset_of(uint64_t message)
+{
+	return (size_t)(message % STEPS) * STEP_BYTES;
+}
+
 static char *step_of(const struct end *end, uint64_t message)
 {
-	return end->data + message % STEPS * STEP_BYTES;
+	return end->data + offset_of(message);
 }
 
 static void send_post(struct line *line)
@@ -294,7 +203,7 @@ static void send_post(struct line *line)
 	if (message == MESSAGES || message - end->done == STEPS)
 		return;
 	for (size_t i = 0; end->filled == message && i < bytes; i++)
-		data[i] = (char)byte_of(line->seed, message, i);
+		end->seen[offset_of(message) + i] = (char)byte_of(line->seed, message, i);
 	end->filled = message + 1;
 	if (!went(net_send(end->comm, data, bytes, end->known, &request)) || !request)
 		return;
@@ -331,18 +240,18 @@ static int request_test(struct end *end, uint64_t message)
 
 static void message_check(struct line *line, uint64_t message, int bytes)
 {
-	const char *data = step_of(&line->recv, message);
+	const char *data = line->recv.seen + offset_of(message);
 
 	EQ(bytes, size_of(line->seed, message));
 	for (int i = 0; i < bytes; i++)
 		EQ((unsigned char)data[i], byte_of(line->seed, message, (size_t)i));
 }
 
-static void flush(struct line *line, uint64_t message)
+static void flush(struct line *line, uint64_t message, int size)
 {
 	struct end *end = &line->recv;
 	void *data = step_of(end, message), *request = NULL;
-	int size = 8, done = 0;
+	int done = 0;
 
 	EQ(net->iflush(end->comm, 1, &data, &size, &end->known, &request), ncclSuccess);
 	for (time_t until = deadline(); request && !done;) {
@@ -365,8 +274,8 @@ static void line_receive(struct line *line)
 
 		if (bytes < 0)
 			break;
+		flush(line, line->recv.done, bytes);
 		message_check(line, line->recv.done, bytes);
-		flush(line, line->recv.done);
 		line->recv.done++;
 	}
 }
@@ -401,7 +310,11 @@ static void lines_run(struct line *lines, int count)
 static void part_properties(void)
 {
 	struct world world = world_open();
+	const char *proto = getenv("NCCL_PROTO"), *wanted = getenv("DRIVE_PROTO");
 	int count = 0;
+
+	if (wanted) /* it has set it, or not */
+		EQ_STR(proto ? proto : "unset", wanted);
 
 	EQ(net->devices(&count), ncclSuccess);
 	TRUE(count > 0);
@@ -412,6 +325,8 @@ static void part_properties(void)
 		EQ(net->getProperties(i, &props), ncclSuccess);
 		TRUE(props.name && props.name[0]);
 		TRUE(props.ptrSupport & NCCL_PTR_HOST);
+		EQ(!(props.ptrSupport & NCCL_PTR_CUDA), !getenv("DRIVE_GPU"));
+		EQ(!(props.ptrSupport & NCCL_PTR_DMABUF), !is_on_gpu("dmabuf"));
 		TRUE(props.speed > 0 && props.speed < 10000000);
 		TRUE(props.latency >= 0 && props.latency < 1e6f);
 		TRUE(props.maxComms >= 0);
@@ -555,8 +470,8 @@ static void part_parting(void)
 	end_forget(&line.recv);
 	EQ(net->closeRecv(line.recv.comm), ncclSuccess);
 	EQ(net->closeListen(line.listener), ncclSuccess);
-	free(line.send.data);
-	free(line.recv.data);
+	end_free(&line.send);
+	end_free(&line.recv);
 	world_close(&to);
 }
 
@@ -574,7 +489,7 @@ static void part_many(void)
 			EQ(net_recv(line.recv.comm, line.recv.data + i * 64, 64,
 				   line.recv.known, &requests[0][i]),
 				ncclSuccess);
-		memset(line.send.data + i * 64, i, 64);
+		memset(line.send.seen + i * 64, i, 64);
 		for (time_t until = deadline(); !requests[1][i]; TRUE(time(NULL) < until))
 			EQ(net_send(line.send.comm, line.send.data + i * 64, 64,
 				   line.send.known, &requests[1][i]),
@@ -594,11 +509,42 @@ static void part_many(void)
 			*request = NULL;
 			left--;
 		}
+	flush(&line, 0, 64);
 	for (int i = 0; i < REQUESTS; i++)
 		for (int b = 0; b < 64; b++)
-			EQ(line.recv.data[i * 64 + b], i);
+			EQ(line.recv.seen[i * 64 + b], i);
 	line_close(&line, 2);
 	world_close(&world);
+}
+
+static void flush_any(void *line)
+{
+	flush(line, 0, 8);
+}
+
+/* Several receives at once, where they are offered. */
+static void part_grouped(void)
+{
+	struct world from = world_open(), to = world_open();
+	const char *protocol = getenv("OFI_NCCL_PROTOCOL");
+	struct group_end send, recv;
+	ncclNetProperties_t props;
+	struct line line;
+
+	EQ(net->getProperties(0, &props), ncclSuccess);
+	if (protocol)
+		EQ(props.maxRecvs,
+			NET_VERSION >= 9 && !strcmp(protocol, "RDMA") ? GROUP_MAX : 1);
+	lines_open(&line, 1, &from, &to);
+	send = (struct group_end){
+		line.send.comm, line.send.known, line.send.data, line.send.seen};
+	recv = (struct group_end){
+		line.recv.comm, line.recv.known, line.recv.data, line.recv.seen};
+	for (int size = 1; size <= props.maxRecvs; size++)
+		group_drive(&send, &recv, size, flush_any, &line);
+	line_close(&line, 1);
+	world_close(&to);
+	world_close(&from);
 }
 
 /* A communicator that ends before its connections, which one split off still uses. */
@@ -658,6 +604,8 @@ static void part_memory(void)
 				ncclSuccess);
 	is_quiet = true;
 	TRUE(net->regMr(line.send.comm, data, BYTES, 64, &known[0][0]) != ncclSuccess);
+	TRUE(net->regMr(line.send.comm, data, BYTES, NCCL_PTR_CUDA, &known[0][0]) !=
+		ncclSuccess); /* it is the host's */
 	is_quiet = false;
 	lines_run(&line, 1);
 	line_close(&line, 1);
@@ -746,10 +694,10 @@ static const struct {
 } parts[] = {{"properties", part_properties, false}, {"messages", part_messages, false},
 	{"both ways", part_both_ways, false}, {"early", part_early, false},
 	{"ahead", part_ahead, false}, {"parting", part_parting, false},
-	{"many", part_many, false}, {"outlived", part_outlived, false},
-	{"abort", part_abort, false}, {"memory", part_memory, false},
-	{"threads", part_threads, false}, {"fails", part_fails, true},
-	{"longer", part_longer, true}};
+	{"many", part_many, false}, {"grouped", part_grouped, false},
+	{"outlived", part_outlived, false}, {"abort", part_abort, false},
+	{"memory", part_memory, false}, {"threads", part_threads, false},
+	{"fails", part_fails, true}, {"longer", part_longer, true}};
 
 static bool is_wanted(int part, int argc, char **argv)
 {

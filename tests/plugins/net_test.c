@@ -37,6 +37,7 @@ struct request {
 	uint64_t room; /* what the receiver asked for, or its answer's size */
 	uint64_t size; /* of the message */
 	int tests;
+	void *event; /* of a profiler */
 };
 
 struct comm {
@@ -58,7 +59,13 @@ struct handle {
 };
 _Static_assert(sizeof(struct handle) <= 128, "a handle holds it");
 
+/* What a profiler is told: an id of our own, and the size. */
+enum { EVENT_ID = 3 << 16 | 1, EVENT_START = 0, EVENT_UPDATE_AND_STOP = 3 };
+
 static ncclDebugLogger_t say;
+#if NET_VERSION >= 10
+static ncclProfilerCallback_t tell;
+#endif
 static atomic_int contexts;
 
 static bool fault(const char *word)
@@ -94,6 +101,7 @@ static ncclResult_t test_init(void **ctx, uint64_t commId, ncclNetCommConfig_t *
 {
 	if (!ctx || !config || !prof)
 		return ncclInvalidArgument;
+	tell = prof;
 	atomic_fetch_add(&contexts, 1);
 	*ctx = malloc(sizeof(commId));
 	memcpy(*ctx, &commId, sizeof(commId));
@@ -112,6 +120,7 @@ static ncclResult_t test_init(ncclDebugLogger_t log, ncclProfilerCallback_t prof
 {
 	if (!prof || atomic_fetch_add(&contexts, 1))
 		return ncclInvalidArgument;
+	tell = prof;
 	return start(log);
 }
 #else
@@ -401,20 +410,34 @@ static ncclResult_t recv_one(
 }
 
 #if NET_VERSION >= 10
+static void request_tell(struct request *request, void *parent)
+{
+	if (request && parent)
+		tell(&request->event, EVENT_START, parent, EVENT_ID, &request->bytes);
+}
+
 static ncclResult_t test_isend(void *comm, void *data, size_t size, int tag,
 	void *mhandle, void *phandle, void **request)
 {
+	ncclResult_t result = send_one(comm, data, size, mhandle, request);
+
 	(void)tag;
-	(void)phandle;
-	return send_one(comm, data, size, mhandle, request);
+	if (!result)
+		request_tell(*request, phandle);
+	return result;
 }
 
 static ncclResult_t test_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
 	void **mhandles, void **phandles, void **request)
 {
-	return n == 1 && tags && phandles
-		       ? recv_one(comm, data[0], sizes[0], mhandles[0], request)
-		       : ncclInvalidArgument;
+	ncclResult_t result = n == 1 && tags && phandles
+				      ? recv_one(comm, data[0], sizes[0], mhandles[0],
+						request)
+				      : ncclInvalidArgument;
+
+	if (!result)
+		request_tell(*request, phandles[0]);
+	return result;
 }
 #else
 static ncclResult_t test_isend(
@@ -519,6 +542,10 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
 	if (fault("late") && r->tests++ < LATE_TESTS)
 		return ncclSuccess;
 	*done = 1;
+#if NET_VERSION >= 10
+	if (r->event)
+		tell(&r->event, EVENT_UPDATE_AND_STOP, NULL, EVENT_ID, &r->size);
+#endif
 	if (sizes)
 		*sizes = (int)r->size + (fault("lies") && comm->first > 1);
 	r->is_used = false;

@@ -15,7 +15,7 @@ enum {
 	ncclInvalidArgument = 4,
 	ncclRemoteError = 6
 };
-enum { NCCL_PTR_HOST = 1, NCCL_PTR_CUDA = 2 };
+enum { NCCL_PTR_HOST = 1, NCCL_PTR_CUDA = 2, NCCL_PTR_DMABUF = 4 };
 
 typedef void (*ncclDebugLogger_t)(
 	int level, unsigned long flags, const char *file, int line, const char *fmt, ...);

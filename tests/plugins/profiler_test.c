@@ -4,7 +4,8 @@
  * begins with WRONG for what cannot be: an event whose parent is of another kind or not
  * this communicator's, a group that is closed before what is in it begins, an event that
  * is stopped twice or never. PROFILER_TEST_MASK has the events that it wants, all when it
- * is unset; PROFILER_TEST_FAULT is `init` or `start`: what fails. */
+ * is unset; PROFILER_TEST_FAULT is `init` or `start`: what fails; or
+ * `hang`: init does not return. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -25,6 +26,8 @@ struct event {
 	bool is_open;
 	int rank;
 	const struct context *context;
+	int steps, steps_told; /* of a ProxyOp */
+	size_t bytes;
 };
 
 struct context {
@@ -68,6 +71,12 @@ static const char *kind_name(unsigned kind)
 		return "Coll";
 	case ncclProfileP2p:
 		return "P2p";
+	case ncclProfileProxyOp:
+		return "ProxyOp";
+	case ncclProfileProxyStep:
+		return "ProxyStep";
+	case ncclProfileNetPlugin:
+		return "NetPlugin";
 	case ncclProfileGroupApi:
 		return "GroupApi";
 	case ncclProfileCollApi:
@@ -90,6 +99,8 @@ static ncclResult_t begin(void **context, int *mask, int rank)
 
 	if (is_fault("init"))
 		return ncclSystemError;
+	if (is_fault("hang"))
+		pause();
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
 		return ncclSystemError;
@@ -148,6 +159,33 @@ static void relative_check(
 		note("WRONG relative of %s", kind_name(event->kind));
 	else if (must_be_open && !relative->is_open)
 		note("WRONG %s in a closed %s", kind_name(event->kind), kind_name(kind));
+}
+
+/* Of messages between hosts. */
+static void mail_check(struct event *event, const ncclProfilerEventDescr_t *descr)
+{
+	struct event *parent = descr->parentObj;
+
+	if (event->kind == ncclProfileProxyOp) {
+		relative_check(event, parent,
+			parent && parent->kind == ncclProfileP2p ? ncclProfileP2p
+								 : ncclProfileColl,
+			true);
+		event->steps = descr->proxyOp.nSteps;
+	} else if (event->kind == ncclProfileProxyStep) {
+		relative_check(event, parent, ncclProfileProxyOp, true);
+		if (parent && parent->steps_told++ != descr->proxyStep.step)
+			note("WRONG step");
+	} else if (event->kind == ncclProfileNetPlugin) {
+		relative_check(event, parent, ncclProfileProxyStep, true);
+	}
+}
+
+/* A ProxyOp is over: was it what had been said? */
+static void steps_check(const struct event *event)
+{
+	if (event->kind == ncclProfileProxyOp && event->steps != event->steps_told)
+		note("WRONG %d of %d steps", event->steps_told, event->steps);
 }
 
 #if PROFILER_VERSION < 5
@@ -226,8 +264,31 @@ static void p2p_note(const ncclProfilerEventDescr_t *descr)
 		note("WRONG transfer");
 }
 
+static bool mail_note(const ncclProfilerEventDescr_t *descr)
+{
+	if (descr->type == ncclProfileProxyOp)
+		note("start ProxyOp %s peer %d steps %d bytes %d channel %u",
+			descr->proxyOp.isSend ? "to" : "from", descr->proxyOp.peer,
+			descr->proxyOp.nSteps, descr->proxyOp.chunkSize,
+			descr->proxyOp.channelId);
+	else if (descr->type == ncclProfileProxyStep)
+		note("start ProxyStep rank %d", descr->rank);
+#if PROFILER_VERSION >= 2
+	else if (descr->type == ncclProfileNetPlugin)
+		note("start NetPlugin id %lx bytes %zu", (long)descr->netPlugin.id,
+			*(const size_t *)descr->netPlugin.data);
+#endif
+	else
+		return false;
+	if (descr->type == ncclProfileProxyOp && descr->proxyOp.pid != getpid())
+		note("WRONG process");
+	return true;
+}
+
 static void api_note(const ncclProfilerEventDescr_t *descr)
 {
+	if (mail_note(descr))
+		return;
 #if PROFILER_VERSION >= 5
 	uint64_t tag = 0;
 
@@ -277,6 +338,7 @@ static ncclResult_t start(void *opaque, void **handle, ncclProfilerEventDescr_t 
 	if (context->count < EVENTS_MAX)
 		context->events[context->count++] = event;
 	relatives_check(event, descr);
+	mail_check(event, descr);
 	if (descr->type == ncclProfileColl)
 		coll_note(descr);
 	else if (descr->type == ncclProfileP2p)
@@ -296,18 +358,51 @@ static ncclResult_t stop(void *handle)
 	if (event->magic != EVENT_MAGIC || !event->is_open)
 		note("WRONG stop");
 	event->is_open = false;
+	steps_check(event);
 	note("stop %s rank %d", kind_name(event->kind), event->rank);
 	pthread_mutex_unlock(&lock);
 	return ncclSuccess;
 }
 
-static ncclResult_t record(void *handle, int state, void *args)
+/* What goes with a state; does anything have to? */
+static bool args_note(int state, const ncclProfilerEventStateArgs_t *args)
+{
+	switch (state) {
+#if PROFILER_VERSION < 4
+	case ncclProfilerProxyOpSendDone:
+	case ncclProfilerProxyOpRecvDone:
+		if (args)
+			note("done %zu bytes %d steps", args->proxyOp.transSize,
+				args->proxyOp.steps);
+		return true;
+	case ncclProfilerProxyStepSendWait:
+	case ncclProfilerProxyStepRecvFlushWait:
+		return true;
+#else
+	case ncclProfilerProxyStepSendWait:
+	case ncclProfilerProxyStepRecvFlushWait:
+		if (args)
+			note("moved %zu bytes", args->proxyStep.transSize);
+		return true;
+	case ncclProfilerNetPluginUpdate:
+		if (args)
+			note("update %zu bytes", *(const size_t *)args->netPlugin.data);
+		return true;
+#endif
+	default:
+		return false;
+	}
+}
+
+static ncclResult_t record(void *handle, int state, ncclProfilerEventStateArgs_t *args)
 {
 	const struct event *event = handle;
 
 	pthread_mutex_lock(&lock);
-	if (event->magic != EVENT_MAGIC || !event->is_open || args)
+	if (event->magic != EVENT_MAGIC || !event->is_open)
 		note("WRONG state");
+	if (args_note(state, args) != (args != NULL))
+		note("WRONG state %d with%s more", state, args ? "" : "out");
 	note("state %d %s rank %d", state, kind_name(event->kind), event->rank);
 	pthread_mutex_unlock(&lock);
 	return ncclSuccess;

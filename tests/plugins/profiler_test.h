@@ -15,12 +15,25 @@ enum {
 	ncclProfileGroup = 1 << 0,
 	ncclProfileColl = 1 << 1,
 	ncclProfileP2p = 1 << 2,
+	ncclProfileProxyOp = 1 << 3,
+	ncclProfileProxyStep = 1 << 4,
+	ncclProfileNetPlugin = 1 << 7,
 	ncclProfileGroupApi = 1 << 8,
 	ncclProfileCollApi = 1 << 9,
 	ncclProfileP2pApi = 1 << 10,
 	ncclProfileKernelLaunch = 1 << 11
 };
-enum { ncclProfilerGroupStartApiStop = 23, ncclProfilerGroupEndApiStart = 24 };
+enum {
+	ncclProfilerProxyOpSendDone = 3,
+	ncclProfilerProxyOpRecvDone = 7,
+	ncclProfilerProxyStepSendWait = 9,
+	ncclProfilerProxyStepRecvWait = 10,
+	ncclProfilerProxyStepRecvFlushWait = 11,
+	ncclProfilerProxyOpInProgress_v4 = 19,
+	ncclProfilerNetPluginUpdate = 21,
+	ncclProfilerGroupStartApiStop = 23,
+	ncclProfilerGroupEndApiStart = 24
+};
 
 typedef void (*ncclDebugLogger_t)(
 	int level, unsigned long flags, const char *file, int line, const char *fmt, ...);
@@ -98,6 +111,23 @@ typedef struct {
 			uint64_t userTag;
 #endif
 		} p2p;
+		struct {
+			pid_t pid;
+			uint8_t channelId;
+			int peer;
+			int nSteps;
+			int chunkSize;
+			int isSend;
+		} proxyOp;
+		struct {
+			int step;
+		} proxyStep;
+#if PROFILER_VERSION >= 2
+		struct {
+			int64_t id;
+			void *data;
+		} netPlugin;
+#endif
 #if PROFILER_VERSION >= 5
 		struct {
 			bool graphCaptured;
@@ -131,6 +161,25 @@ typedef struct {
 	};
 } ncclProfilerEventDescr_t;
 
+typedef union {
+#if PROFILER_VERSION < 4
+	struct {
+		size_t transSize;
+		int steps;
+	} proxyOp;
+#else
+	struct {
+		size_t transSize;
+	} proxyStep;
+	struct {
+		void *data;
+	} netPlugin;
+#endif
+	struct {
+		int appendedProxyOps;
+	} proxyCtrl;
+} ncclProfilerEventStateArgs_t;
+
 typedef struct {
 	const char *name;
 #if PROFILER_VERSION < 4
@@ -147,7 +196,8 @@ typedef struct {
 	ncclResult_t (*startEvent)(
 		void *context, void **eHandle, ncclProfilerEventDescr_t *eDescr);
 	ncclResult_t (*stopEvent)(void *eHandle);
-	ncclResult_t (*recordEventState)(void *eHandle, int eState, void *eStateArgs);
+	ncclResult_t (*recordEventState)(
+		void *eHandle, int eState, ncclProfilerEventStateArgs_t *eStateArgs);
 	ncclResult_t (*finalize)(void *context);
 } ncclProfiler_t;
 

@@ -6,6 +6,8 @@
  *
  * What is asked for is done when somebody reads completions, so that memory which is
  * touched too early or given back too soon shows. STANDIN_NICS: how many interfaces.
+ * STANDIN_HMEM: memory of GPUs (gpu_memory.h) is taken, where it was registered as such;
+ * what is written there is not to be seen before it is flushed.
  * STANDIN_FAULT: words with colons between them, see `faults`.
  */
 #include <pthread.h>
@@ -22,9 +24,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ofi/newer.h"
+#include "standin_memory.h"
+
 enum {
 	ENDS_MAX = 256,
-	KEYS_MAX = 8192,
 	LATE_READS = 7,
 	NICS_MAX = 8,
 	MESSAGE_BYTES_MAX = 1 << 30,
@@ -82,6 +86,18 @@ static void faults_read(void)
 	faults.failed = fault_number("failed");
 }
 
+bool standin_refuses(void)
+{
+	bool is_refused;
+
+	pthread_mutex_lock(&lock);
+	is_refused = !faults.refused;
+	if (faults.refused > 0)
+		faults.refused--;
+	pthread_mutex_unlock(&lock);
+	return is_refused;
+}
+
 /* ---- things ---- */
 
 struct told { /* a completion, or with `error` a failure */
@@ -109,7 +125,7 @@ struct flight { /* what is sent or written */
 	const char *data;
 	size_t bytes;
 	void *context;
-	bool is_write;
+	bool is_write, is_read;
 };
 
 struct early { /* a message that nobody has asked for */
@@ -127,14 +143,7 @@ struct end {
 	struct early *early;
 };
 
-struct region {
-	struct fid_mr fid;
-	char *data;
-	size_t bytes;
-};
-
 static struct end *ends[ENDS_MAX];
-static struct region *regions[KEYS_MAX];
 static struct flight *flights;
 
 /* ---- completions ---- */
@@ -178,7 +187,7 @@ static void message_give(
 	if (bytes > asked->bytes || is_cut) {
 		failure_tell(to, asked->context, FI_ETRUNC, 0);
 	} else {
-		memcpy(asked->data, data, bytes);
+		bytes_put(to, asked->data, data, bytes);
 		done_tell(to, asked->context, FI_RECV | FI_TAGGED, bytes);
 	}
 	free(asked);
@@ -200,7 +209,7 @@ static void message_land(struct end *to, const struct flight *flight)
 	}
 	early = malloc(sizeof(*early) + flight->bytes);
 	*early = (struct early){.tag = flight->tag, .bytes = flight->bytes};
-	memcpy(early->data, flight->data, flight->bytes);
+	bytes_put(to, early->data, flight->data, flight->bytes);
 	while (*last)
 		last = &(*last)->next;
 	*last = early;
@@ -209,17 +218,30 @@ static void message_land(struct end *to, const struct flight *flight)
 /* Is it the memory that the key is for? */
 static bool write_land(struct end *to, const struct flight *flight)
 {
-	struct region *region = flight->key < KEYS_MAX ? regions[flight->key] : NULL;
+	struct region *region = region_of(flight->key);
 	char *at = (char *)(uintptr_t)flight->address;
 
-	if (!region || at < region->data ||
-		at + flight->bytes > region->data + region->bytes)
+	if (flight->bytes && !region_has(region, at, flight->bytes))
 		return false;
-	memcpy(at, flight->data, flight->bytes);
+	bytes_put(to, at, flight->data, flight->bytes);
 	told_add(to->queue, (struct told){.entry = {.flags = FI_RMA | FI_REMOTE_WRITE |
 							     FI_REMOTE_CQ_DATA,
 						  .len = flight->bytes,
 						  .data = flight->number & UINT32_MAX}});
+	return true;
+}
+
+/* What is read from a GPU's memory pushes before it what was written there. */
+static bool read_land(struct end *from, const struct flight *flight)
+{
+	struct region *region = region_of(flight->key);
+	char *at = (char *)(uintptr_t)flight->address;
+
+	if (!region_has(region, at, flight->bytes))
+		return false;
+	if (gpu_at(at))
+		unseen_show(from);
+	bytes_put(flight->from, (char *)(uintptr_t)flight->data, at, flight->bytes);
 	return true;
 }
 
@@ -235,13 +257,17 @@ static void flight_land(const struct flight *flight)
 		failure_tell(flight->from, flight->context, FI_EIO, STOPPED_ANSWERING);
 	else if (!to)
 		failure_tell(flight->from, flight->context, FI_EIO, NO_PEER);
+	else if (flight->is_read && !read_land(to, flight))
+		failure_tell(flight->from, flight->context, FI_EIO, BAD_KEY);
+	else if (flight->is_read)
+		done_tell(flight->from, flight->context, FI_RMA | FI_READ, flight->bytes);
 	else if (flight->is_write && !write_land(to, flight))
 		failure_tell(flight->from, flight->context, FI_EIO, BAD_KEY);
 	else
 		done_tell(flight->from, flight->context,
 			flight->is_write ? FI_RMA | FI_WRITE : FI_SEND | FI_TAGGED,
 			flight->bytes);
-	if (!is_failed && to && !flight->is_write)
+	if (!is_failed && to && !flight->is_write && !flight->is_read)
 		message_land(to, flight);
 }
 
@@ -254,7 +280,8 @@ static void move(void)
 	while (*link) {
 		struct flight *flight = *link;
 
-		if (flight->is_write && faults.reordered && roll(3)) {
+		if ((flight->is_write || flight->is_read) && faults.reordered &&
+			roll(3)) {
 			link = &flight->next;
 			continue;
 		}
@@ -371,6 +398,12 @@ static bool is_refused(void)
 	return faults.again && roll(3);
 }
 
+/* A GPU's memory goes with its registration, and no other. */
+static bool is_described(const void *data, size_t bytes, const void *desc)
+{
+	return !bytes || !gpu_at(data) || region_has(desc, data, bytes);
+}
+
 static ssize_t end_recv(struct fid_ep *fid, void *data, size_t bytes, void *desc,
 	fi_addr_t from, uint64_t tag, uint64_t ignore, void *context)
 {
@@ -378,8 +411,9 @@ static ssize_t end_recv(struct fid_ep *fid, void *data, size_t bytes, void *desc
 	struct asked **last = &end->asked, *asked;
 	struct early **link = &end->early;
 
-	(void)desc;
 	(void)from;
+	if (!is_described(data, bytes, desc))
+		return -FI_EINVAL;
 	pthread_mutex_lock(&lock);
 	if (is_refused()) {
 		pthread_mutex_unlock(&lock);
@@ -425,7 +459,8 @@ static ssize_t flight_add(struct flight wanted)
 static ssize_t end_send(struct fid_ep *fid, const void *data, size_t bytes, void *desc,
 	fi_addr_t to, uint64_t tag, void *context)
 {
-	(void)desc;
+	if (!is_described(data, bytes, desc))
+		return -FI_EINVAL;
 	return flight_add((struct flight){.from = (struct end *)fid,
 		.to = to,
 		.tag = tag,
@@ -437,7 +472,7 @@ static ssize_t end_send(struct fid_ep *fid, const void *data, size_t bytes, void
 static ssize_t end_write(struct fid_ep *fid, const void *data, size_t bytes, void *desc,
 	uint64_t number, fi_addr_t to, uint64_t address, uint64_t key, void *context)
 {
-	if (!desc) /* as EFA has it */
+	if (!desc || !is_described(data, bytes, desc)) /* as EFA has it */
 		return -FI_EINVAL;
 	return flight_add((struct flight){.from = (struct end *)fid,
 		.to = to,
@@ -448,6 +483,21 @@ static ssize_t end_write(struct fid_ep *fid, const void *data, size_t bytes, voi
 		.bytes = bytes,
 		.context = context,
 		.is_write = true});
+}
+
+static ssize_t end_read(struct fid_ep *fid, void *data, size_t bytes, void *desc,
+	fi_addr_t from, uint64_t address, uint64_t key, void *context)
+{
+	if (!gpu_is_taken() || !desc || !region_has(desc, data, bytes))
+		return -FI_EINVAL;
+	return flight_add((struct flight){.from = (struct end *)fid,
+		.to = from,
+		.address = address,
+		.key = key,
+		.data = data,
+		.bytes = bytes,
+		.context = context,
+		.is_read = true});
 }
 
 static ssize_t end_cancel(fid_t fid, void *context)
@@ -486,6 +536,7 @@ static int end_close(struct fid *fid)
 		}
 	}
 	ends[end->id] = NULL;
+	unseen_show(end);
 	for (struct asked *next; end->asked; end->asked = next) {
 		next = end->asked->next;
 		free(end->asked);
@@ -530,11 +581,35 @@ static struct fi_ops end_fid_ops = {.size = sizeof(end_fid_ops),
 	.close = end_close,
 	.bind = end_bind,
 	.control = end_control};
-static struct fi_ops_ep end_ops = {.size = sizeof(end_ops), .cancel = end_cancel};
+/* P2P must be asked for, and calls of CUDA refused. */
+static int end_setopt(fid_t fid, int level, int option, const void *value, size_t bytes)
+{
+	(void)fid;
+	if (getenv("STANDIN_NO_P2P") && option == FI_OPT_FI_HMEM_P2P)
+		return -FI_EOPNOTSUPP;
+	if (level != FI_OPT_ENDPOINT || !gpu_is_taken())
+		return -FI_ENOPROTOOPT;
+	if (option == FI_OPT_FI_HMEM_P2P)
+		return bytes == sizeof(int) && *(const int *)value == FI_HMEM_P2P_REQUIRED
+			       ? 0
+			       : -FI_EINVAL;
+	if (option == NEWER_OPT_EFA_LINES_SENT || option == NEWER_OPT_EFA_LINES_WRITTEN)
+		return getenv("STANDIN_LINES") && bytes == sizeof(bool) &&
+				       *(const bool *)value
+			       ? 0
+			       : -FI_EOPNOTSUPP;
+	if (option == NEWER_OPT_CUDA_API)
+		return bytes == sizeof(bool) && !*(const bool *)value ? 0 : -FI_EINVAL;
+	return -FI_ENOPROTOOPT;
+}
+
+static struct fi_ops_ep end_ops = {
+	.size = sizeof(end_ops), .cancel = end_cancel, .setopt = end_setopt};
 static struct fi_ops_cm end_cm = {.size = sizeof(end_cm), .getname = end_name};
 static struct fi_ops_tagged end_tagged = {
 	.size = sizeof(end_tagged), .recv = end_recv, .send = end_send};
-static struct fi_ops_rma end_rma = {.size = sizeof(end_rma), .writedata = end_write};
+static struct fi_ops_rma end_rma = {
+	.size = sizeof(end_rma), .read = end_read, .writedata = end_write};
 
 static int end_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **made,
 	void *context)
@@ -562,7 +637,7 @@ static int end_open(struct fid_domain *domain, struct fi_info *info, struct fid_
 	return 0;
 }
 
-/* ---- addresses and memory ---- */
+/* ---- addresses ---- */
 
 static int plain_close(struct fid *fid)
 {
@@ -601,56 +676,6 @@ static int addresses_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	return 0;
 }
 
-static int region_close(struct fid *fid)
-{
-	struct region *region = (struct region *)fid;
-
-	pthread_mutex_lock(&lock);
-	regions[region->fid.key] = NULL;
-	pthread_mutex_unlock(&lock);
-	free(region);
-	return 0;
-}
-
-static struct fi_ops region_ops = {
-	.size = sizeof(region_ops), .ops_open = no_more, .close = region_close};
-
-static int region_make(struct fid *fid, const void *data, size_t bytes, uint64_t access,
-	uint64_t offset, uint64_t wanted, uint64_t flags, struct fid_mr **made,
-	void *context)
-{
-	struct region *region = calloc(1, sizeof(*region));
-	uint64_t key = 1;
-
-	(void)fid;
-	(void)access;
-	(void)offset;
-	(void)wanted;
-	(void)flags;
-	pthread_mutex_lock(&lock);
-	while (key < KEYS_MAX && regions[key])
-		key++;
-	if (key < KEYS_MAX && faults.refused)
-		regions[key] = region;
-	else
-		key = KEYS_MAX;
-	if (faults.refused > 0)
-		faults.refused--;
-	pthread_mutex_unlock(&lock);
-	if (key == KEYS_MAX) {
-		free(region);
-		return -FI_ENOMEM;
-	}
-	*region = (struct region){.data = (char *)(uintptr_t)data, .bytes = bytes};
-	region->fid = (struct fid_mr){.fid = {FI_CLASS_MR, context, &region_ops},
-		.mem_desc = region,
-		.key = key};
-	*made = &region->fid;
-	return 0;
-}
-
-static struct fi_ops_mr memory_ops = {.size = sizeof(memory_ops), .reg = region_make};
-
 /* ---- domains and fabrics ---- */
 
 static struct fi_ops_domain domain_ops = {.size = sizeof(domain_ops),
@@ -667,7 +692,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	(void)info;
 	*domain = (struct fid_domain){.fid = {FI_CLASS_DOMAIN, context, &plain_ops},
 		.ops = &domain_ops,
-		.mr = &memory_ops};
+		.mr = &standin_memory};
 	*made = domain;
 	return 0;
 }
@@ -689,7 +714,7 @@ static int fabric_open(
 
 /* ---- what there is ---- */
 
-static struct fi_info *info_make(int index)
+static struct fi_info *info_make(int index, bool has_gpu)
 {
 	struct fi_info *info = fi_allocinfo();
 	char domain[32];
@@ -697,6 +722,8 @@ static struct fi_info *info_make(int index)
 	snprintf(domain, sizeof(domain), "standin%d-rdm", index);
 	info->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_RECV | FI_WRITE |
 		     FI_REMOTE_WRITE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+	if (has_gpu)
+		info->caps |= FI_HMEM | FI_READ | FI_REMOTE_READ;
 	info->addr_format = FI_ADDR_STR;
 	info->ep_attr->type = FI_EP_RDM;
 	info->ep_attr->max_msg_size = MESSAGE_BYTES_MAX;
@@ -704,7 +731,7 @@ static struct fi_info *info_make(int index)
 	info->tx_attr->msg_order = info->rx_attr->msg_order = FI_ORDER_SAS;
 	info->domain_attr->name = strdup(domain);
 	info->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				     FI_MR_PROV_KEY;
+				     FI_MR_PROV_KEY | (has_gpu ? FI_MR_HMEM : 0);
 	info->domain_attr->cq_data_size = sizeof(uint32_t);
 	info->domain_attr->threading = FI_THREAD_SAFE;
 	info->fabric_attr->name = strdup("efa");
@@ -724,8 +751,10 @@ static int info_get(uint32_t version, const char *node, const char *service,
 	*info = NULL;
 	if (hints && hints->ep_attr && hints->ep_attr->type != FI_EP_RDM)
 		return -FI_ENODATA; /* or others put themselves on top of it */
+	if (hints && hints->caps & FI_HMEM && !gpu_is_taken())
+		return -FI_ENODATA;
 	for (int i = count < NICS_MAX ? count - 1 : NICS_MAX - 1; i >= 0; i--) {
-		struct fi_info *made = info_make(i);
+		struct fi_info *made = info_make(i, hints && hints->caps & FI_HMEM);
 
 		made->next = *info;
 		*info = made;
@@ -738,7 +767,7 @@ static void cleanup(void)
 }
 
 static struct fi_provider provider = {.version = FI_VERSION(200, 0),
-	.fi_version = FI_VERSION(1, 17),
+	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
 	.name = name,
 	.getinfo = info_get,
 	.fabric = fabric_open,
@@ -749,5 +778,6 @@ __attribute__((visibility("default"))) struct fi_provider *fi_prov_ini(void);
 struct fi_provider *fi_prov_ini(void)
 {
 	faults_read();
+	gpu_find();
 	return &provider;
 }

@@ -79,14 +79,16 @@ static void test_choice(void)
 
 static int made, limit = 1000000;
 
-static int fake_reg(void *context, void *data, size_t bytes, void **handle)
+static struct known_range registered; /* the last */
+
+static int fake_reg(void *context, const struct known_range *range, void **handle)
 {
 	(void)context;
-	(void)bytes;
+	registered = *range;
 	if (made == limit)
 		return 12;
 	made++;
-	*handle = data;
+	*handle = range->data;
 	return 0;
 }
 
@@ -104,21 +106,57 @@ static char *page(uintptr_t index)
 	return (char *)(0x10000000 + index * 4096);
 }
 
+static int get(struct known_cache *cache, char *data, size_t bytes, struct known **known)
+{
+	return known_get(
+		cache, &(struct known_range){.data = data, .bytes = bytes}, known);
+}
+
+/* A dma-buf is registered by whole pages only where there are such in its file. */
+static void test_known_gpu(void)
+{
+	struct known_cache cache = {.ops = &fake_ops};
+	struct known_range range = {.data = page(3) + 100,
+		.bytes = 50,
+		.kind = KNOWN_DMABUF,
+		.device = 2,
+		.fd = 7,
+		.offset = 4196};
+	struct known *a, *b;
+
+	EQ(known_get(&cache, &range, &a), 0);
+	TRUE(known_is_gpu(a));
+	TRUE(registered.data == page(3) && registered.bytes == 4096);
+	EQ(registered.offset, 4096);
+	EQ(registered.fd, 7);
+	range.offset = 10;
+	range.data = page(5) + 100;
+	EQ(known_get(&cache, &range, &b), 0);
+	TRUE(registered.data == range.data);
+	EQ(registered.offset, 10);
+	EQ(registered.bytes, 4096 - 100);
+	known_put(&cache, a);
+	EQ(get(&cache, page(5) + 200, 10, &a), 0); /* not found: it is the host's */
+	TRUE(!known_is_gpu(a));
+	known_forget(&cache);
+	EQ(made, 0);
+}
+
 static void test_known(void)
 {
 	struct known_cache cache = {.ops = &fake_ops};
 	struct known *a, *b, *c, *d;
 
-	EQ(known_get(&cache, page(10) + 100, 5000, &a), 0); /* pages 10 and 11 */
-	EQ(known_get(&cache, page(11), 10, &b), 0);
+	EQ(get(&cache, page(10) + 100, 5000, &a), 0); /* pages 10 and 11 */
+	EQ(get(&cache, page(11), 10, &b), 0);
 	TRUE(a == b);
 	EQ(made, 1);
 	EQ(cache.hits, 1);
-	EQ(known_get(&cache, page(11), 4097, &c), 0); /* 11 and 12: not covered */
+	EQ(get(&cache, page(11), 4097, &c), 0); /* 11 and 12: not covered */
 	TRUE(c != a);
-	EQ(known_get(&cache, page(0), 4096 * 20, &d), 0); /* around both */
+	EQ(get(&cache, page(0), 4096 * 20, &d), 0); /* around both */
 	EQ(made, 3);
-	EQ(known_get(&cache, page(12), 1, &b), 0);
+	EQ(get(&cache, page(12), 1, &b), 0);
 	TRUE(b == c || b == d);
 	known_put(&cache, b);
 	known_put(&cache, a);
@@ -130,22 +168,22 @@ static void test_known(void)
 	EQ(made, 0);
 	EQ(cache.count, 0);
 	limit = 0;
-	EQ(known_get(&cache, page(1), 1, &a), 12); /* refused */
+	EQ(get(&cache, page(1), 1, &a), 12); /* refused */
 	EQ(cache.count, 0);
 	limit = 1000000;
 	for (uintptr_t i = 0; i < 1000; i++)
-		EQ(known_get(&cache, page(i * 7919 % 1000 * 2), 4096, &a), 0);
+		EQ(get(&cache, page(i * 7919 % 1000 * 2), 4096, &a), 0);
 	EQ(cache.count, 1000);
 	for (uintptr_t i = 0; i < 1000; i++) {
-		EQ(known_get(&cache, page(i * 2) + 17, 100, &a), 0);
+		EQ(get(&cache, page(i * 2) + 17, 100, &a), 0);
 		TRUE(known_made(a) == page(i * 2));
 	}
 	EQ(made, 1000);
 	known_forget(&cache);
 	EQ(made, 0);
 	cache.is_off = 1;
-	EQ(known_get(&cache, page(1), 1, &a), 0);
-	EQ(known_get(&cache, page(1), 1, &b), 0);
+	EQ(get(&cache, page(1), 1, &a), 0);
+	EQ(get(&cache, page(1), 1, &b), 0);
 	EQ(made, 2);
 	known_put(&cache, b);
 	known_put(&cache, a);
@@ -159,5 +197,6 @@ int main(void)
 	test_settings();
 	test_choice();
 	test_known();
+	test_known_gpu();
 	return 0;
 }

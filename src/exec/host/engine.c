@@ -115,6 +115,7 @@ enum err host_engine_create(
 	en->health = args->health;
 	en->abort = args->abort;
 	en->far = args->far;
+	en->teller = args->teller;
 	en->rank = args->peers->rank;
 	en->culprit = en->rank;
 	en->rank_count = args->peers->rank_count;
@@ -126,7 +127,8 @@ enum err host_engine_create(
 	if (!e)
 		e = planner_create(&room, &en->planner);
 	if (!e && args->wires)
-		e = host_remote_create(args->wires, en->rank_count, &en->remote);
+		e = host_remote_create(
+			args->wires, en->rank_count, en->teller, &en->remote);
 	if (e) {
 		host_engine_destroy(en);
 		return e;

@@ -39,6 +39,23 @@ struct host_far {
 
 enum { FAR_PUT_BYTES = 60 << 10 };
 
+/* A message of a call with a rank on another host. */
+struct host_message {
+	uint32_t peer, lane;
+	bool is_send;
+	uint32_t count; /* that the call has with this rank, this way and on this lane */
+	size_t bytes;
+};
+
+/* Who is told of such messages while they are under way, by the thread that runs the
+ * call. */
+struct host_teller {
+	/* `call` is what the call carries (`told`). What to name it by; NULL: the rest of
+	 * it is of no interest. */
+	void *(*began)(void *call, const struct host_message *message);
+	void (*over)(void *message);
+};
+
 struct host_engine_args {
 	const struct peers *peers; /* borrowed */
 	struct health *health;	   /* borrowed, of the same rank */
@@ -48,6 +65,7 @@ struct host_engine_args {
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 	struct host_far far;   /* only where there are other hosts */
+	const struct host_teller *teller; /* borrowed; NULL: nobody is told */
 };
 
 enum err host_engine_create(
@@ -102,6 +120,7 @@ struct host_spec {
 	const void *in;
 	void *out;
 	const struct host_tide *tide; /* borrowed; NULL: the buffers are there */
+	void *told; /* for a host_teller; NULL: nobody is told of it */
 };
 
 /* An AllGather has no operator. This one marks that of ranks which meet because device

@@ -6,6 +6,7 @@
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
 #include "exec/host/state.h"
+#include "exec/host/tell.h"
 #include "link/foreign.h"
 
 /* Below this a copy through the slot beats waiting for the receiver. */
@@ -159,6 +160,21 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 
 /* ---- with a rank of another host ---- */
 
+/* The message itself goes next. */
+static void far_tell(struct p2p *p2p, struct net_end *end)
+{
+	struct host_engine *engine = p2p->engine;
+	struct host_message message = {.peer = p2p->peer,
+		.is_send = p2p->is_send,
+		.count = 1,
+		.bytes = p2p->bytes};
+
+	if (!engine->teller || !p2p->told)
+		return;
+	p2p->message = engine->teller->began(p2p->told, &message);
+	remote_tell(engine->remote, end, p2p->message);
+}
+
 static enum err far_begin(struct p2p *p2p, const struct net_ops *net)
 {
 	struct wires *wires = remote_wires(p2p->engine->remote);
@@ -171,8 +187,10 @@ static enum err far_begin(struct p2p *p2p, const struct net_ops *net)
 		if (!e)
 			e = net->send(
 				end, &p2p->length, sizeof(p2p->length), &p2p->request);
-		if (!e && p2p->bytes)
+		if (!e && p2p->bytes) {
+			far_tell(p2p, end);
 			e = net->send(end, p2p->data, p2p->bytes, &p2p->request);
+		}
 		p2p->has_length = true;
 	} else {
 		e = wires_from(wires, p2p->peer, WIRE_P2P, &end);
@@ -195,9 +213,10 @@ static enum err far_receive(struct p2p *p2p, const struct net_ops *net)
 			"send and its receive must have the same size",
 			p2p->engine->rank, p2p->bytes, p2p->peer,
 			(unsigned long)p2p->length);
-	return p2p->bytes
-		       ? net->recv(p2p->request.end, p2p->data, p2p->bytes, &p2p->request)
-		       : OK;
+	if (!p2p->bytes)
+		return OK;
+	far_tell(p2p, p2p->request.end);
+	return net->recv(p2p->request.end, p2p->data, p2p->bytes, &p2p->request);
 }
 
 static enum err far_step(struct p2p *p2p)
@@ -215,6 +234,7 @@ static enum err far_step(struct p2p *p2p)
 	if (e == OK) {
 		p2p->done = p2p->bytes;
 		p2p->engine->taken[p2p->peer] += !p2p->is_send;
+		tell_over(p2p->engine->teller, p2p->message);
 	}
 	return e == ERR_REMOTE ? host_blame_wire(p2p->engine, p2p->peer, e) : e;
 }

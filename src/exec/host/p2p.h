@@ -28,6 +28,8 @@ struct p2p {
 	uint64_t length;
 	bool has_length, is_asked;
 	struct net_request request;
+	void *told;    /* for a host_teller, as host_spec has it; NULL: nobody listens */
+	void *message; /* .. and what it calls the message */
 };
 
 void p2p_init(struct p2p *p2p, struct host_engine *engine, bool is_send, uint32_t peer);

@@ -9,6 +9,7 @@
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
+#include "exec/host/tell.h"
 
 enum { PUSH_US = 50, LEFT_SILENCES = 4 };
 
@@ -22,6 +23,7 @@ struct call_words {
 struct leaving {
 	struct net_request request;
 	uint64_t position;
+	void *told; /* see tell.h */
 };
 
 struct tx {
@@ -41,6 +43,7 @@ struct rx {
 	struct net_request request;
 	bool awaits_words, awaits_message;
 	bool is_direct; /* .. which goes to its destination */
+	void *told;	/* see tell.h */
 	uint64_t came;	/* messages */
 	char *inbox;	/* owned */
 	size_t inbox_bytes;
@@ -54,14 +57,15 @@ struct vigil {
 struct host_remote {
 	struct wires *wires; /* borrowed */
 	const struct net_ops *net;
+	const struct host_teller *teller; /* borrowed; or NULL */
 	uint32_t rank_count;
 	struct tx *tx, *busy; /* tx owned: [rank * SCHED_LANES_MAX + lane] */
 	struct rx *rx;	      /* owned: the same */
 	struct vigil *vigils; /* owned: of each rank */
 };
 
-enum err host_remote_create(
-	struct wires *wires, uint32_t rank_count, struct host_remote **remote)
+enum err host_remote_create(struct wires *wires, uint32_t rank_count,
+	const struct host_teller *teller, struct host_remote **remote)
 {
 	size_t count = (size_t)rank_count * SCHED_LANES_MAX;
 	struct host_remote *r = calloc(1, sizeof(*r));
@@ -70,6 +74,7 @@ enum err host_remote_create(
 		r->wires = wires;
 		r->net = wires_net(wires);
 		r->rank_count = rank_count;
+		r->teller = teller;
 		r->tx = calloc(count, sizeof(*r->tx));
 		r->rx = calloc(count, sizeof(*r->rx));
 		r->vigils = calloc(rank_count, sizeof(*r->vigils));
@@ -102,6 +107,12 @@ void host_remote_destroy(struct host_remote *remote)
 struct wires *remote_wires(const struct host_remote *remote)
 {
 	return remote->wires;
+}
+
+void remote_tell(const struct host_remote *remote, struct net_end *end, void *told)
+{
+	if (told && remote->net->tell)
+		remote->net->tell(end, told);
 }
 
 /* A connection is lost because the rank at its other end has died or failed; who waits a
@@ -201,9 +212,21 @@ static enum err tx_push(const struct host_remote *remote, struct tx *tx)
 		if (e)
 			return e;
 		tx->left = leaving->position;
+		tell_over(remote->teller, leaving->told);
 		ring_drop(&tx->leaving);
 	}
 	return OK;
+}
+
+/* The bytes of a message: of `count` chunks. */
+static size_t message_bytes(
+	const struct shape *shape, const struct move *move, uint32_t chunk, uint32_t tile)
+{
+	size_t bytes = 0;
+
+	for (uint32_t j = 0; j < move->count; j++)
+		bytes += message_piece(shape, chunk, tile, j);
+	return bytes;
 }
 
 static enum err message_send(struct host_call *call, const struct move *move,
@@ -214,17 +237,25 @@ static enum err message_send(struct host_call *call, const struct move *move,
 	uint32_t lane = (uint32_t)(tx - call->engine->remote->tx) % SCHED_LANES_MAX;
 	const struct lane_moves *moves = &program->lanes[lane];
 	struct net_request request;
+	struct host_message message = {.peer = sent->rank,
+		.lane = lane,
+		.is_send = true,
+		.bytes = message_bytes(call->shape, move, sent->chunk, tile)};
+	void *told = tell_began(call, &message);
 	struct leaving *leaving;
 	enum err e = OK;
 
-	for (uint32_t j = 0; j < move->count && !e; j++)
+	for (uint32_t j = 0; j < move->count && !e; j++) {
+		remote_tell(call->engine->remote, tx->end, told);
 		e = net->send(tx->end,
 			host_place(call, &program->places[sent->place], tile, j),
 			message_piece(call->shape, sent->chunk, tile, j), &request);
+	}
 	leaving = e ? NULL : ring_add(&tx->leaving, sizeof(*leaving));
 	if (!leaving)
 		return e ? e : ERR_SYSTEM;
 	leaving->request = request;
+	leaving->told = told;
 	leaving->position = call->origin + (uint64_t)tile * moves->count +
 			    (uint64_t)(move - moves->moves) + 1;
 	return OK;
@@ -389,16 +420,23 @@ static enum err message_await(struct host_call *call, const struct move *move,
 	const struct program *program = call->shape->program;
 	const struct place *out = &program->places[move->output_first];
 	uint32_t chunk = inbox_place(program, move, rank)->chunk;
+	uint32_t lane = (uint32_t)(rx - call->engine->remote->rx) % SCHED_LANES_MAX;
+	struct host_message message = {.peer = rank,
+		.lane = lane,
+		.bytes = message_bytes(call->shape, move, chunk, tile)};
 	enum err e;
 
 	rx->is_direct = host_move_is_copy(call, move) &&
 			is_destination_free(call, move, tile);
 	e = rx->is_direct ? OK : inbox_reserve(rx, call->shape->inbox_bytes);
-	for (uint32_t j = 0; j < move->count && !e; j++)
+	rx->told = e ? NULL : tell_began(call, &message);
+	for (uint32_t j = 0; j < move->count && !e; j++) {
+		remote_tell(call->engine->remote, rx->end, rx->told);
 		e = net->recv(rx->end,
 			rx->is_direct ? host_place(call, out, tile, j)
 				      : rx->inbox + j * call->shape->staged_bytes,
 			message_piece(call->shape, chunk, tile, j), &rx->request);
+	}
 	rx->awaits_message = !e;
 	return e;
 }
@@ -429,6 +467,7 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 	if (!e && !call->error) {
 		rx->awaits_message = false;
 		rx->came++;
+		tell_over(remote->teller, rx->told);
 		call->has_landed[wait->lane] = rx->is_direct;
 		atomic_store_explicit(
 			&card->position[wait->lane], want, memory_order_release);

@@ -15,9 +15,12 @@
 
 struct host_remote;
 
-/* The wires are borrowed. */
-enum err host_remote_create(
-	struct wires *wires, uint32_t rank_count, struct host_remote **remote);
+/* The wires are borrowed, and the teller, who may be NULL. */
+enum err host_remote_create(struct wires *wires, uint32_t rank_count,
+	const struct host_teller *teller, struct host_remote **remote);
+
+/* The name under which a plugin tells of what an end is asked for next; NULL: none. */
+void remote_tell(const struct host_remote *remote, struct net_end *end, void *told);
 void host_remote_destroy(struct host_remote *remote); /* NULL is fine */
 
 struct wires *remote_wires(const struct host_remote *remote);

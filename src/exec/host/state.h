@@ -123,7 +123,8 @@ struct host_engine {
 	uint32_t wait_count;	    /* notes of new waits, so far */
 	uint32_t note_told; /* serial of the note that other hosts know; 0: none */
 	struct host_far far;
-	_Atomic(const void *) asleep; /* the word our thread sleeps on; NULL */
+	const struct host_teller *teller; /* borrowed; NULL: nobody listens */
+	_Atomic(const void *) asleep;	  /* the word our thread sleeps on; NULL */
 	struct host_shown shown;
 	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
 	uint64_t entered; /* .. and one that every rank's first lane has reached */
