@@ -21,7 +21,7 @@ enum {
 	STRANGER_MS = 2000, /* to prove itself */
 	CROWDED_MS = 100,   /* the same while the door is full */
 	ACCEPT_PAUSE_MS = 10,
-	LATE_MS = 200, /* who wakes so much too late was held up itself */
+	LATE_MS = 20, /* who looks so much too late was held up itself */
 	SETTLE_US = 200,
 	EVENTS = 64
 };
@@ -322,37 +322,33 @@ static void events_take(const struct epoll_event *events, int count, uint64_t no
 	}
 }
 
-/* For how long this process itself was held up; 0: not, as far as we can tell. */
-static uint64_t late_by(uint64_t begin_ns, uint64_t now_ns, int wait_ms)
+/* For how long this process itself was held up since its last look, asleep for too long
+ * or at work on what it had found; 0: not. */
+static uint64_t late_by(uint64_t looked_ns, uint64_t next_ns, uint64_t now_ns)
 {
-	uint64_t planned;
+	uint64_t due = next_ns > looked_ns ? next_ns : looked_ns;
 
-	if (wait_ms < 0)
-		return 0;
-	planned = (uint32_t)wait_ms * CLOCK_MS;
-	if (now_ns - begin_ns < planned + LATE_MS * CLOCK_MS)
-		return 0;
-	return now_ns - begin_ns - planned;
+	return now_ns > due && now_ns - due >= LATE_MS * CLOCK_MS ? now_ns - due : 0;
 }
 
 static void *hub_run(void *argument)
 {
 	struct epoll_event events[EVENTS];
-	uint64_t next_ns = 0;
+	uint64_t next_ns = 0, now = clock_ns(), looked, late;
 
 	hub_lock();
 	while (!hub.is_killed && (!hub.is_ending || session_list())) {
-		uint64_t begin = clock_ns(), now, late;
 		int wait_ms = next_ns == UINT64_MAX ? -1 : clock_left_ms(next_ns, 60000);
 		int count;
 
 		hub_unlock();
 		count = epoll_wait(hub.epoll_fd, events, EVENTS, wait_ms);
 		hub_lock();
+		looked = now;
 		now = clock_ns();
-		late = late_by(begin, now, wait_ms);
+		late = late_by(looked, next_ns, now);
 		for (struct session *at = session_list(); at && late; at = at->next)
-			session_forgive(at, late);
+			session_forgive(at, late, now);
 		events_take(events, count, now);
 		if (hub.is_greeting)
 			strangers_look(now);

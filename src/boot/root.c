@@ -575,9 +575,18 @@ static void door_starve(struct root *root, int cause)
 		return;
 	close(root->spare_fd);
 	root->spare_fd = -1;
-	if (!root->is_decided)
+	if (root->is_decided)
+		return;
+	if (root->args.up)
 		decide_failure(root, ERR_SYSTEM,
-			"process %d, where the ranks meet, cannot accept them: %s",
+			"rank %u, where the ranks of its host meet, cannot accept them: "
+			"%s; "
+			"see ulimit -n",
+			root->args.rank, strerror(cause));
+	else
+		decide_failure(root, ERR_SYSTEM,
+			"process %d, where the ranks meet, cannot accept them: %s; see "
+			"ulimit -n",
 			getpid(), strerror(cause));
 }
 

@@ -125,8 +125,8 @@ void session_serve(struct strand *strand, uint64_t now_ns);
 /* What the clock asks for; returns when it wants to be asked again. */
 uint64_t session_tick(struct session *session, uint64_t now_ns);
 
-/* This process was held up for so long: nobody is to be blamed for it. */
-void session_forgive(struct session *session, uint64_t late_ns);
+/* This process was held up for so long, until now: nobody is to be blamed for it. */
+void session_forgive(struct session *session, uint64_t late_ns, uint64_t now_ns);
 
 /* A bulletin for all (BULLETIN_FLOOD, BULLETIN_LOST) or for one rank, which may be of
  * this process.

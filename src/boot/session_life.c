@@ -198,17 +198,25 @@ void session_forget(void)
 	sessions = NULL;
 }
 
-void session_forgive(struct session *session, uint64_t late_ns)
+/* Later, but not than now: other threads make calls while this one is held up. */
+static void put_off(uint64_t *at_ns, uint64_t late_ns, uint64_t now_ns)
+{
+	uint64_t most = now_ns > *at_ns ? now_ns - *at_ns : 0;
+
+	*at_ns += late_ns < most ? late_ns : most;
+}
+
+void session_forgive(struct session *session, uint64_t late_ns, uint64_t now_ns)
 {
 	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		strand->heard_ns += late_ns;
-		strand->since_ns += late_ns;
+		put_off(&strand->heard_ns, late_ns, now_ns);
+		put_off(&strand->since_ns, late_ns, now_ns);
 	}
-	session->since_ns += late_ns;
+	put_off(&session->since_ns, late_ns, now_ns);
 	cutoff_forgive(&session->cutoff, late_ns);
 	for (uint32_t i = 0; i < session->node_count; i++)
 		if (session->nodes[i].trouble_ns)
-			session->nodes[i].trouble_ns += late_ns;
+			put_off(&session->nodes[i].trouble_ns, late_ns, now_ns);
 }
 
 uint32_t session_unsettled(const struct session *session)

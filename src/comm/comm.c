@@ -250,20 +250,6 @@ bool comm_reason(struct comm *comm, char *text, size_t room)
 	return true;
 }
 
-enum err comm_peers_get(struct comm *comm)
-{
-	enum err e = comm_async_get(comm);
-	uint32_t culprit;
-
-	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
-		atomic_load(&comm->at_peace))
-		return e;
-	e = health_failed(comm->health, UINT64_MAX, &culprit);
-	if (e)
-		comm_async_set(comm, e);
-	return e;
-}
-
 /* ---- trouble and end ---- */
 
 /* Tell the peers, and wake our own thread. Before the comm is ready nobody can be
@@ -292,6 +278,24 @@ void comm_trouble(struct comm *comm, enum err code, uint32_t culprit)
 {
 	comm_async_set(comm, code);
 	tell_peers(comm, code, culprit, err_last());
+}
+
+enum err comm_peers_get(struct comm *comm)
+{
+	enum err e = comm_async_get(comm);
+	uint32_t culprit;
+
+	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
+		atomic_load(&comm->at_peace))
+		return e;
+	e = health_failed(comm->health, UINT64_MAX, &culprit);
+	/* Who knows of it makes no call any more. On this host everybody waits for the
+	 * one that failed; a rank of another one may wait for us. */
+	if (e && comm->control)
+		comm_trouble(comm, e, culprit);
+	else if (e)
+		comm_async_set(comm, e);
+	return e;
 }
 
 void comm_fail(struct comm *comm, enum err code, uint32_t culprit)

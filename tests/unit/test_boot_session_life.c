@@ -1,10 +1,12 @@
 /*
  * A process leaves, and what it says last is lost with the connection, which is reset.
  * The other one calls again and hears that it left: it is not lost, though its process
- * ends.
+ * ends. And time in which a process is held up itself is nobody's silence.
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,6 +16,7 @@
 
 #include "base/clock.h"
 #include "boot/control.h"
+#include "boot/session.h"
 #include "test.h"
 
 enum { LEAVES, STAYS, RANKS, ROUNDS = 3, FDS = 256, PAUSE_US = 200 };
@@ -25,6 +28,10 @@ static struct table {
 } * table;
 
 static unsigned char key[AUTH_KEY_BYTES];
+
+enum { ROB = 1, STAND_STILL }; /* what is said */
+enum { STILL_US = 1300000, RESUME_US = 300000 };
+static pthread_t resumer;
 
 static void until(const atomic_uint *word, uint32_t value)
 {
@@ -45,6 +52,23 @@ static void connection_rob(int fd)
 	EQ(connect(fd, &nobody, sizeof(nobody)), 0);
 }
 
+static pid_t other; /* the process of LEAVES */
+
+static void *other_resume(void *unused)
+{
+	usleep(RESUME_US);
+	EQ(kill(other, SIGCONT), 0);
+	return unused;
+}
+
+/* Both stand still for longer than anybody may be silent, and this one goes on first. */
+static void stand_still(void)
+{
+	EQ(kill(other, SIGSTOP), 0);
+	usleep(STILL_US);
+	EQ(pthread_create(&resumer, NULL, other_resume, NULL), 0);
+}
+
 /* This is the thread that would read what comes. */
 static void on_message(
 	void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
@@ -52,10 +76,13 @@ static void on_message(
 	struct sockaddr_storage peer;
 
 	(void)arg;
-	(void)kind;
 	(void)bytes;
 	(void)size;
 	EQ(from, LEAVES);
+	if (kind == STAND_STILL) {
+		stand_still();
+		return;
+	}
 	atomic_store(&table->is_robbed, 1);
 	for (int fd = 0; fd < FDS; fd++) {
 		socklen_t room = sizeof(peer);
@@ -99,7 +126,7 @@ static void leave(void)
 {
 	struct control *control = rank_open(LEAVES);
 
-	EQ(control_send(control, CONTROL_ALL, 1, "", 0), OK);
+	EQ(control_send(control, CONTROL_ALL, ROB, "", 0), OK);
 	until(&table->is_robbed, 1);
 	control_close(control);
 	control_unlisten();
@@ -127,15 +154,64 @@ static void last_words_are_lost(void)
 	control_unlisten();
 }
 
+static void be_silent(void)
+{
+	struct control *control = rank_open(LEAVES);
+
+	EQ(control_send(control, CONTROL_ALL, STAND_STILL, "", 0), OK);
+	until(&table->is_robbed, 1);
+	control_close(control);
+	control_unlisten();
+	_exit(0);
+}
+
+/* WEFT_SILENCE_SEC is 1. */
+static void standstill_is_no_silence(void)
+{
+	struct control *control;
+	int status;
+
+	memset(table, 0, sizeof(*table));
+	auth_random(key, sizeof(key));
+	other = fork();
+	TRUE(other >= 0);
+	if (!other)
+		be_silent();
+	control = rank_open(STAYS);
+	usleep(STILL_US + 2 * RESUME_US);
+	EQ(pthread_join(resumer, NULL), 0);
+	EQ(atomic_load(&table->lost), 0);
+	atomic_store(&table->is_robbed, 1);
+	EQ(waitpid(other, &status, 0), other);
+	EQ(status, 0);
+	control_close(control);
+	control_unlisten();
+}
+
+/* What began while this process was held up did not begin later than now. */
+static void nothing_begins_later(void)
+{
+	struct station nodes[2] = {{.trouble_ns = 100}, {.trouble_ns = 900}};
+	struct session session = {.nodes = nodes, .node_count = 2, .since_ns = 950};
+
+	session_forgive(&session, 500, 1000);
+	EQ(nodes[0].trouble_ns, 600);
+	EQ(nodes[1].trouble_ns, 1000);
+	EQ(session.since_ns, 1000);
+}
+
 int main(void)
 {
 	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
 	setenv("NCCL_OOB_NET_IFNAME", "=lo", 1);
+	setenv("WEFT_SILENCE_SEC", "1", 1);
 	EQ(auth_init(), OK);
 	table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	TRUE(table != MAP_FAILED);
 	for (int i = 0; i < ROUNDS; i++)
 		last_words_are_lost();
+	standstill_is_no_silence();
+	nothing_begins_later();
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include "exec/host/sign.h"
 #include "exec/host/state.h"
 
-enum { FAR_TELL_MS = 100 };
+enum { FAR_TELL_MS = 30 };
 
 static bool is_same(const struct doing *a, const struct doing *b)
 {

@@ -753,6 +753,7 @@ enum err host_call_check(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
 	struct card *card = peer_card(engine->peers, engine->rank, call->number);
+	enum err e;
 
 	if (engine->abort && atomic_load(engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
@@ -773,5 +774,8 @@ enum err host_call_check(struct host_call *call)
 	for (uint32_t rank = 0; engine->remote && rank < engine->rank_count; rank++)
 		if (!peer_is_local(engine->peers, rank))
 			sign_check_note(call, rank);
-	return call->error ? call->error : host_peers_check(engine, call_needs, call);
+	e = call->error ? call->error : host_peers_check(engine, call_needs, call);
+	/* Who failed before this call does not come to it. On other hosts we may need
+	 * nothing of it, but of somebody who has heard of it and does not come either. */
+	return e ? e : host_failed_check(engine, call->number - 1);
 }

@@ -347,6 +347,9 @@ static void words_take(struct host_call *call, uint32_t rank, struct rx *rx)
 		atomic_store_explicit(
 			&card->position[0], call->base, memory_order_release);
 	call->engine->buffers[rank].scalar.bits = words->scalar;
+	if (words->number != call->number)
+		sign_check_past(call, rank,
+			&(struct past_sign){words->number, words->sign_hash, card->sign});
 	sign_check(call, rank, card);
 }
 

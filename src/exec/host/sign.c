@@ -155,18 +155,24 @@ void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number)
 }
 
 /* It may be in an earlier call than we, who did not have to wait for it there. */
-void sign_check_note(struct host_call *call, uint32_t rank)
+void sign_check_past(
+	struct host_call *call, uint32_t rank, const struct past_sign *theirs)
 {
 	struct host_engine *engine = call->engine;
-	const struct past_sign *past;
+	const struct past_sign *ours = &engine->past[theirs->number % SIGNS_PAST];
+
+	if (!call->error && ours->number == theirs->number && ours->hash != theirs->hash)
+		call->error = signs_differ(engine, rank, &theirs->sign, &ours->sign);
+}
+
+void sign_check_note(struct host_call *call, uint32_t rank)
+{
 	struct doing note;
 
-	if (call->error || !doing_read(engine->peers, rank, &note) ||
-		note.kind != DOING_COLL)
-		return;
-	past = &engine->past[note.number % SIGNS_PAST];
-	if (past->number == note.number && past->hash != note.sign_hash)
-		call->error = signs_differ(engine, rank, &note.sign, &past->sign);
+	if (!call->error && doing_read(call->engine->peers, rank, &note) &&
+		note.kind == DOING_COLL)
+		sign_check_past(call, rank,
+			&(struct past_sign){note.number, note.sign_hash, note.sign});
 }
 
 /* Who has left, failed or made fewer calls is not compared. */

@@ -34,6 +34,11 @@ static inline void sign_check(
  * for nobody, as a root does, sees only here that it was alone in it. */
 void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number);
 
+/* The same with what a rank of another host says of a call, which may be one of those
+ * that we have made lately. */
+void sign_check_past(
+	struct host_call *call, uint32_t rank, const struct past_sign *theirs);
+
 /* The same by what a rank of another host has told that it waits in (doing.h): two may
  * wait for each other in different calls, and neither has sent anything. */
 void sign_check_note(struct host_call *call, uint32_t rank);
