@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nccl.h>
+
 #include "exec/cuda/driver/driver.h"
 
 enum { NON_BLOCKING = 1, DEVICES_MAX = 1024 };
@@ -38,22 +40,6 @@ static const struct cuda_driver *driver_find(void)
 		return NULL;
 	driver = cuda_driver();
 	return driver && !driver->init(0) ? driver : NULL;
-}
-
-bool device_is_there(void)
-{
-	const struct cuda_driver *driver;
-	cu_device device;
-	int status = 1;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		driver = driver_find();
-		_exit(!driver || driver->device_get(&device, 0));
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
 }
 
 bool device_open(uint32_t number)
@@ -113,6 +99,33 @@ bool device_write(void *to, const void *from, size_t bytes, void *stream)
 bool device_read(void *to, const void *from, size_t bytes, void *stream)
 {
 	return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
+}
+
+/* Does the library give out memory of a GPU? Not if it was built without kernels. */
+static bool look(void)
+{
+	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
+	const struct cuda_driver *driver = driver_find();
+	unsigned type = 0;
+	void *values[] = {&type}, *memory = NULL;
+	cu_device device;
+
+	return driver && !driver->device_get(&device, 0) && device_open(0) &&
+	       !ncclMemAlloc(&memory, 1) &&
+	       !driver->pointer_attributes(1, wanted, values, (uintptr_t)memory) &&
+	       type == CU_MEMORY_DEVICE;
+}
+
+bool device_is_there(void)
+{
+	int status = 1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(!look());
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
 }
 
 /* ---- graphs ---- */

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is there a GPU? Asked in a child, so that the caller can still fork. */
+/* Is there a GPU that the library works on? Asked in a child, so that the caller can
+ * still fork. */
 bool device_is_there(void);
 
 /* This thread works on the GPU with that number, counted round. */
