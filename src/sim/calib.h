@@ -5,11 +5,12 @@
  * without a network's own, L, how often it waits for the network, N, and the time that
  * the busiest link needs at full rate, I. Six numbers turn them into
  *
- *     A = k (L + h N) (1 + r s / (1 + s))    X = I / e,   s = sqrt(X / z)
+ *     A = k (L + h N) (1 + r w s / (1 + s))    X = I / e,   s = sqrt(bytes / (c z))
  *     T = (A^q + X^q)^(1/q)
  *
  * A is latency with a ramp: chunks grow with the call until they reach their largest
- * size. X is transfer; the two overlap the more the larger q is.
+ * size; c and w are the cut and the width of struct sim_load. X is transfer; the two
+ * overlap the more the larger q is.
  *
  * Each number is a product: what holds for everything, what a method adds, what each
  * class of the wire's line adds (efa is rdma is any), and what a method adds on that
@@ -70,9 +71,11 @@ void sim_calib_find(const struct sim_calib *calib, enum sim_wire wire, enum sim_
 /* The start of all fits, as logarithms. */
 void sim_params_default(enum sim_method method, double logs[SIM_PARAMS]);
 
-/* What a call brings, and what becomes of it. */
+/* What a call brings, and what becomes of it. Into how many parts it is cut decides at
+ * which size its chunks are full, and how many of them are under way at once how long it
+ * takes to fill the pipeline; both are 1 for the eight GPUs of a node. */
 struct sim_load {
-	double latency_us, hops, ideal_us, bytes;
+	double latency_us, hops, ideal_us, bytes, width, cut;
 };
 struct sim_time {
 	double latency_us, ramp_us, transfer_us; /* of which some overlap */

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/edits.h"
 #include "sim/fabric.h"
 
 enum { TEXT_MAX = 4096, WORD_MAX = 64 };
@@ -39,10 +40,14 @@ void fabric_plan_default(struct fabric_plan *plan)
 
 static enum err kind_set(const char *word, struct fabric_plan *plan)
 {
+	const struct preset *near = presets;
 	char names[200] = "";
 
 	for (int i = 0; i < PRESETS; i++) {
 		const struct preset *p = &presets[i];
+
+		if (edits_between(word, p->name) < edits_between(word, near->name))
+			near = p;
 
 		if (!strcasecmp(p->name, word)) {
 			plan->shape = p->shape;
@@ -57,8 +62,9 @@ static enum err kind_set(const char *word, struct fabric_plan *plan)
 			i ? ", " : "", p->name);
 	}
 	return err_set(ERR_USAGE,
-		"fabric '%.40s' is neither a preset nor a file; there are %s", word,
-		names);
+		"fabric '%.40s' is neither a preset nor a file; did you mean %s? There "
+		"are %s",
+		word, near->name, names);
 }
 
 static bool number(const char *text, double least, double most, double *value)

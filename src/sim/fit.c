@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* A row this far off costs as much as a part that strays once; see stray(). Rows further
- * off than TRUST count less and less. */
-static const double RESIDUAL = .04, TRUST = .1;
+ * off than TRUST count less and less; ALIKE is of weight_of(). */
+static const double RESIDUAL = .02, TRUST = .07, ALIKE = .35;
 enum { ROUNDS_MAX = 60, PARTS_MAX = 8 * SIM_PARAMS, SPREAD_ROWS = 8 };
 static const double SPREAD_LEAST = .03, SPREAD_QUANTILE = .92;
 static const double NUDGE = 1e-5, DAMPING_FIRST = 1e-2, DAMPING_MOST = 1e8;
@@ -14,15 +14,16 @@ static const double NUDGE = 1e-5, DAMPING_FIRST = 1e-2, DAMPING_MOST = 1e8;
 enum scope { SCOPE_ROOT, SCOPE_METHOD, SCOPE_WIRE, SCOPE_CELL };
 
 /* How far a part may stray, as a logarithm; 0: it is 1. What software carries differs
- * more from its kin than what hardware does, and so do the protocols that spend bytes on
- * flags and the pairs that meet at one port. */
+ * more from its kin than what hardware does, but does not care which method asks it to;
+ * a generation of NVLink gives the share of the one before. The protocols that spend
+ * bytes on flags and the pairs that meet at one port differ more from other methods. */
 static double stray(enum sim_wire wire, int method, enum sim_param param)
 {
 	static const double table[][SIM_PARAMS] = {
 		[SCOPE_ROOT] = {.2, .5, .7, 1, .05, .5},
-		[SCOPE_METHOD] = {.35, 0, .7, 1, .08, .7},
-		[SCOPE_WIRE] = {.2, .5, .2, 0, .08, 0},
-		[SCOPE_CELL] = {.12, 0, 0, 0, .08, 0},
+		[SCOPE_METHOD] = {.35, 0, .7, 1, .04, .7},
+		[SCOPE_WIRE] = {.1, .5, .2, 0, .04, 0},
+		[SCOPE_CELL] = {.12, 0, 0, 0, .16, 0},
 	};
 	bool is_all = method == SIM_ALL_METHODS;
 	enum scope scope = wire == SIM_ANY ? is_all ? SCOPE_ROOT : SCOPE_METHOD
@@ -30,15 +31,19 @@ static double stray(enum sim_wire wire, int method, enum sim_param param)
 					   : SCOPE_CELL;
 	bool is_soft = wire == SIM_STAGED || wire == SIM_VIRTUAL || wire == SIM_KERNEL ||
 		       wire == SIM_TCP || wire == SIM_ENA || wire == SIM_TCPX;
+	bool is_generation = wire == SIM_NVLINK_AMPERE || wire == SIM_NVLINK_HOPPER ||
+			     wire == SIM_NVLINK_BLACKWELL;
 	bool is_flags = method == SIM_RING_LL || method == SIM_TREE_LL ||
 			method == SIM_RING_LL128 || method == SIM_TREE_LL128 ||
 			method == SIM_COLLNET_SIMPLE || method == SIM_P2P;
 	double wide = 1;
 
-	if (param == SIM_E && is_soft && is_all)
-		wide = 4;
+	if (param == SIM_E && is_soft)
+		wide = is_all ? 4 : .3;
+	if (param == SIM_E && is_generation)
+		wide = .3;
 	if (param == SIM_E && is_flags && wire == SIM_ANY)
-		wide = 3;
+		wide = 1.5;
 	if (param == SIM_H && (is_soft || wire == SIM_EFA))
 		wide = 4;
 	return wide * table[scope][param];
@@ -89,8 +94,8 @@ static void line_add(struct fit *fit, enum sim_wire wire, int method)
 	}
 }
 
-/* The rows of one source for one class and method say much the same thing: together they
- * count as the square root of their number. A figure that somebody named, and no series,
+/* The rows of one source for one class and method say much the same thing: each counts
+ * the less the more there are. A figure that somebody named, and no series,
  * counts for a tenth: people tell of what surprised them. */
 static double weight_of(const struct fit *fit, uint32_t at)
 {
@@ -104,7 +109,7 @@ static double weight_of(const struct fit *fit, uint32_t at)
 		series += is_near;
 		alike += is_near && fit->samples[i].method == s->method;
 	}
-	return (series < SIM_SERIES ? .1 : 1) / sqrt(alike);
+	return (series < SIM_SERIES ? .1 : 1) / pow(alike, ALIKE);
 }
 
 static enum err fit_begin(struct fit *fit)

@@ -13,8 +13,14 @@ static bool is_tree(enum sim_method method)
 	return method >= SIM_TREE_LL && method <= SIM_TREE_SIMPLE;
 }
 
-/* Of its NVLinks a GPU has so much for a reduction in the switch. */
-static const double NVLS_SHARE = .74;
+/* Of its NVLinks a GPU has so much for a reduction in the switch. It sends all it has to
+ * be reduced and, of one part of the result, what the switch gives to all. */
+static const double NVLS_SHARE = .83;
+
+static double nvls_load(double local)
+{
+	return 1 + 1 / local;
+}
 
 /* By way of the host the bytes of both directions pass a PCI link that does not quite
  * double for it. */
@@ -23,6 +29,19 @@ static const double STAGED_PASSES = 1.6;
 /* Who is in the middle of a tree over switches also passes on what it got: the links of
  * a whole domain of trays carry all of it twice. */
 static const double NVLS_FORWARD = 1.45, NVLS_FORWARD_DOMAIN = 2;
+
+/* The same of a plain tree, where threads and not copies of whole chunks move what has
+ * flags in it. */
+static const double TREE_FLAGS_FORWARD = 1.6;
+
+static double nvls_tree_load(const struct sim_scene *scene, double local)
+{
+	double load = nvls_load(local);
+
+	if (scene->nvl_groups > 2)
+		load *= scene->site.domain > 1 ? NVLS_FORWARD_DOMAIN : NVLS_FORWARD;
+	return load;
+}
 
 /* GB that the busiest GPU sends inside its node per GB of the call, by the rate that the
  * method can use. */
@@ -35,14 +54,12 @@ static double inner_load(const struct sim_scene *scene, int coll, enum sim_metho
 		return 0;
 	switch (method) {
 	case SIM_NVLS_SIMPLE:
-	case SIM_COLLNET_SIMPLE:
-		return (coll == COLL_ALL_REDUCE ? 1 : factor) /
+		return (coll == COLL_ALL_REDUCE ? nvls_load(local) : factor) /
 		       (NVLS_SHARE * scene->nvlink_GBps);
+	case SIM_COLLNET_SIMPLE: /* each scatters to its neighbours, and gathers */
+		return 2 * (local - 1) / local / scene->nvlink_GBps;
 	case SIM_NVLS_TREE_SIMPLE:
-		return (scene->nvl_groups < 3		? 1
-			       : scene->site.domain > 1 ? NVLS_FORWARD_DOMAIN
-							: NVLS_FORWARD) /
-		       (NVLS_SHARE * scene->nvlink_GBps);
+		return nvls_tree_load(scene, local) / (NVLS_SHARE * scene->nvlink_GBps);
 	case SIM_P2P:
 		if (coll == SIM_SENDRECV)
 			return scene->nvl_groups > 1 ? 0 : 1 / scene->nvlink_GBps;
@@ -50,6 +67,15 @@ static double inner_load(const struct sim_scene *scene, int coll, enum sim_metho
 	default:
 		return (is_tree(method) ? 2 : factor) / scene->ring_GBps;
 	}
+}
+
+static double tree_load(int coll, double groups, enum sim_method method)
+{
+	bool has_flags = method == SIM_TREE_LL || method == SIM_TREE_LL128;
+
+	if (coll != COLL_ALL_REDUCE || groups < 3)
+		return 1;
+	return has_flags ? 2 * TREE_FLAGS_FORWARD : 2;
 }
 
 /* The same of the busiest node's NICs. A tree over two nodes has each send the other what
@@ -72,7 +98,7 @@ static double outer_load(const struct sim_scene *scene, int coll, enum sim_metho
 	case SIM_TREE_LL128:
 	case SIM_TREE_SIMPLE:
 	case SIM_NVLS_TREE_SIMPLE:
-		return (coll == COLL_ALL_REDUCE && groups > 2 ? 2 : 1) / rate;
+		return tree_load(coll, groups, method) / rate;
 	case SIM_COLLNET_SIMPLE:
 		return 1 / rate;
 	case SIM_NVLS_SIMPLE:
@@ -159,6 +185,19 @@ enum sim_traffic sim_traffic_of(int coll, enum sim_method method)
 							   : SIM_TRAFFIC_ALL;
 }
 
+/* A ring cuts a call into a part for each rank, a switch into one for each GPU below it,
+ * and has a chunk of each under way. */
+static void cuts_set(const struct sim_scene *scene, struct sim_terms *terms)
+{
+	static const double USUAL = 8;
+
+	terms->cut = terms->width = 1;
+	if (terms->method <= SIM_RING_SIMPLE)
+		terms->cut = scene->ranks / USUAL;
+	if (terms->method == SIM_NVLS_SIMPLE || terms->method == SIM_NVLS_TREE_SIMPLE)
+		terms->cut = terms->width = scene->ranks / USUAL / scene->nvl_groups;
+}
+
 enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 	const struct sim_strain *strain, struct sim_terms *terms)
 {
@@ -179,6 +218,7 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 		terms->inner_us *= strain->inner;
 		terms->outer_us *= strain->outer[sim_traffic_of(coll, terms->method)];
 	}
+	cuts_set(scene, terms);
 	terms->ideal_us = together(terms->inner_us, terms->outer_us);
 	return OK;
 }
@@ -186,8 +226,8 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
 	uint64_t bytes, double bus_factor, struct sim_answer *answer)
 {
-	struct sim_load load = {
-		terms->latency_us, terms->hops, terms->ideal_us, (double)bytes};
+	struct sim_load load = {terms->latency_us, terms->hops, terms->ideal_us,
+		(double)bytes, terms->width, terms->cut};
 	struct sim_params params;
 	struct sim_time time;
 	double wide;

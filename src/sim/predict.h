@@ -15,6 +15,7 @@ struct sim_terms {
 	double hops;		   /* how often the network's own comes on top */
 	double inner_us, outer_us; /* of the busiest link inside and between nodes */
 	double ideal_us;	   /* of both together */
+	double cut, width;	   /* of struct sim_load */
 };
 
 struct sim_answer {

@@ -160,7 +160,16 @@ static double pci_rate(const struct topo *topo)
 	return rate;
 }
 
-/* On an NVSwitch a ring has all NVLinks, whatever the network leaves of it. */
+/* Two GPUs with NVLink between them. */
+static bool is_bridged(const struct topo *topo)
+{
+	const struct topo_path *paths = topo->nodes[TOPO_GPU][0]->paths[TOPO_GPU];
+
+	return topo->counts[TOPO_GPU] == 2 && paths && paths[1].type == PATH_NVL;
+}
+
+/* On an NVSwitch and between two GPUs a ring has all NVLinks, whatever the network leaves
+ * of it. */
 static void speeds_set(struct sim_scene *scene)
 {
 	const struct cluster *cluster = scene->decision->cluster;
@@ -171,7 +180,7 @@ static void speeds_set(struct sim_scene *scene)
 	scene->pcie_GBps = pci_rate(cluster->nodes[0].domain->topo);
 	if (scene->nvlink_GBps <= 0)
 		scene->nvlink_GBps = scene->ring_GBps;
-	if (cluster->nvs_count > 0)
+	if (cluster->nvs_count > 0 || is_bridged(cluster->nodes[0].domain->topo))
 		scene->ring_GBps = scene->nvlink_GBps;
 	scene->nvl_groups = (uint32_t)cluster->node_count;
 }

@@ -106,6 +106,7 @@ static const struct {
 	{"hgx-h100", SIM_NVLINK_HOPPER, SIM_IB, false, REGION_NONE},
 	{"dgx-b200", SIM_NVLINK_BLACKWELL, SIM_IB, false, REGION_NONE},
 	{"pcie-a100-nvbridge", SIM_NVLINK_BRIDGE, SIM_IB, false, REGION_NONE},
+	{"pcie-h100-nvbridge", SIM_NVLINK_BRIDGE, SIM_IB, false, REGION_NONE},
 	{"pcie-l40s", SIM_PCIE, SIM_VIRTUAL, false, REGION_NONE},
 	{"pcie", SIM_PCIE, SIM_ROCE, false, REGION_NONE},
 };

@@ -36,6 +36,11 @@ static void test_words(void)
 	EQ(site.domain, 18);
 	site = resolved("H200 SXM 8-GPU node", "NVLink algo=Ring", 1, 8);
 	EQ_STR(site.algo, "ring");
+	site = resolved("L40S (Dell R760xa, 2 GPU/pod)", "RoCE (SR-IOV)", 2, 4);
+	EQ_STR(site.machine, "pcie-l40s-4gpu");
+	site = resolved("H100 PCIe pair with NVLink bridge", "NVLink bridge", 1, 2);
+	EQ_STR(site.machine, "pcie-h100-nvbridge-4gpu");
+	EQ(site.inner, SIM_NVLINK_BRIDGE);
 	EQ(sim_resolve(&none, &site), ERR_USAGE);
 	none.platform = "H100";
 	none.nodes = 3;
@@ -133,6 +138,56 @@ static void test_monotony(void)
 		}
 }
 
+static struct sim_terms terms_of(const struct sim_site *site, uint64_t bytes)
+{
+	struct sim_scene scene;
+	struct sim_terms terms;
+
+	EQ(sim_scene_make(site, &scene), OK);
+	EQ(sim_terms_make(&scene, COLL_ALL_REDUCE, bytes, NULL, &terms), OK);
+	sim_scene_free(&scene);
+	return terms;
+}
+
+/* What the busiest link of a method carries, by hand. */
+static void test_loads(void)
+{
+	const double G = 1e9, NVLINK = 18 * 20.6, BRIDGE = 12 * 20.6;
+	struct sim_site site = resolved("H100", "NVLink algo=NVLS", 1, 4);
+	struct sim_terms four = terms_of(&site, (uint64_t)G), eight;
+
+	site = resolved("H100", "NVLink algo=NVLS", 1, 8);
+	eight = terms_of(&site, (uint64_t)G);
+	EQ(four.method, SIM_NVLS_SIMPLE);
+	TRUE(fabs(four.inner_us / eight.inner_us / (1.25 / 1.125) - 1) < 1e-6);
+	TRUE(fabs(eight.width - 1) < 1e-9 && fabs(four.width - .5) < 1e-9);
+	site = resolved("H100 PCIe pair with NVLink bridge", "NVLink", 1, 2);
+	TRUE(fabs(terms_of(&site, (uint64_t)G).inner_us / (1e6 / BRIDGE) - 1) < 1e-3);
+	site = resolved("H100", "InfiniBand SHARP", 4, 32);
+	eight = terms_of(&site, (uint64_t)G);
+	EQ(eight.method, SIM_COLLNET_SIMPLE);
+	TRUE(fabs(eight.inner_us / (1.75e6 / NVLINK) - 1) < 1e-3);
+	TRUE(fabs(eight.outer_us / (1e6 / (8 * 48)) - 1) < 1e-3);
+	site = resolved("H100", "InfiniBand algo=ring", 4, 32);
+	TRUE(fabs(terms_of(&site, (uint64_t)G).cut - 4) < 1e-9);
+}
+
+/* A tree whose middle passes on what has flags takes longer than one of two nodes. */
+static void test_trees(void)
+{
+	struct sim_site two = resolved("H100", "InfiniBand algo=tree", 2, 16);
+	struct sim_site four = resolved("H100", "InfiniBand algo=tree", 4, 32);
+
+	strcpy(two.proto, "ll128");
+	strcpy(four.proto, "ll128");
+	TRUE(fabs(terms_of(&four, 1 << 26).outer_us / terms_of(&two, 1 << 26).outer_us -
+		     3.2) < 1e-6);
+	strcpy(two.proto, "simple");
+	strcpy(four.proto, "simple");
+	TRUE(fabs(terms_of(&four, 1 << 26).outer_us / terms_of(&two, 1 << 26).outer_us -
+		     2) < 1e-6);
+}
+
 enum { MADE = 24 };
 
 /* Measurements of two sources that follow the formula, each by a constant of its own. */
@@ -141,7 +196,7 @@ static void samples_make(double second, struct sim_sample samples[MADE])
 	struct sim_params made = {.value = {.9, 4, 2, 1 << 20, .8, .4}};
 
 	for (int i = 0; i < MADE; i++) {
-		struct sim_load load = {20, 2, exp2(i / 1.5), exp2(i / 1.5) * 50e3};
+		struct sim_load load = {20, 2, exp2(i / 1.5), exp2(i / 1.5) * 50e3, 1, 1};
 		struct sim_time time;
 
 		sim_params_time(&made, &load, &time);
@@ -255,6 +310,8 @@ int main(void)
 	test_kin();
 	test_known();
 	test_monotony();
+	test_loads();
+	test_trees();
 	test_fit();
 	test_left_out();
 	test_cases();

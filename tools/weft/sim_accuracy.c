@@ -225,6 +225,58 @@ static void tables_print(const struct study *study)
 		line_print(study, "all", (struct filter){.large = large});
 }
 
+/* The same call to the model, by another source. */
+static bool is_twin(const struct study *study, uint32_t a, uint32_t b)
+{
+	const struct sim_sample *x = &study->samples[a], *y = &study->samples[b];
+
+	return x->source != y->source && x->bytes == y->bytes && x->wire == y->wire &&
+	       x->method == y->method && x->load.latency_us == y->load.latency_us &&
+	       x->load.hops == y->load.hops && x->load.ideal_us == y->load.ideal_us &&
+	       study->verdicts[a].c->coll == study->verdicts[b].c->coll;
+}
+
+/* How far a measurement is from the middle of those of its twins; 0 without any. */
+static double twins_error(const struct study *study, uint32_t at, double *of)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < study->count; i++)
+		if (is_twin(study, at, i))
+			of[found++] = study->samples[i].time_us;
+	if (!found)
+		return 0;
+	qsort(of, found, sizeof(*of), by_size);
+	return percent(log(of[(found - 1) / 2] / study->samples[at].time_us));
+}
+
+/* No model is nearer to a source than the other sources that measured the same. */
+static void twins_print(const struct study *study)
+{
+	double *errors = calloc(study->count + 1, sizeof(*errors));
+	double *of = calloc(study->count + 1, sizeof(*of));
+
+	for (int large = 0; errors && of && large < 2; large++) {
+		uint32_t found = 0;
+
+		for (uint32_t i = 0; i < study->count; i++) {
+			if ((study->samples[i].bytes >= 1 << 20) != large)
+				continue;
+			errors[found] = twins_error(study, i, of);
+			found += errors[found] > 0;
+		}
+		if (!found)
+			continue;
+		qsort(errors, found, sizeof(*errors), by_size);
+		printf("%s%u calls %s 1 MiB that several sources measured: one is off "
+		       "the middle of the others by %.1f %% (median), %.1f %% (p90)\n",
+			large ? "" : "\n", found, large ? "from" : "below",
+			errors[(found - 1) / 2], errors[(uint32_t)(.9 * (found - 1))]);
+	}
+	free(errors);
+	free(of);
+}
+
 static void worst_print(const struct study *study)
 {
 	double ceiling = INFINITY;
@@ -309,6 +361,7 @@ int sim_accuracy(int count, char **paths)
 	if (status)
 		return status;
 	tables_print(&study);
+	twins_print(&study);
 	worst_print(&study);
 	printf("\n");
 	wrong_print(&study);
@@ -355,8 +408,8 @@ static void row_print(const struct study *study, int wire, int method)
 					  : sim_method_name((enum sim_method)method));
 	for (int p = 0; p < SIM_PARAMS; p++)
 		printf("%s%.4g", p ? ", " : "", exp(part->log[p]));
-	printf("}, {%.3f, %.3f}, %u, %u,\n\t\t\"", part->spread[0], part->spread[1],
-		part->rows, part->sources);
+	printf("}, {%.3f, %.3f}, %u, %u,\n\t\t\"", ceil(1e3 * part->spread[0]) / 1e3,
+		ceil(1e3 * part->spread[1]) / 1e3, part->rows, part->sources);
 	origin_print(study, wire, method);
 	printf("\"},\n");
 }

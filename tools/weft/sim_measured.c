@@ -30,16 +30,31 @@ static void point_add(struct points *points, double bytes, double time_us)
 		.bytes = (uint64_t)bytes, .time_us = time_us};
 }
 
-/* "  1048576  262144  float  sum  -1  28.56  36.72 .." */
+/* mpirun and srun put who says it before the line: "[1,0]<stdout>:", "0: ". */
+static const char *after_tag(const char *line)
+{
+	static const char STDOUT[] = "<stdout>:";
+	const char *tag = strstr(line, STDOUT);
+	size_t digits = strspn(line, "0123456789");
+
+	if (tag)
+		return tag + strlen(STDOUT);
+	return digits && line[digits] == ':' ? line + digits + 1 : line;
+}
+
+/* "  1048576  262144  float  sum  -1  28.56  36.72 .."; before 2021 without a root. */
 static void line_take(struct points *points, const char *line)
 {
+	char type[16], op[16], root[24];
 	double bytes, elements, time_us, algbw;
-	char type[16], op[16];
-	int root;
+	int found = sscanf(after_tag(line), " %lf %lf %15s %15s %23s %lf %lf", &bytes,
+		&elements, type, op, root, &time_us, &algbw);
 
-	if (sscanf(line, " %lf %lf %15s %15s %d %lf %lf", &bytes, &elements, type, op,
-		    &root, &time_us, &algbw) == 7)
-		point_add(points, bytes, time_us);
+	if (found != 7)
+		return;
+	if (strchr(root, '.'))
+		time_us = strtod(root, NULL);
+	point_add(points, bytes, time_us);
 }
 
 static void result_take(struct points *points, const json_t *row)
