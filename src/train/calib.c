@@ -10,7 +10,7 @@ static const struct {
 } starts[TRAIN_PARAMS] = {
 	[PARAM_SHARE] = {"share", .8},
 	[PARAM_HALF] = {"half", 150},
-	[PARAM_ATTENTION] = {"attention", .4},
+	[PARAM_ATTENTION] = {"attention", 1},
 	[PARAM_POINT] = {"point", 1.2},
 	[PARAM_SCORE] = {"score", 8},
 	[PARAM_UNALIGNED] = {"unaligned", 8},
@@ -25,6 +25,7 @@ static const struct {
 	[PARAM_CROWD] = {"crowd_percent", .5},
 	[PARAM_DP] = {"dp", 1},
 	[PARAM_MOE] = {"moe", .6},
+	[PARAM_ROUTE] = {"route_us", 2200},
 };
 
 const char *calib_param_name(enum train_param param)
@@ -60,12 +61,22 @@ const char *stack_family(const char *stack)
 		{"torchtitan", "fsdp"},
 		{"fms-fsdp", "fsdp"},
 		{"kempnerforge", "fsdp"},
+		{"deepspeed-2021", "deepspeed"},
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strstr(stack, words[i].word))
 			return words[i].family;
 	return "";
+}
+
+enum train_kernel stack_kernel(const char *stack)
+{
+	if (!strcmp(stack, "llm-foundry"))
+		return KERNEL_FLASH1;
+	if (!strcmp(stack_family(stack), "fsdp") || !strncmp(stack, "megascale", 9))
+		return KERNEL_FLASH2;
+	return KERNEL_VENDOR;
 }
 
 void calib_key(

@@ -46,8 +46,11 @@ struct calib_who {
 };
 
 /* "nvidia" for Megatron-Core and what is built on it, "megatron" for what was before,
- * "fsdp" for PyTorch's own; "" for others. */
+ * "fsdp" for PyTorch's own, "deepspeed" for that without Megatron; "" for others. */
 const char *stack_family(const char *stack);
+
+/* The attention that a stack was built with. */
+enum train_kernel stack_kernel(const char *stack);
 
 void calib_key(
 	const struct calib_who *who, enum calib_level level, char key[CALIB_KEY_BYTES]);

@@ -14,6 +14,7 @@ enum { NETS_MAX = 256 };
 struct reader {
 	struct train_cases *cases;
 	struct train_net *nets; /* owned; NETS_MAX */
+	double gbps[NETS_MAX];	/* of a node; 0: the machine's own */
 	uint32_t net_count;
 	const char *name;
 	uint32_t row;
@@ -195,6 +196,9 @@ static enum err model_read(const struct reader *r, struct train_model *m)
 static enum train_grads grads_of(
 	const char *stack, const struct train_model *m, const struct train_layout *l)
 {
+	if (!strcmp(stack_family(stack), "nvidia") ||
+		starts_with(stack, "megatron-lm-20"))
+		return GRADS_HALF;
 	if (!strstr(stack, "bloom"))
 		return GRADS_FP32;
 	return m->layers % l->pp && (m->layers + 2) % l->pp == 0 ? GRADS_BOTH
@@ -220,15 +224,23 @@ static uint32_t chunks_guess(const struct train_model *m, const struct train_lay
 }
 
 /* A micro-batch that a table does not tell: one with a pipeline, else what divides up to
- * four. */
-static uint32_t micro_guess(const struct train_layout *l)
+ * four and fits. */
+static uint32_t micro_guess(const struct train_case *c)
 {
-	uint32_t each = l->dp && l->pp == 1 && l->cp == 1 ? l->batch / l->dp : 1;
+	static const struct memory_habit plain = {1, 0};
+	struct train_layout l = c->layout;
+	uint32_t each = l.dp && l.pp == 1 && l.cp == 1 ? l.batch / l.dp : 1;
 
-	for (uint32_t micro = 4; micro > 1; micro /= 2)
-		if (each >= micro && each % micro == 0)
-			return micro;
-	return 1;
+	for (l.micro = 4; l.micro > 1; l.micro /= 2) {
+		struct train_memory memory;
+
+		if (each % l.micro)
+			continue;
+		memory_make(&c->model, &l, &plain, &memory);
+		if (memory.total <= c->who.gpu->memory_gb * 1e9)
+			break;
+	}
+	return l.micro;
 }
 
 static void flags_read(const struct reader *r, const char *stack, struct train_case *c)
@@ -244,6 +256,7 @@ static void flags_read(const struct reader *r, const char *stack, struct train_c
 	l->is_pure_half = !strcmp(
 		stack, "kempnerforge"); /* its model and AdamW are bf16 */
 	l->flash = !is_old(stack);
+	l->kernel = stack_kernel(stack);
 	l->is_sequence_parallel = !is_old(stack) || strstr(recompute, "+SP");
 	if (strstr(sharding, "offload"))
 		l->offload = OFFLOAD_OPTIMIZER | OFFLOAD_PARAMS;
@@ -276,12 +289,12 @@ static enum err layout_read(
 	l->dp = (uint32_t)(l->gpus / model);
 	l->batch = number(r, "gbs", l->dp);
 	l->sequence = number(r, "seq", 1024);
-	l->micro = number(r, "mbs", micro_guess(l));
 	if (!precision_find(field(r, "precision"), &l->precision))
 		return err_set(ERR_USAGE, "%s, row %u: precision '%s' is not known",
 			r->name, r->row + 1, field(r, "precision"));
 	flags_read(r, stack, c);
 	l->grads = grads_of(stack, &c->model, l);
+	l->micro = number(r, "mbs", micro_guess(c));
 	l->vp = number(r, "vp", 0);
 	if (!l->vp)
 		l->vp = l->pp > 1 && !*field(r, "vp") &&
@@ -294,15 +307,35 @@ static enum err layout_read(
 	return OK;
 }
 
-static enum err net_of(
-	struct reader *r, const char *machine, uint32_t nodes, struct train_net **net)
+/* Gb/s of a node, where it is known that they are not those of the machine that stands
+ * for the GPU: four Omni-Path links on Jean Zay, and what fms-fsdp says of its clusters.
+ */
+static double wires_of(const char *stack, const struct train_gpu *gpu)
+{
+	static const struct {
+		const char *stack, *kind;
+		double gbps;
+	} known[] = {
+		{"megatron-deepspeed-bloom", "a100", 400},
+		{"fms-fsdp", "a100", 400},
+		{"fms-fsdp", "h100", 800},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(stack, known[i].stack) && !strcmp(gpu->kind, known[i].kind))
+			return known[i].gbps;
+	return 0;
+}
+
+static enum err net_of(struct reader *r, const char *machine, uint32_t nodes, double gbps,
+	struct train_net **net)
 {
 	uint32_t gpus;
 	enum err e;
 
 	for (uint32_t i = 0; i < r->net_count; i++)
 		if (!strcmp(r->nets[i].site.machine, machine) &&
-			r->nets[i].site.nodes == nodes) {
+			r->nets[i].site.nodes == nodes && r->gbps[i] == gbps) {
 			*net = &r->nets[i];
 			return OK;
 		}
@@ -311,8 +344,11 @@ static enum err net_of(
 		net_free(&r->nets[--r->net_count]);
 	*net = &r->nets[r->net_count];
 	e = net_make(*net, machine, nodes, gpus);
-	if (!e)
-		r->net_count++;
+	if (e)
+		return e;
+	if (gbps > 0 && (*net)->site.nics)
+		(*net)->site.nic_GBps = gbps / 8 / (*net)->site.nics;
+	r->gbps[r->net_count++] = gbps;
 	return e;
 }
 
@@ -326,11 +362,14 @@ static const char *machine_of(const char *gpu_text, const struct train_gpu *gpu)
 /* "4 pods x 1 GPU ..": such a run is cut so, with a NIC for each pod. */
 static uint32_t pods_of(const struct reader *r)
 {
-	unsigned pods = 0;
-	int end = 0;
+	const char *text = field(r, "notes");
+	char *end;
+	unsigned long pods;
 
-	sscanf(field(r, "notes"), "%3u pods x%n", &pods, &end);
-	return end && pods ? pods : 1;
+	if (*text < '1' || *text > '9')
+		return 1;
+	pods = strtoul(text, &end, 10);
+	return pods <= 999 && starts_with(end, " pods x") ? (uint32_t)pods : 1;
 }
 
 static enum err work_read(struct reader *r, struct train_case *c)
@@ -342,7 +381,7 @@ static enum err work_read(struct reader *r, struct train_case *c)
 	struct train_net *net;
 	struct train_job job;
 	struct sim_site whole;
-	enum err e = net_of(r, machine, nodes, &net);
+	enum err e = net_of(r, machine, nodes, wires_of(c->who.stack, c->who.gpu), &net);
 
 	if (!e && c->layout.gpus % nodes)
 		e = err_set(ERR_USAGE, "%s, row %u: %u GPUs do not divide over %u nodes",
@@ -378,6 +417,17 @@ static uint32_t source_of(struct train_cases *cases, const char *source)
 	return cases->source_count++;
 }
 
+/* Sources that ran two programs: MegaScale beside Megatron-LM, and Megatron-LM of 2021
+ * beside DeepSpeed, which alone had ZeRO-3 then. */
+static const char *stack_of_row(const struct reader *r, const char *stack)
+{
+	if (!strcmp(stack, "megascale") && starts_with(field(r, "notes"), "Megatron-LM"))
+		return "megascale-megatron";
+	if (!strcmp(stack, "megatron-lm-2021") && strstr(field(r, "sharding"), "ZeRO-3"))
+		return "deepspeed-2021";
+	return stack;
+}
+
 static enum err row_read(struct reader *r, struct train_case *c)
 {
 	const char *source = field(r, "source"), *stack = field(r, "stack");
@@ -386,6 +436,7 @@ static enum err row_read(struct reader *r, struct train_case *c)
 
 	if (!*stack)
 		stack = stack_of_source(source);
+	stack = stack_of_row(r, stack);
 	*c = (struct train_case){.row = r->row};
 	c->who.stack = stack;
 	c->who.gpu = gpu_named(field(r, "gpu"));

@@ -6,12 +6,17 @@
 
 enum { ROUNDS = 100 };
 
-/* Which numbers a level may move. */
+/* Which numbers a level may move. What weft sim says of data-parallel sending holds for
+ * all; what the host takes for a layer with experts is no stack's own. */
+enum {
+	EVERY = ((1u << TRAIN_PARAMS) - 1) & ~(1u << PARAM_ROUTE),
+	KERNELS_MASK = 1u << PARAM_SHARE | 1u << PARAM_ATTENTION | 1u << PARAM_POINT
+};
 static const uint32_t moved[LEVELS] = {
-	[LEVEL_ALL] = ((1u << TRAIN_PARAMS) - 1) & ~(1u << PARAM_DP), /* weft sim's */
-	[LEVEL_GPU] = 1u << PARAM_SHARE | 1u << PARAM_ATTENTION | 1u << PARAM_POINT,
-	[LEVEL_FAMILY] = (1u << TRAIN_PARAMS) - 1,
-	[LEVEL_STACK] = (1u << TRAIN_PARAMS) - 1,
+	[LEVEL_ALL] = EVERY & ~(1u << PARAM_DP),
+	[LEVEL_GPU] = KERNELS_MASK,
+	[LEVEL_FAMILY] = EVERY,
+	[LEVEL_STACK] = EVERY,
 	[LEVEL_CELL] = 1u << PARAM_SHARE | 1u << PARAM_MOE,
 };
 /* What a row pays for being away from 1. */
@@ -26,9 +31,11 @@ struct fitter {
 	double *costs;		     /* owned: of each case */
 };
 
+/* Squared while it is small, then as it is: of runs that contradict each other the middle
+ * is right, not the mean. */
 static double cost(double error)
 {
-	double size = fabs(error), knee = .15;
+	double size = fabs(error), knee = .05;
 
 	return size < knee ? error * error : 2 * knee * size - knee * knee;
 }
@@ -197,10 +204,22 @@ static void sources_count(struct fitter *f)
 	}
 }
 
+/* All runs of a model by a stack are in one fold. */
+static uint32_t fold_of(const struct train_case *c)
+{
+	uint32_t hash = 2166136261u;
+
+	for (const char *at = c->who.stack; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 16777619u;
+	for (const char *at = c->model.name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 16777619u;
+	return (hash >> 16) % FIT_FOLDS;
+}
+
 bool fit_is_left_out(const struct train_case *c, uint32_t without)
 {
 	if (without >= FIT_FOLD && without != FIT_NO_SOURCE)
-		return c->row % FIT_FOLDS == without - FIT_FOLD;
+		return fold_of(c) == without - FIT_FOLD;
 	return c->source == without;
 }
 
@@ -301,10 +320,24 @@ static bool is_memory_sample(
 {
 	char key[CALIB_KEY_BYTES];
 
-	if (c->memory_bytes <= 0 || fit_is_left_out(c, without) || c->is_partial)
+	if (fit_is_left_out(c, without) || c->is_partial ||
+		(c->memory_bytes <= 0 && c->step_s <= 0))
 		return false;
 	calib_key(&c->who, row->level, key);
 	return !strcmp(key, row->key);
+}
+
+/* Of a run whose memory nobody told it is known that it fitted. */
+static double habit_cost(const struct train_case *c, const struct memory_habit *habit)
+{
+	double have = c->who.gpu->memory_gb * 1e9;
+	struct train_memory memory;
+
+	memory_make(&c->model, &c->layout, habit, &memory);
+	memory_settle(&memory, have);
+	if (c->memory_bytes > 0)
+		return cost(log(memory.total / c->memory_bytes));
+	return cost(fmax(0, log((memory.total - memory.slack) / have)));
 }
 
 static double memory_cost(const struct train_cases *cases, const struct calib_row *row,
@@ -315,57 +348,75 @@ static double memory_cost(const struct train_cases *cases, const struct calib_ro
 
 	for (uint32_t i = 0; i < cases->count; i++) {
 		const struct train_case *c = &cases->cases[i];
-		struct train_memory memory;
 
-		if (!is_memory_sample(c, row, without))
-			continue;
-		memory_make(&c->model, &c->layout, habit, &memory);
-		all += cost(log(memory.total / c->memory_bytes));
+		if (is_memory_sample(c, row, without))
+			all += habit_cost(c, habit);
 	}
 	return all;
 }
 
-static uint32_t memory_rows(
-	const struct train_cases *cases, const struct calib_row *row, uint32_t without)
+static uint32_t memory_rows(const struct train_cases *cases, const struct calib_row *row,
+	uint32_t without, bool is_told)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < cases->count; i++)
-		count += is_memory_sample(&cases->cases[i], row, without);
+		count += is_memory_sample(&cases->cases[i], row, without) &&
+			 (!is_told || cases->cases[i].memory_bytes > 0);
 	return count;
 }
 
-/* The best of a grid of habits, in steps of 5 and of 15 %. */
-static void habit_fit(
-	const struct train_cases *cases, uint32_t without, struct calib_row *row)
+/* Habits around one: `steps` to each side, in shares of `wide`. */
+struct habit_grid {
+	struct memory_habit around;
+	int steps;
+	double wide;
+};
+
+static void habits_try(const struct train_cases *cases, uint32_t without,
+	const struct habit_grid *grid, struct calib_row *row, double *best)
 {
-	double best = INFINITY;
+	for (int i = -grid->steps; i <= grid->steps; i++)
+		for (int k = -grid->steps; k <= grid->steps; k++) {
+			struct memory_habit habit = grid->around;
+			double now;
 
-	if (!memory_rows(cases, row, without))
-		return;
-	for (int i = 0; i < 33; i++)
-		for (int k = 0; k < 27; k++) {
-			struct memory_habit habit = {
-				.5 * pow(1.05, i), .5e9 * pow(1.15, k)};
-			double now = memory_cost(cases, row, without, &habit);
-
-			if (now < best) {
-				best = now;
+			habit.factor *= pow(1 + grid->wide, i);
+			habit.base_bytes *= pow(1 + 3 * grid->wide, k);
+			now = memory_cost(cases, row, without, &habit);
+			if (now < *best) {
+				*best = now;
 				row->memory_factor = habit.factor;
 				row->memory_base_gb = habit.base_bytes / 1e9;
 			}
 		}
 }
 
+/* The best of a grid, and then of a finer one around it. */
+static void habit_fit(
+	const struct train_cases *cases, uint32_t without, struct calib_row *row)
+{
+	struct habit_grid grid = {{1, 4e9}, 9, .08};
+	double best = INFINITY;
+
+	if (!memory_rows(cases, row, without, false))
+		return;
+	habits_try(cases, without, &grid, row, &best);
+	grid = (struct habit_grid){
+		{row->memory_factor, row->memory_base_gb * 1e9}, 4, .02};
+	habits_try(cases, without, &grid, row, &best);
+}
+
 /* Of a stack that nobody measured: the mean of those that were. */
-static void habit_of_all(struct train_calib *calib)
+static void habit_of_all(
+	const struct train_cases *cases, uint32_t without, struct train_calib *calib)
 {
 	double factor = 0, base = 0, count = 0;
 	int all = calib_row_find(calib, LEVEL_ALL, "");
 
 	for (uint32_t i = 0; i < calib->count; i++)
 		if (calib->rows[i].level == LEVEL_STACK &&
-			calib->rows[i].memory_factor > 0) {
+			memory_rows(cases, &calib->rows[i], without, true)) {
 			factor += log(calib->rows[i].memory_factor);
 			base += log(calib->rows[i].memory_base_gb);
 			count++;
@@ -382,5 +433,5 @@ void train_fit_memory(
 	for (uint32_t i = 0; i < calib->count; i++)
 		if (calib->rows[i].level == LEVEL_STACK)
 			habit_fit(cases, without, &calib->rows[i]);
-	habit_of_all(calib);
+	habit_of_all(cases, without, calib);
 }

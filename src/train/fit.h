@@ -10,9 +10,9 @@
 
 #include "train/cases.h"
 
-/* What is left out: a source by its number, nothing, or of every five rows one: FIT_FOLD
- * + which. */
-enum { FIT_FOLDS = 5 };
+/* What is left out: a source by its number, nothing, or one of so many parts of the
+ * models (a stack's runs of one model are in one part): FIT_FOLD + which. */
+enum { FIT_FOLDS = 8 };
 static const uint32_t FIT_NO_SOURCE = 0xffffffff, FIT_FOLD = 0x80000000;
 
 bool fit_is_left_out(const struct train_case *c, uint32_t without);
@@ -24,7 +24,7 @@ enum err train_fit(
 /* The logarithm of predicted over measured. */
 double train_error(const struct train_calib *calib, const struct train_case *c);
 
-/* Spreads: of a stack from errors of rows left out, of what is wider from errors of
+/* Spreads: of a stack from errors of models left out, of what is wider from errors of
  * sources left out, because there the stack asked about is not among those fitted. Memory
  * habits are fitted for each stack; of no stack in particular they stay what calib.c
  * says. */

@@ -29,4 +29,9 @@ enum err gpu_of_machine(const char *machine, const struct train_gpu **gpu);
  * GPU idle, the more so the faster it is. `half` is the side that halves it. */
 double gpu_shape_share(double m, double n, double k, double half);
 
+/* Share of the 16-bit peak that attention gets, both passes, half of the square counted;
+ * where it is several kernels, that of its products. */
+double gpu_attention_share(
+	const struct train_gpu *gpu, bool flash, enum train_kernel kernel);
+
 #endif

@@ -78,7 +78,7 @@ bool layout_is_same(const struct train_layout *a, const struct train_layout *b)
 	       a->is_pure_half == b->is_pure_half && a->offload == b->offload &&
 	       a->is_sequence_parallel == b->is_sequence_parallel &&
 	       a->no_overlap == b->no_overlap && a->is_zero_bubble == b->is_zero_bubble &&
-	       a->flash == b->flash;
+	       a->flash == b->flash && a->kernel == b->kernel;
 }
 
 const char *shard_name(enum train_shard shard)

@@ -43,6 +43,14 @@ enum train_grads {
 	GRADS
 };
 
+/* Which attention runs where it is one kernel; they differ by what they make of a GPU. */
+enum train_kernel {
+	KERNEL_VENDOR, /* cuDNN's, or the third FlashAttention */
+	KERNEL_FLASH2,
+	KERNEL_FLASH1, /* the first, or Triton's */
+	KERNELS
+};
+
 /* Bits of `offload`. */
 enum { OFFLOAD_OPTIMIZER = 1, OFFLOAD_GRADIENTS = 2, OFFLOAD_PARAMS = 4 };
 
@@ -65,6 +73,7 @@ struct train_layout {
 	bool no_overlap;	   /* nothing is sent while something is computed */
 	bool is_zero_bubble;
 	bool flash; /* attention in one kernel */
+	enum train_kernel kernel;
 };
 
 bool layout_is_same(const struct train_layout *a, const struct train_layout *b);

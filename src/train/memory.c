@@ -64,21 +64,25 @@ double memory_layer_activations(const struct train_model *m, const struct train_
 	double t = l->tp, sp = l->is_sequence_parallel ? t : 1;
 	double kv = (double)m->kv_heads / m->heads,
 	       width = (double)m->heads * m->head_dim;
-	double ffn = m->experts ? (double)m->top_k * m->expert_ffn + m->shared_ffn
-				: m->ffn;
+	double moe = moe_share(m), sent = m->latent ? m->latent : h;
+	double ffn = moe * ((double)m->top_k * m->expert_ffn + m->shared_ffn) +
+		     (1 - moe) * m->ffn;
 	double norms, attention, feed, scores = 0;
 
 	if (l->recompute == RECOMPUTE_FULL)
 		return WORD * tokens * h / sp;
 	if (l->recompute == RECOMPUTE_OPS)
 		return tokens * ops_kept(m, l, ffn);
-	norms = ((m->is_gated ? 6 : 8) + (m->experts ? 2 + 4.0 * m->top_k : 0)) * h / sp;
+	norms = ((m->is_gated ? 6 : 8) * h + moe * (2 * h + 4.0 * m->top_k * sent)) / sp;
 	attention = (4 + 4 * kv) * width / t;
 	if (m->kv_rank)
 		attention = (10.0 * m->nope_dim * m->heads + 4.0 * m->kv_rank) / t;
 	feed = (m->is_gated ? 6 : 4) * ffn / t;
 	if (!l->flash && l->recompute == RECOMPUTE_NONE)
 		scores = 5.0 * m->heads * l->sequence / t;
+	/* Products in 8 bits keep their inputs so. */
+	if (l->precision != PRECISION_BF16)
+		feed -= (2 * h + width + ffn) / t;
 	return tokens * (norms + attention + feed + 2 * h / sp + scores);
 }
 
@@ -201,6 +205,7 @@ void memory_make(const struct train_model *m, const struct train_layout *l,
 			!is_candidate(m, l, stages[i]))
 			continue;
 		stage_make(m, l, stages[i], &one);
+		one.slack = fmin(.1, fmax(0, habit->factor - 1)) * one.activations;
 		one.activations *= habit->factor;
 		one.other = habit->base_bytes;
 		one.total = one.params + one.grads + one.optimizer + one.activations +
@@ -208,4 +213,10 @@ void memory_make(const struct train_model *m, const struct train_layout *l,
 		if (one.total > memory->total)
 			*memory = one;
 	}
+}
+
+void memory_settle(struct train_memory *memory, double have)
+{
+	if (memory->total > have && memory->total - memory->slack <= have)
+		memory->total = have;
 }

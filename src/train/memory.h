@@ -21,6 +21,8 @@ struct train_memory {
 	double gathered; /* layers whose shards are together for a while, matrices cast */
 	double other;	 /* what the software takes besides */
 	double total;
+	double slack;	/* what the allocator keeps of the activations and can give back:
+			 * a tenth of them where their factor is so high */
 	double host;	/* of one GPU's process, bytes */
 	uint32_t stage; /* that is the most loaded */
 	uint32_t alive; /* micro-batches it keeps, of one chunk each */
@@ -34,6 +36,10 @@ struct memory_habit {
 
 void memory_make(const struct train_model *model, const struct train_layout *layout,
 	const struct memory_habit *habit, struct train_memory *memory);
+
+/* On a GPU that has so much: slack is given back before memory runs out, so what only
+ * slack would bring over the brim fills the GPU and fits. */
+void memory_settle(struct train_memory *memory, double have);
 
 /* Parameters that a GPU of `stage` computes with: dense ones and experts. */
 double memory_stage_dense(const struct train_model *model,

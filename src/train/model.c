@@ -63,17 +63,19 @@ static const struct train_model models[] = {
 		.has_bias = true, .is_tied = true, .has_embed_norm = true},
 	/* Sizes are guesses in the proportions of their kin: the figures decide. */
 	{"nemotron-3-nano", 52, 2688, 1856, 32, 2, 128, 131072, .experts = 128,
-		.top_k = 6, .expert_ffn = 1856, .is_figures = true,
-		.figure_params = 31.6e9, .figure_active = 3.5e9},
+		.top_k = 6, .expert_ffn = 1856, .dense_layers = 29, .attention_layers = 6,
+		.is_figures = true, .figure_params = 31.6e9, .figure_active = 3.5e9},
 	{"nemotron-3-5-lightning", 52, 2688, 1856, 32, 2, 128, 131072, .experts = 128,
-		.top_k = 6, .expert_ffn = 1856, .is_figures = true, .figure_params = 30e9,
-		.figure_active = 3.5e9},
+		.top_k = 6, .expert_ffn = 1856, .dense_layers = 29, .attention_layers = 6,
+		.is_figures = true, .figure_params = 30e9, .figure_active = 3.5e9},
 	{"nemotron-3-super", 88, 4096, 2688, 32, 2, 128, 131072, .experts = 512,
-		.top_k = 22, .expert_ffn = 2688, .is_figures = true,
-		.figure_params = 120e9, .figure_active = 12.7e9},
+		.top_k = 22, .expert_ffn = 2688, .dense_layers = 48, .latent = 1024,
+		.attention_layers = 8, .is_figures = true, .figure_params = 120e9,
+		.figure_active = 12.7e9},
 	{"nemotron-3-ultra", 108, 8192, 5120, 64, 8, 128, 131072, .experts = 512,
-		.top_k = 22, .expert_ffn = 5120, .is_figures = true,
-		.figure_params = 550e9, .figure_active = 55e9},
+		.top_k = 22, .expert_ffn = 5120, .dense_layers = 60, .latent = 2048,
+		.attention_layers = 12, .is_figures = true, .figure_params = 550e9,
+		.figure_active = 55e9},
 	{"deepseek-v4-flash", 43, 4096, 12288, 64, 1, 128, 129280, LLAMA, .experts = 256,
 		.top_k = 6, .expert_ffn = 2048, .is_figures = true,
 		.figure_params = 284e9, .figure_active = 13e9},
@@ -317,6 +319,8 @@ double model_attention_flops(const struct train_model *m, double sequence)
 
 		seen = (1 - share) * seen + share * near;
 	}
+	if (m->attention_layers)
+		seen *= (double)m->attention_layers / m->layers;
 	return 4 * width * seen;
 }
 
@@ -328,9 +332,8 @@ double model_flops(const struct train_model *m, double sequence)
 	double per_pass, passes = m->is_adapter ? 2 : 3;
 
 	if (m->is_figures)
-		return passes *
-		       (2 * m->figure_active +
-			       model_attention_flops(m, sequence) * m->layers / 4);
+		return passes * (2 * m->figure_active +
+					model_attention_flops(m, sequence) * m->layers);
 	attention = 2 * h * a * d + 2 * h * g * d;
 	if (m->kv_rank)
 		attention = model_attention_params(m) - m->q_rank - m->kv_rank;

@@ -32,6 +32,8 @@ struct train_model {
 	uint32_t experts, top_k; /* 0: dense */
 	uint32_t expert_ffn, shared_ffn;
 	uint32_t dense_layers; /* the first so many have no experts */
+	uint32_t latent;       /* width that tokens are sent to experts at; 0: hidden */
+	uint32_t attention_layers; /* that look at other tokens; 0: all */
 	bool has_router_bias;
 	bool has_expert_bias;
 	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim; /* latent attention */

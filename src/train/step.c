@@ -40,11 +40,12 @@ void step_layer_make(const struct train_work *w, const struct train_params *p,
 		else
 			feed += time;
 	}
-	for (int i = 0; w->moe_share > 0 && i < 2; i++)
+	for (uint32_t i = 0; w->moe_share > 0 && i < w->moe_count; i++)
 		experts += gemm_time(w, &w->moe_gemms[i], w->precision, v[PARAM_HALF],
 			v[PARAM_SHARE] * v[PARAM_MOE]);
 	layer->gemm += (1 - w->moe_share) * feed + w->moe_share * experts;
-	layer->attention = w->attention_flops / (peak * v[PARAM_ATTENTION]) *
+	layer->attention = w->attention_flops /
+				   (peak * w->attention_share * v[PARAM_ATTENTION]) *
 				   (w->is_aligned || w->flash ? 1 : v[PARAM_UNALIGNED]) +
 			   w->score_bytes * v[PARAM_SCORE] / hbm;
 	layer->point = (w->point_bytes * v[PARAM_POINT] + w->moe_share * w->moe_bytes) /
@@ -93,12 +94,37 @@ static struct passes passes_of(const struct train_work *w)
 	return passes;
 }
 
+static double sum(const double part[STEP_PARTS])
+{
+	double all = 0;
+
+	for (int i = 0; i < STEP_PARTS; i++)
+		all += part[i];
+	return all;
+}
+
+/* Tokens on their way to experts and back. Interleaved pipelines send those of one
+ * micro-batch over the network while another is computed. */
+static void experts_add(const struct train_work *w, const struct train_params *p,
+	double total, struct train_step *s)
+{
+	double share = p->value[w->is_ep_far ? PARAM_EP_FAR : PARAM_EP];
+	double hide = p->value[PARAM_HIDE];
+
+	if (w->no_overlap)
+		part_add(s, PART_EP, total, total);
+	else if (w->is_ep_far && w->stages > 1 && w->chunks > 1)
+		part_add(s, PART_EP, total, seen(total * share, sum(s->seen), hide));
+	else
+		part_add(s, PART_EP, total, total * share);
+}
+
 static void layers_add(const struct train_work *w, const struct train_params *p,
 	const struct step_layer *layer, double layers, struct train_step *s)
 {
 	const double *v = p->value;
 	struct passes n = passes_of(w);
-	double hidden = w->no_overlap ? 1 : 0;
+	double hidden = w->no_overlap ? 1 : 0, host;
 
 	part_add(s, PART_GEMM, layers * n.gemm * layer->gemm,
 		layers * n.gemm * layer->gemm);
@@ -112,18 +138,12 @@ static void layers_add(const struct train_work *w, const struct train_params *p,
 		layers * n.wires * layer->tp * fmax(hidden, v[PARAM_TP]));
 	part_add(s, PART_CP, layers * (n.wires + 1) * layer->cp,
 		layers * (n.wires + 1) * layer->cp * fmax(hidden, v[PARAM_CP]));
-	part_add(s, PART_EP, layers * n.wires * layer->ep,
-		layers * n.wires * layer->ep *
-			fmax(hidden, v[w->is_ep_far ? PARAM_EP_FAR : PARAM_EP]));
-}
-
-static double sum(const double part[STEP_PARTS])
-{
-	double all = 0;
-
-	for (int i = 0; i < STEP_PARTS; i++)
-		all += part[i];
-	return all;
+	experts_add(w, p, layers * n.wires * layer->ep, s);
+	/* A layer with experts is many small kernels: it takes as long as the host needs
+	 * to start them. */
+	host = layers * n.wires * w->moe_share * v[PARAM_ROUTE] * 1e-6;
+	if (host > sum(s->seen))
+		part_add(s, PART_OTHER, host - sum(s->seen), host - sum(s->seen));
 }
 
 /* Embedding and head, beside the layers of their stages. */
@@ -195,15 +215,27 @@ static void pipeline(const struct train_work *w, const struct train_params *p,
 			      (w->stages - 1) / w->chunks));
 }
 
+/* Micro-batches that sending once a step can hide behind. A chunk's gradients are whole
+ * when its last micro-batch is through, while those of the other chunks are still to
+ * come: with interleaving that is a round of micro-batches, without it the last one. */
+static double window_of(const struct train_work *w)
+{
+	double round = fmin(w->micro_count, w->stages);
+
+	return w->chunks > 1 ? 1 + (round - 1) * (w->chunks - 1) / w->chunks : 1;
+}
+
 static void data_parallel(
 	const struct train_work *w, const struct train_params *p, struct train_step *s)
 {
 	double hide = w->no_overlap ? 0 : p->value[PARAM_HIDE];
 	double gather = p->value[PARAM_DP] * w->dp_gather_s;
 	double reduce = p->value[PARAM_DP] * w->dp_reduce_s;
+	double window = window_of(w);
 
 	part_add(s, PART_DP, gather + reduce,
-		seen(gather, s->forward_s, hide) + seen(reduce, s->backward_s, hide));
+		seen(gather, window * s->forward_s, hide) +
+			seen(reduce, window * s->backward_s, hide));
 }
 
 static void host(const struct train_work *w, struct train_step *s)

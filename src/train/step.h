@@ -1,7 +1,7 @@
 /*
  * step.h - work becomes time: a step by its parts, with what bounds it.
  *
- * Seventeen numbers turn amounts into seconds (calib.h says where they come from).
+ * Eighteen numbers turn amounts into seconds (calib.h says where they come from).
  * Sending hides behind computing as far as there is something to hide behind: of x
  * seconds on the wires beside w of work, x x / (x + hide w) are seen.
  */
@@ -13,7 +13,7 @@
 enum train_param {
 	PARAM_SHARE,	 /* of the ceiling, that products get */
 	PARAM_HALF,	 /* side of a product that halves it, on an A100 */
-	PARAM_ATTENTION, /* share of the 16-bit peak that attention gets */
+	PARAM_ATTENTION, /* times the share that its kernel is known for */
 	PARAM_POINT,	 /* times that point-wise bytes pass through memory */
 	PARAM_SCORE,	 /* the same of attention weights that are written out */
 	PARAM_UNALIGNED, /* how much slower attention is with odd head sizes */
@@ -28,6 +28,7 @@ enum train_param {
 	PARAM_CROWD,	 /* share that each doubling of the nodes adds, percent */
 	PARAM_DP,	 /* times that data-parallel sending takes */
 	PARAM_MOE,	 /* share of the ceiling that experts' products get */
+	PARAM_ROUTE,	 /* us that the host takes for a layer with experts, each pass */
 	TRAIN_PARAMS
 };
 

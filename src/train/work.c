@@ -56,6 +56,15 @@ static void gemms_make(const struct cut *cut, struct train_work *w)
 		w->moe_gemms[0] = (struct work_gemm){
 			rows, in * m->expert_ffn / e, h, local};
 		w->moe_gemms[1] = (struct work_gemm){rows, h, m->expert_ffn / e, local};
+		w->moe_count = 2;
+		if (m->shared_ffn) {
+			double shared = m->shared_ffn / t;
+
+			w->moe_gemms[w->moe_count++] = (struct work_gemm){
+				tokens, in * shared, h, 1};
+			w->moe_gemms[w->moe_count++] = (struct work_gemm){
+				tokens, h, shared, 1};
+		}
 		w->moe_share = (double)model_moe_layers(m) / m->layers;
 	}
 	w->head = (struct work_gemm){tokens, m->vocab / t, h, 1};
@@ -64,21 +73,20 @@ static void gemms_make(const struct cut *cut, struct train_work *w)
 /* Of published figures the sizes are guesses: scale the products to the work. */
 static void figures_apply(const struct train_model *m, struct train_work *w)
 {
-	double sum = 0;
+	double sum = 0, scale;
 
 	if (!m->is_figures)
 		return;
-	for (uint32_t i = 0; i < w->feed_first; i++)
-		sum += w->gemms[i].n * w->gemms[i].k;
-	for (int i = 0; i < 2; i++)
-		sum += w->moe_gemms[i].n * w->moe_gemms[i].k * m->top_k;
-	sum *= m->layers;
-	for (uint32_t i = 0; i < w->feed_first; i++)
-		w->gemms[i].count *= (m->figure_active - (double)m->vocab * m->hidden) /
-				     sum;
-	for (int i = 0; i < 2; i++)
-		w->moe_gemms[i].count *=
-			(m->figure_active - (double)m->vocab * m->hidden) / sum;
+	for (uint32_t i = 0; i < w->gemm_count; i++)
+		sum += w->gemms[i].n * w->gemms[i].k *
+		       (i < w->feed_first ? 1 : 1 - w->moe_share);
+	for (int i = 0; w->moe_count && i < 2; i++)
+		sum += w->moe_gemms[i].n * w->moe_gemms[i].k * m->top_k * w->moe_share;
+	scale = (m->figure_active - (double)m->vocab * m->hidden) / (sum * m->layers);
+	for (uint32_t i = 0; i < w->gemm_count; i++)
+		w->gemms[i].count *= scale;
+	for (uint32_t i = 0; i < w->moe_count; i++)
+		w->moe_gemms[i].count *= scale;
 }
 
 static void memory_traffic(const struct cut *cut, struct train_work *w)
@@ -90,6 +98,7 @@ static void memory_traffic(const struct cut *cut, struct train_work *w)
 	double ffn = m->experts ? (double)m->top_k * m->expert_ffn : m->ffn;
 
 	w->attention_flops = tokens * model_attention_flops(m, l->sequence) / t;
+	w->attention_share = gpu_attention_share(w->gpu, l->flash, l->kernel);
 	if (!l->flash) {
 		w->attention_flops *= 2;
 		w->score_bytes = tokens * m->heads / t * l->sequence * WORD;
@@ -97,7 +106,7 @@ static void memory_traffic(const struct cut *cut, struct train_work *w)
 	w->is_aligned = m->head_dim % 8 == 0;
 	w->point_bytes = WORD * tokens *
 			 (10 * h / sp + 6 * width / t + (m->is_gated ? 5 : 4) * ffn / t);
-	w->moe_bytes = m->experts ? WORD * tokens * m->top_k * h * 6 : 0;
+	w->moe_bytes = m->experts ? WORD * tokens / sp * m->top_k * h * 6 : 0;
 	w->head_bytes = tokens * m->vocab / t * 12;
 	w->embed_bytes = WORD * tokens * h * 4;
 }
@@ -121,6 +130,13 @@ static enum err group_time(const struct cut *cut, enum train_group group, int co
 	e = net_curve_get(cut->net, coll, &wires, &curve);
 	*seconds = e ? 0 : net_curve_time(curve, bytes);
 	return e;
+}
+
+/* Copies of a token that go to experts: one for each, and over the network one for each
+ * node that has any of them, which passes it on. */
+static double copies_of(const struct train_model *m, double nodes)
+{
+	return nodes > 0 ? nodes * (1 - pow(1 - 1 / nodes, m->top_k)) : m->top_k;
 }
 
 static enum err layer_wires(const struct cut *cut, struct train_work *w)
@@ -156,7 +172,10 @@ static enum err layer_wires(const struct cut *cut, struct train_work *w)
 		group_shape(&cut->expert, GROUP_EP, cut->net->site.gpus, &shape);
 		w->is_ep_far = shape.nodes > reach;
 		e = group_time(cut, GROUP_EP, COLL_ALL_TO_ALL,
-			state * fmin(m->top_k, m->experts), &one);
+			WORD * cut->tokens / (l->is_sequence_parallel ? l->tp : 1) *
+				(m->latent ? m->latent : m->hidden) *
+				copies_of(m, w->is_ep_far ? shape.nodes : 0),
+			&one);
 		w->ep_s = 2 * one;
 	}
 	return e;
@@ -219,7 +238,8 @@ static enum err data_wires(const struct cut *cut, struct train_work *w)
 	const struct train_layout *l = cut->l;
 	double dense = memory_stage_dense(m, l, 0),
 	       experts = memory_stage_experts(m, l, 0);
-	double grad = l->shard >= SHARD_ALL ? WORD : 4, part = 0;
+	double grad = l->shard >= SHARD_ALL || l->grads == GRADS_HALF ? WORD : 4,
+	       part = 0;
 	bool is_all = l->shard >= SHARD_ALL;
 	double layers = fmax(w->layers_max, 1);
 	enum err e = OK;

@@ -38,10 +38,12 @@ struct train_work {
 	bool is_adapter, flash, is_aligned, no_overlap, is_zero_bubble;
 	/* Forward, of one layer and micro-batch. */
 	struct work_gemm gemms[WORK_GEMMS]; /* of attention and dense feed-forward */
-	struct work_gemm moe_gemms[2];	    /* instead of the feed-forward */
-	uint32_t gemm_count, feed_first;    /* products from here on are feed-forward */
-	double moe_share;		    /* of the layers */
+	struct work_gemm moe_gemms[4]; /* instead of the feed-forward; shared ones last */
+	uint32_t gemm_count, moe_count,
+		feed_first; /* products from here on are feed-forward */
+	double moe_share;   /* of the layers */
 	double attention_flops, score_bytes, point_bytes, moe_bytes;
+	double attention_share;	   /* of the 16-bit peak, before calibration */
 	bool is_ep_far;		   /* experts are reached over the network */
 	double tp_s, ep_s, cp_s;   /* on the wires, forward */
 	double gather_s, reduce_s; /* of one layer's shards, where all is sharded */

@@ -226,6 +226,35 @@ static void in_flight(void)
 	near(memory.activations, 4 * (1 + 3.0 / 20) * one);
 }
 
+/* Slack of a tenth of the activations: on a GPU that has all but half of it the rest is
+ * given back, on one that has less it does not fit. */
+static void slack(void)
+{
+	static const struct memory_habit plain = {1, 1e9}, loose = {1.1, 1e9};
+	struct train_layout l;
+	struct train_model m;
+	struct train_memory bare, memory;
+	double have;
+
+	EQ(model_find("llama3-8b", &m), OK);
+	layout_default(8, &l);
+	l.dp = 8;
+	l.batch = 8;
+	memory_make(&m, &l, &plain, &bare);
+	memory_make(&m, &l, &loose, &memory);
+	EQ(bare.slack == 0, true);
+	near(memory.slack, .1 * bare.activations);
+	near(memory.total, bare.total + memory.slack);
+	have = bare.total + memory.slack / 2;
+	memory_settle(&memory, have);
+	near(memory.total, have);
+	memory_make(&m, &l, &loose, &memory);
+	memory_settle(&memory, bare.total * .99);
+	near(memory.total, bare.total + memory.slack);
+	memory_settle(&memory, 2 * memory.total);
+	near(memory.total, bare.total + memory.slack);
+}
+
 int main(void)
 {
 	bad_layouts();
@@ -235,5 +264,6 @@ int main(void)
 	second_stage();
 	activations();
 	in_flight();
+	slack();
 	return 0;
 }

@@ -115,6 +115,92 @@ static void bubble(void)
 	near(s.seen[PART_BUBBLE], .5 * beat, 1e-9);
 }
 
+/* What is sent once a step hides behind a micro-batch; with v chunks on p stages, where
+ * the other chunks are still to come, behind 1 + (p - 1) (v - 1)/v of them. */
+static void window(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+	double hide, forward, backward;
+
+	layout_default(0, &l);
+	l.pp = 4;
+	l.batch = 16 * 2;
+	l.dp = 2;
+	w = work_of("llama2-7b", "dgx-h100", 1, 8, &l);
+	calib_default(&params);
+	hide = params.value[PARAM_HIDE];
+	w.dp_gather_s = .05;
+	w.dp_reduce_s = .1;
+	for (int chunks = 1; chunks <= 2; chunks++) {
+		w.chunks = chunks;
+		step_make(&w, &params, &s);
+		forward = s.forward_s * (chunks == 1 ? 1 : 2.5);
+		backward = s.backward_s * (chunks == 1 ? 1 : 2.5);
+		near(s.seen[PART_DP],
+			.05 * .05 / (.05 + hide * forward) +
+				.1 * .1 / (.1 + hide * backward),
+			1e-9);
+	}
+}
+
+/* A token goes once to each of its experts, over the network once to each node that has
+ * any of them; tensor parallel ranks send their part. */
+static void copies(void)
+{
+	const struct net_group all = {.per_node = 8, .nodes = 2};
+	const struct net_curve *curve;
+	struct train_layout l;
+	struct train_work w;
+	struct train_net net;
+
+	layout_default(0, &l);
+	l.tp = 2;
+	l.ep = 16;
+	l.etp = 1;
+	l.batch = 8;
+	w = work_of("qwen3-30b-a3b", "dgx-h100", 2, 8, &l);
+	TRUE(w.is_ep_far);
+	EQ(net_make(&net, "dgx-h100", 2, 8), OK);
+	EQ(net_curve_get(&net, COLL_ALL_TO_ALL, &all, &curve), OK);
+	near(w.ep_s,
+		2 * net_curve_time(curve, 2.0 * 4096 / 2 * 2048 * 2 * (1 - pow(.5, 8))),
+		1e-9);
+	net_free(&net);
+}
+
+/* Layers with experts that compute less than the host needs to start them take as long as
+ * the host; a shared expert is a product beside the others. */
+static void experts(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+
+	layout_default(0, &l);
+	l.ep = 8;
+	l.batch = 8;
+	l.sequence = 128;
+	w = work_of("qwen3-30b-a3b", "dgx-h100", 1, 8, &l);
+	EQ(w.moe_count, 2);
+	calib_default(&params);
+	w.head = (struct work_gemm){1, 1, 1, 0};
+	w.head_bytes = w.embed_bytes = 0;
+	step_make(&w, &params, &s);
+	near(3 * s.forward_s, 48 * 2 * params.value[PARAM_ROUTE] * 1e-6, 1e-9);
+	l.batch = 0;
+	l.dp = 0;
+	l.pp = 8;
+	l.ep = 4;
+	w = work_of("deepseek-v3", "dgx-h100", 4, 8, &l);
+	EQ(w.moe_count, 4);
+	near(w.moe_gemms[2].m * w.moe_gemms[2].n * w.moe_gemms[2].k,
+		128.0 * 2 * 2048 * 7168, 1e-12);
+}
+
 /* Full recomputation is a fourth pass of the layers, and of their sending. */
 static void recompute(void)
 {
@@ -228,6 +314,9 @@ int main(void)
 	wires();
 	products();
 	bubble();
+	window();
+	copies();
+	experts();
 	recompute();
 	parts();
 	goodput();

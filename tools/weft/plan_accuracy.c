@@ -13,7 +13,7 @@ struct study {
 	struct train_cases cases;
 	struct train_calib own;	  /* in the tree, or fitted to all */
 	double *inside, *outside; /* owned: logarithms of predicted over measured time */
-	double *beside;		  /* owned: the same with a fifth of the rows left out */
+	double *beside;		  /* owned: the same with their model left out */
 	double *memory, *memory_beside, *memory_outside; /* owned: the same of memory */
 };
 
@@ -45,6 +45,7 @@ static double memory_error(const struct train_calib *calib, const struct train_c
 
 	calib_ask(calib, &c->who, &answer);
 	memory_make(&c->model, &c->layout, &answer.habit, &memory);
+	memory_settle(&memory, c->who.gpu->memory_gb * 1e9);
 	return log(memory.total / c->memory_bytes);
 }
 
@@ -70,7 +71,7 @@ static enum err without(struct study *s, uint32_t what, double *times, double *m
 	return OK;
 }
 
-/* Each source left out in turn, and each fifth of the rows. */
+/* Each source left out in turn, and each part of the models. */
 static enum err leave_out(struct study *s)
 {
 	enum err e = OK;
@@ -191,13 +192,35 @@ static const char *short_name(const char *source)
 static void sources_print(const struct study *s)
 {
 	printf("%-44s %4s  %13s  %13s  %13s  %6s\n", "", "", "in the table",
-		"fifth left out", "source left o.", "90 %");
+		"model left out", "source left o.", "90 %");
 	printf("%-44s %4s  %6s %6s  %6s %6s  %6s %6s  %6s\n", "source", "rows", "mean %",
 		"worst", "mean %", "worst", "mean %", "worst", "covers");
 	for (uint32_t i = 0; i < s->cases.source_count; i++)
 		line_print(s, short_name(s->cases.sources[i]), (int)i, false);
 	line_print(s, "audited logs", -1, true);
 	line_print(s, "all", -1, false);
+}
+
+/* Of runs that took place: are they said to fit? */
+static void verdicts_print(const struct study *s)
+{
+	uint32_t count = 0, wrong = 0;
+
+	for (uint32_t i = 0; i < s->cases.count; i++) {
+		const struct train_case *c = &s->cases.cases[i];
+		double have = c->who.gpu->memory_gb * 1e9;
+		struct calib_answer answer;
+		struct train_memory memory;
+
+		if (!is_scored(c))
+			continue;
+		calib_ask(&s->own, &c->who, &answer);
+		memory_make(&c->model, &c->layout, &answer.habit, &memory);
+		memory_settle(&memory, have);
+		wrong += memory.total > have;
+		count++;
+	}
+	printf("of %u runs that took place %u are said not to fit\n", count, wrong);
 }
 
 static void memory_print(const struct study *s)
@@ -218,7 +241,7 @@ static void memory_print(const struct study *s)
 		count++;
 	}
 	if (count)
-		printf("\nmemory: %u rows, mean error %.1f %%, a fifth left out %.1f %%, "
+		printf("\nmemory: %u rows, mean error %.1f %%, model left out %.1f %%, "
 		       "source "
 		       "left out %.1f %%; %u of them said not to fit\n",
 			count, inside / count, beside / count, outside / count, wrong);
@@ -269,6 +292,7 @@ static double cell_bytes(const struct train_calib *calib, int cell)
 	l.is_sequence_parallel = l.flash = false;
 	calib_ask(calib, &who, &answer);
 	memory_make(&m, &l, &answer.habit, &memory);
+	memory_settle(&memory, who.gpu->memory_gb * 1e9);
 	return memory.total;
 }
 
@@ -453,6 +477,7 @@ int plan_accuracy(const struct plan_args *args)
 		}
 		sources_print(&s);
 		memory_print(&s);
+		verdicts_print(&s);
 		cells_print(&s);
 		tau_print(&s);
 		best_print(&s);

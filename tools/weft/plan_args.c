@@ -198,20 +198,36 @@ static bool real(double *value, const char *flag)
 	return true;
 }
 
+enum { GPUS_MAX = 10000000 };
+
+/* Digits alone, from 1 to GPUS_MAX, up to `stop`; NULL for anything else. */
+static const char *digits(const char *text, char stop, uint32_t *value)
+{
+	uint32_t number = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++) {
+		number = number * 10 + (uint32_t)(*text - '0');
+		if (number > GPUS_MAX)
+			return NULL;
+	}
+	*value = number;
+	return number && *text == stop ? text : NULL;
+}
+
 /* "64", "8..1024" */
 static bool gpus(struct plan_args *args)
 {
-	unsigned first, last;
-	char end;
+	const char *dots;
 
-	if (sscanf(optarg, "%8u..%8u%c", &first, &last, &end) == 2 && first &&
-		last >= first) {
-		args->gpus_first = first;
-		args->gpus_last = last;
-		return true;
-	}
 	args->gpus_last = 0;
-	return option_count(&set, "--gpus", 10000000, &args->gpus_first);
+	if (!strstr(optarg, ".."))
+		return option_count(&set, "--gpus", GPUS_MAX, &args->gpus_first);
+	dots = digits(optarg, '.', &args->gpus_first);
+	if (dots && dots[1] == '.' && digits(dots + 2, 0, &args->gpus_last) &&
+		args->gpus_last >= args->gpus_first)
+		return true;
+	return option_wrong(&set, "--gpus",
+		"a range is two numbers from 1, the smaller first, as 8..1024");
 }
 
 static bool offload(struct plan_args *args)

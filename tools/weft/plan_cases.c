@@ -16,6 +16,7 @@ static void row_print(const struct train_case *c, const char *name)
 	calib_ask(&calib, &c->who, &answer);
 	step_make(&c->work, &answer.params, &step);
 	memory_make(&c->model, &c->layout, &answer.habit, &memory);
+	memory_settle(&memory, c->who.gpu->memory_gb * 1e9);
 	if (*name)
 		printf("%s", name);
 	else

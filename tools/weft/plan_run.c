@@ -143,6 +143,7 @@ enum err plan_run_answer(struct plan_run *run)
 	calib_ask(&run->calib, &who, &run->answer);
 	step_make(&run->work, &run->answer.params, &run->step);
 	memory_make(&run->model, &run->layout, &run->answer.habit, &run->memory);
+	memory_settle(&run->memory, run->gpu->memory_gb * 1e9);
 	return OK;
 }
 
@@ -157,6 +158,7 @@ enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_
 		e = machine_make(args, run);
 	if (!e) {
 		run->layout = args->layout;
+		run->layout.kernel = stack_kernel(args->stack);
 		run->layout.gpus = run->net.site.nodes * run->net.site.gpus;
 		run->layout.shard_size = args->layout.shard_size ? args->layout.shard_size
 								 : run->net.site.gpus;
