@@ -62,6 +62,7 @@ static struct mail_way *way_open(
 
 void *mail_began(struct call_mail *mail, const struct host_message *message)
 {
+	struct prof_progress progress = {0};
 	struct mail_message *made;
 	struct mail_way *way;
 
@@ -82,9 +83,10 @@ void *mail_began(struct call_mail *mail, const struct host_message *message)
 		mail->plugin, &(struct prof_event){.kind = PROF_PROXY_STEP,
 				      .parent = way->event,
 				      .step = (int)way->begun++});
+	progress.bytes = made->bytes;
 	profiler_state(mail->plugin, made->event,
 		way->is_send ? PROF_STEP_SENDS : PROF_STEP_RECEIVES,
-		way->is_send ? &(struct prof_progress){.bytes = made->bytes} : NULL);
+		way->is_send ? &progress : NULL);
 	if (mail->open)
 		mail->open->link = &made->next;
 	mail->open = made;

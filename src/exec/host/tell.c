@@ -16,19 +16,19 @@ static uint32_t move_count(const struct program *program, const struct move *mov
 	return count;
 }
 
-void *tell_began(const struct host_call *call, const struct host_message *message)
+void *tell_began(const struct host_call *call, struct host_message *message)
 {
 	const struct host_teller *teller = call->engine->teller;
 	const struct program *program = call->shape->program;
 	const struct lane_moves *moves = &program->lanes[message->lane];
-	struct host_message whole = *message;
+	uint32_t count = 0;
 
 	if (!teller || !call->spec->told)
 		return NULL;
 	for (uint32_t i = 0; i < moves->count; i++)
-		whole.count += move_count(program, &moves->moves[i], message);
-	whole.count *= call->shape->tile_count;
-	return teller->began(call->spec->told, &whole);
+		count += move_count(program, &moves->moves[i], message);
+	message->count = count * call->shape->tile_count;
+	return teller->began(call->spec->told, message);
 }
 
 void tell_over(const struct host_teller *teller, void *told)

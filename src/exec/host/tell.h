@@ -6,9 +6,9 @@
 
 #include "exec/host/state.h"
 
-/* One of a collective is about to be asked of the network. What tell_over() takes; NULL
- * when nobody listens. */
-void *tell_began(const struct host_call *call, const struct host_message *message);
+/* One of a collective is about to be asked of the network; its `count` is filled in. What
+ * tell_over() takes; NULL when nobody listens. */
+void *tell_began(const struct host_call *call, struct host_message *message);
 
 /* It has left, or come; the network's for the end it goes by before that. */
 void tell_over(const struct host_teller *teller, void *told); /* NULL is fine */
