@@ -120,7 +120,7 @@ struct host_spec {
 	const void *in;
 	void *out;
 	const struct host_tide *tide; /* borrowed; NULL: the buffers are there */
-	void *told; /* for a host_teller; NULL: nobody is told of it */
+	void *told;		      /* for a host_teller; NULL: nobody is told of it */
 };
 
 /* An AllGather has no operator. This one marks that of ranks which meet because device
