@@ -269,6 +269,15 @@ void rdma_free(struct rdma_end *end)
 
 /* ---- the sender ---- */
 
+/* The oldest invitation that is open: its receive still has its place, so all that are
+ * open are fewer than REQUESTS_MAX. */
+static void sender_advance(struct sender *sender)
+{
+	while (sender->first != sender->invited &&
+		sender->is_used[sender->first % REQUESTS_MAX])
+		sender->first++;
+}
+
 static int ear_take(struct ofi_comm *comm, struct ear *ear)
 {
 	struct rdma_end *end = comm->rdma;
@@ -285,6 +294,7 @@ static int ear_take(struct ofi_comm *comm, struct ear *ear)
 			"on "
 			"all hosts",
 			comm->port->device->name);
+	sender_advance(&end->sender);
 	label = label_find(end, got->label);
 	/* what was here already when it was asked for is not invited to */
 	for (uint32_t i = end->sender.invited; i != got->sequence; i++)
@@ -420,9 +430,7 @@ static bool is_invited(struct rdma_end *end, int label, uint32_t *sequence)
 {
 	struct sender *sender = &end->sender;
 
-	while (sender->first != sender->invited &&
-		sender->is_used[sender->first % REQUESTS_MAX])
-		sender->first++;
+	sender_advance(sender);
 	for (uint32_t i = sender->first; i != sender->invited; i++)
 		if (!sender->is_used[i % REQUESTS_MAX] &&
 			sender->invitations[i % REQUESTS_MAX].label == label) {

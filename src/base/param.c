@@ -186,7 +186,7 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_PROFILER_PLUGIN] = {"NCCL_PROFILER_PLUGIN", PARAM_TEXT, .meaning =
 		"file, or X for libnccl-profiler-X.so, of a profiler plugin; none: no plugin"},
 	[PARAM_PLUGIN_SEC] = {"WEFT_PLUGIN_SEC", PARAM_INT, 60, 0, 1000000, .meaning =
-		"a network plugin that has not started after so long is left alone; 0: wait for ever"},
+		"a network or profiler plugin that has not started after so long is left alone; 0: wait for ever"},
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
 		"topology file that describes this machine; detection adds what it leaves out"},
 	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =

@@ -436,8 +436,6 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		touch_state(comm);
 	}
 	touch_close(comm);
-	profile_put(comm->profile);
-	comm->profile = NULL;
 	comm_registrations_drop(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);
@@ -445,6 +443,8 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
 	wires_destroy(comm->wires);
+	profile_put(comm->profile); /* a network plugin tells of events until its end */
+	comm->profile = NULL;
 	free(comm->host_records);
 	peers_destroy(comm->peers);
 	free(comm->hosts);

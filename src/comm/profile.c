@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/gpu.h"
 #include "comm/profile_mail.h"
 #include "comm/state.h"
 #include "exec/cuda/driver/driver.h"
@@ -82,7 +83,9 @@ struct profile *profile_open(const struct comm *comm)
 		.name = comm->config.comm_name,
 		.host_count = 1,
 		.rank_count = (int)comm->rank_count,
-		.rank = (int)comm->rank};
+		.rank = (int)comm->rank,
+		.enter = gpu_context_use,
+		.where = gpu_context()};
 	struct profile *profile = calloc(1, sizeof(*profile));
 
 	if (!profile)
@@ -139,10 +142,13 @@ static void group_put(struct group_profile *group)
 	free(group);
 }
 
+static void run_stop(struct call_profile *profile);
+
 static void call_put(struct call_profile *profile)
 {
 	if (atomic_fetch_sub(&profile->holders, 1) > 1)
 		return;
+	run_stop(profile); /* of a call that was refused after it was told of */
 	group_put(profile->group);
 	free(profile);
 }

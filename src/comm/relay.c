@@ -307,6 +307,8 @@ static enum err trip_book(struct trip *trip)
 	enum err e;
 
 	trip->relayed = *call;
+	if (trip->is_kept) /* it runs when the call's profile has gone */
+		trip->relayed.profile = NULL;
 	bytes = room_for(&trip->scalar, buffers_place(trip, 0));
 	trip_cut(trip);
 	e = cuda_berth_take(relay->berths,

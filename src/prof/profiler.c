@@ -22,6 +22,8 @@ struct profiler {
 	int result; /* of init */
 	atomic_bool has_failed;
 	struct speak_comm comm;
+	void (*enter)(void *where);
+	void *where;
 	char comm_name[COMM_NAME_BYTES];
 };
 
@@ -95,6 +97,8 @@ static void init_run(void *argument)
 {
 	struct profiler *profiler = argument;
 
+	if (profiler->enter)
+		profiler->enter(profiler->where);
 	profiler->result = profiler_speak_init(profiler->abi, profiler->library.version,
 		&profiler->comm, &wishes, &profiler->context);
 }
@@ -195,6 +199,8 @@ struct profiler *profiler_open(const struct profiler_args *args)
 		.host_count = args->host_count,
 		.rank_count = args->rank_count,
 		.rank = args->rank};
+	profiler->enter = args->enter;
+	profiler->where = args->where;
 	pthread_mutex_lock(&lock);
 	is_found = library_find(&profiler->library);
 	if (is_found)

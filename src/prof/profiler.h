@@ -122,6 +122,10 @@ struct profiler_args {
 	uint64_t comm;	  /* the same for all its ranks */
 	const char *name; /* the user's for it; "": none */
 	int host_count, rank_count, rank;
+	/* called first in the thread that starts the plugin, so that it finds the
+	 * caller's device there; or NULL */
+	void (*enter)(void *where);
+	void *where;
 };
 
 /* NULL when there is none. */

@@ -64,8 +64,8 @@ static bool is_type(const struct field *field)
 		"f8e4m3", "f8e5m2"};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (text_begins(field->text, field->bytes, types[i]) &&
-			!types[i][field->bytes])
+		if (field->bytes == strlen(types[i]) &&
+			!memcmp(field->text, types[i], field->bytes))
 			return true;
 	return false;
 }

@@ -149,4 +149,7 @@ void host_read_place(struct host_facts *facts, const char *root)
 	read_speeds(facts, root);
 	if (read_file(root, text, sizeof(text), "proc/sys/net/ipv4/ip_local_port_range"))
 		sscanf(text, "%d %d", &facts->port_first, &facts->port_last);
+	if (facts->port_first < 0 || facts->port_last > 65535 ||
+		facts->port_last < facts->port_first)
+		facts->port_first = facts->port_last = 0;
 }

@@ -164,7 +164,8 @@ static void take_saved(struct host_facts *facts, const char *name, const char *v
 	else if (!strcmp(name, "cpus"))
 		facts->cpus = atof(value);
 	else if (!strcmp(name, "master"))
-		facts->master = (enum host_master)(atoi(value) % (MASTER_SILENT + 1));
+		facts->master = (enum host_master)(
+			(unsigned)atoi(value) % (MASTER_SILENT + 1));
 	else
 		take_answer(facts, name, value);
 }

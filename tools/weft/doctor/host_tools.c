@@ -154,7 +154,8 @@ void host_take_output(struct host_facts *facts, enum host_tool tool, const char 
 			facts->plugin_error, sizeof(facts->plugin_error), "%.255s", text);
 		break;
 	case HOST_TOOL_MASTER:
-		facts->master = (enum host_master)(atoi(text) % (MASTER_SILENT + 1));
+		facts->master = (enum host_master)(
+			(unsigned)atoi(text) % (MASTER_SILENT + 1));
 		break;
 	case HOST_TOOLS:
 		break;

@@ -319,7 +319,7 @@ static bool plain_real(const char *text, size_t bytes, double *value)
 	uint64_t digits = 0;
 	size_t behind = 0, points = 0;
 
-	if (bytes < 1 + (text[0] == '.') || bytes > 15)
+	if (!bytes || bytes < 1 + (text[0] == '.') || bytes > 15)
 		return false;
 	for (size_t i = 0; i < bytes; i++) {
 		if (is_digit(text[i])) {
