@@ -132,6 +132,7 @@ enum err comm_suspend(struct comm *comm)
 {
 	if (atomic_exchange(&comm->suspended, true))
 		return err_set(ERR_USAGE, "the communicator is suspended already");
+	relay_drain(comm);
 	comm_drain(comm);
 	return OK;
 }
@@ -324,7 +325,8 @@ uint64_t comm_busy_add(struct comm *comm)
 void comm_turn_wait(struct comm *comm, uint64_t turn)
 {
 	pthread_mutex_lock(&comm->lock);
-	while (comm->turn_now != turn)
+	/* another thread's turns may lie between those of a batch */
+	while (comm->turn_now < turn)
 		pthread_cond_wait(&comm->idle, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 }
@@ -421,6 +423,8 @@ static void comm_bury(struct comm *comm)
 
 static void comm_free(struct comm *comm, enum rank_state last)
 {
+	relay_end(comm); /* a stream may still come to a call of one that has failed */
+	comm_drain(comm);
 	if (comm->worker)
 		stream_destroy(comm->worker);
 	if (comm->engine) {

@@ -95,6 +95,20 @@ void relay_settle(struct comm *comm)
 		relay->is_settled = !cuda_berths_settle(relay->berths);
 }
 
+void relay_drain(struct comm *comm)
+{
+	struct relay *relay = comm->relay;
+
+	if (relay && relay->replays && !comm_has_failed(comm))
+		cuda_berths_settle(relay->berths);
+}
+
+void relay_end(struct comm *comm)
+{
+	if (comm->relay)
+		replays_end(comm->relay->replays);
+}
+
 void relay_let_go(struct comm *comm)
 {
 	struct relay *relay = comm->relay;
@@ -157,8 +171,9 @@ struct trip {
 	struct passenger in, out, scalar;
 	struct cut cut;
 	struct cuda_berth *berth;
-	bool is_alone; /* the only one of its group */
-	bool is_kept;  /* it is captured into a graph */
+	bool is_alone;	/* the only one of its group */
+	bool is_kept;	/* it is captured into a graph */
+	bool is_behind; /* another of its communicator is before it in the group */
 };
 
 static bool is_device(const void *ptr, size_t bytes)
@@ -312,7 +327,8 @@ static enum err trip_book(struct trip *trip)
 	bytes = room_for(&trip->scalar, buffers_place(trip, 0));
 	trip_cut(trip);
 	e = cuda_berth_take(relay->berths,
-		(struct berth_wish){bytes, trip->cut.parts, trip->is_kept},
+		(struct berth_wish){
+			bytes, trip->cut.parts, trip->is_kept, trip->is_behind},
 		&call->comm->abort, &trip->berth);
 	if (!e && trip->is_kept && !relay->replays)
 		e = replays_create(relay->stream, &relay->replays);
@@ -526,11 +542,26 @@ static enum err trips_step(struct trip *trips, uint32_t count, trip_step *step)
 	return e;
 }
 
+/* A batch is handed over at once or by a graph, and not half of it. */
+static enum err trips_compare(const struct trip *trips, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = i + 1; j < count; j++)
+			if (trips[j].call->comm == trips[i].call->comm &&
+				trips[j].is_kept != trips[i].is_kept)
+				return err_set(ERR_USAGE,
+					"of one group and communicator all calls must be "
+					"captured into a CUDA graph, or none");
+	return OK;
+}
+
 /* The thread is told before the streams are: it wakes up meanwhile. */
 static enum err trips_make(struct trip *trips, uint32_t count)
 {
 	enum err e = trips_step(trips, count, trip_check);
 
+	if (!e)
+		e = trips_compare(trips, count);
 	if (!e)
 		e = trips_step(trips, count, trip_book);
 	for (uint32_t i = 0; i < count && !e; i++)
@@ -602,6 +633,8 @@ enum err relay_submit(const struct comm_call *calls, uint32_t count)
 		for (uint32_t i = 0; i < count; i++)
 			trips[i] = (struct trip){
 				.call = &calls[i], .is_alone = count == 1};
+		for (uint32_t i = 0; i < count; i++)
+			trips[i].is_behind = !is_first_of_comm(trips, i);
 		e = trips_make(trips, count);
 		if (e)
 			trips_fail(trips, count, e);

@@ -30,6 +30,12 @@ void relay_hand_back(const struct work *work);
  * enqueued, there are no others than comm_drain() knows of. */
 void relay_settle(struct comm *comm);
 
+/* The same for a communicator that goes on. */
+void relay_drain(struct comm *comm);
+
+/* Streams that come to a call from now on find it given up. */
+void relay_end(struct comm *comm);
+
 /* CUDA streams that wait go on. */
 void relay_let_go(struct comm *comm);
 

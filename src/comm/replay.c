@@ -15,8 +15,8 @@ struct replay {
 };
 
 struct replays {
-	pthread_mutex_t
-		lock; /* guards the two below; held while a batch is handed over */
+	/* guards the two below; held while a batch is handed over */
+	pthread_mutex_t lock;
 	struct stream *stream;
 	bool is_over;
 	struct replay *kept;  /* owned, a list; of who enqueues */
@@ -84,17 +84,24 @@ static void batch_hand_over(void *argument)
 	struct replay *replay = argument;
 	struct replays *replays = replay->replays;
 	const struct replay_batch *batch = &replay->batch;
+	struct comm *comm = batch->works[0].comm; /* of all of them */
 	struct work *works = NULL;
+	enum err e = OK;
 
 	pthread_mutex_lock(&replays->lock);
 	if (!replays->is_over)
 		works = batch_works(batch);
+	if (!replays->is_over && !works)
+		e = err_set(ERR_SYSTEM, "no memory for %u calls of a CUDA graph",
+			batch->count);
 	for (uint32_t i = 0; works && i < batch->count; i++)
 		works[i].turn = comm_busy_add(works[i].comm);
 	if (works) /* what cannot be pushed is handed back there */
-		stream_push(replays->stream, works, batch->count);
+		e = stream_push(replays->stream, works, batch->count);
 	else
 		batch_drop(batch);
+	if (e) /* the others wait for it; the lock keeps the communicator */
+		comm_fail(comm, e, comm->rank);
 	pthread_mutex_unlock(&replays->lock);
 	if (batch->is_kept)
 		return;

@@ -26,7 +26,7 @@ struct stream {
 };
 
 /* What was refused before it began is the stream's to say, and no failure of the comm;
- * only a non-blocking comm has nobody else to say it. */
+ * only a non-blocking comm and a call by a CUDA stream have nobody else to say it. */
 static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
@@ -36,7 +36,7 @@ static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 		 * culprit is this batch's */
 		if (result && has_begun)
 			comm_fail(comm, result, host_engine_culprit(comm->engine));
-		else if (result && !comm->config.blocking)
+		else if (result && (!comm->config.blocking || batch->works[i].berth))
 			comm_fail(comm, result, comm->rank);
 		profile_over(batch->works[i].profile);
 		relay_hand_back(&batch->works[i]);

@@ -210,8 +210,10 @@ static enum err submit_one(const struct comm_call *call)
 
 enum err comm_exchange(struct comm *comm, const struct host_spec *spec)
 {
-	enum err e = inside_enter(comm);
+	enum err e;
 
+	relay_drain(comm);
+	e = inside_enter(comm);
 	if (e)
 		return e;
 	e = host_run_one(comm->engine, spec);

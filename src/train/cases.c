@@ -349,7 +349,7 @@ static enum err net_of(struct reader *r, const char *machine, uint32_t nodes, do
 	if (gbps > 0 && (*net)->site.nics)
 		(*net)->site.nic_GBps = gbps / 8 / (*net)->site.nics;
 	r->gbps[r->net_count++] = gbps;
-	return e;
+	return OK;
 }
 
 static const char *machine_of(const char *gpu_text, const struct train_gpu *gpu)

@@ -127,6 +127,35 @@ static void life_own_stream(struct rank *rank)
 	gpu_free(got);
 }
 
+/* More calls in one group than may be under way by themselves. */
+static void life_crowded(struct rank *rank)
+{
+	enum { CALLS = 150 };
+	int *data, got[CALLS];
+	cu_stream stream;
+	ncclComm_t comm;
+
+	gpu_begin();
+	stream = gpu_stream();
+	comm = rank_comm(rank, 0);
+	data = gpu_alloc(CALLS * sizeof(int));
+	for (int i = 0; i < CALLS; i++)
+		got[i] = i + rank->rank;
+	gpu_write(data, got, sizeof(got), stream);
+	OK(ncclGroupStart());
+	for (int i = 0; i < CALLS; i++)
+		OK(ncclAllReduce(data + i, data + i, 1, ncclInt, ncclMax, comm,
+			(cudaStream_t)stream));
+	OK(ncclGroupEnd());
+	gpu_read(got, data, sizeof(got), stream);
+	for (int i = 0; i < CALLS; i++)
+		EQ(got[i], i + rank->rank_count - 1);
+	rank_meet(rank);
+	OK(ncclCommDestroy(comm));
+	gpu_stream_end(stream);
+	gpu_free(data);
+}
+
 static void life_split(struct rank *rank)
 {
 	cu_stream stream;
@@ -480,6 +509,7 @@ static const struct part parts[] = {
 	{"streams", "2x1 1x3", life_streams, .value = 0},
 	{"own stream", "2x1 1x3", life_own_stream, .value = 0},
 	{"crossed", "1x3 1x4", life_crossed, .value = 0},
+	{"crowded group", "2x1 1x2", life_crowded, .value = 0},
 	{"split", "4x1 1x4", life_split, .value = 0},
 	{"again", "2x1 1x2", life_again, .value = 0},
 	{"order", "2x1 1x4", life_order, .value = 0},

@@ -189,7 +189,7 @@ enum err cuda_berth_take(struct cuda_berths *berths, struct berth_wish wish,
 
 	while (room < bytes && room <= SIZE_MAX / 4)
 		room *= 2;
-	while (!(*berth = berth_find(berths, bytes, &others)) &&
+	while (!(*berth = berth_find(berths, bytes, &others)) && !wish.is_behind &&
 		!has_room(&others, room) && !atomic_load(abort))
 		usleep(NAP_US);
 	if (atomic_load(abort))

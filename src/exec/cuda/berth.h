@@ -47,7 +47,9 @@ void cuda_berths_close(struct cuda_berths *berths);
 struct berth_wish {
 	size_t bytes;
 	uint32_t parts;
-	bool is_kept; /* for a graph: nobody else ever gets it */
+	bool is_kept;	/* for a graph: nobody else ever gets it */
+	bool is_behind; /* others of its group are booked, which cannot end before it
+			   begins */
 };
 enum err cuda_berth_take(struct cuda_berths *berths, struct berth_wish wish,
 	const atomic_int *abort, struct cuda_berth **berth);

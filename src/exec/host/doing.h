@@ -5,8 +5,8 @@
  * is blocked and by whom (struct doing). From these notes each rank finds out that it
  * waits in a circle, as when one calls a collective and the other receives; a warning
  * says who is missing after some seconds; and `weft ps` shows them from outside. Ranks on
- * other hosts are told after a tenth of a second, and have the note in their shadow of
- * this rank.
+ * other hosts are told after 30 ms and one for each rank, and have the note in their
+ * shadow of this rank.
  */
 #ifndef EXEC_HOST_DOING_H
 #define EXEC_HOST_DOING_H

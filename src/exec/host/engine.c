@@ -777,5 +777,5 @@ enum err host_call_check(struct host_call *call)
 	e = call->error ? call->error : host_peers_check(engine, call_needs, call);
 	/* Who failed before this call does not come to it. On other hosts we may need
 	 * nothing of it, but of somebody who has heard of it and does not come either. */
-	return e ? e : host_failed_check(engine, call->number - 1);
+	return e || !engine->remote ? e : host_failed_check(engine, call->number - 1);
 }
