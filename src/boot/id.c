@@ -135,20 +135,34 @@ enum err id_root_start(struct id_body *body)
 	return e;
 }
 
+/* A list that names the loopback is meant so; one that names nothing is wrong, which is
+ * said once. */
+static void away_none(void)
+{
+	static atomic_flag is_told = ATOMIC_FLAG_INIT;
+	struct iface ifaces[IFACES_MAX];
+	char why[IFACE_NONE_BYTES];
+	uint32_t count;
+
+	iface_none(IFACE_CONTROL, why);
+	if (iface_list(IFACE_CONTROL, ifaces, &count) || count)
+		log_info(LOG_BOOTSTRAP, "boot: ranks of other hosts cannot come here: %s",
+			why);
+	else if (!atomic_flag_test_and_set(&is_told))
+		log_warn("ranks of other hosts cannot come here: %s; correct or unset it",
+			why);
+}
+
 /* Where ranks of other hosts are to come. That there is no interface for it is no matter
  * as long as none of them does; a wrong list of names is worth a line. */
 static void away_choose(struct id_body *body)
 {
-	char why[IFACE_NONE_BYTES];
 	struct iface iface;
 
-	if (iface_find(&iface)) {
+	if (iface_find(&iface))
 		body->away = iface.addr;
-	} else if (param_text(PARAM_OOB_NET_IFNAME) || param_text(PARAM_SOCKET_IFNAME)) {
-		iface_none(IFACE_CONTROL, why);
-		log_info(LOG_BOOTSTRAP, "boot: ranks of other hosts cannot come here: %s",
-			why);
-	}
+	else if (param_text(PARAM_OOB_NET_IFNAME) || param_text(PARAM_SOCKET_IFNAME))
+		away_none();
 }
 
 /* Random, and its root runs in this process. */

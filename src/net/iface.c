@@ -190,7 +190,9 @@ void iface_none(enum iface_use use, char text[IFACE_NONE_BYTES])
 			"NCCL_SOCKET_FAMILY=%.20s ", family);
 	used += (size_t)snprintf(text + used, IFACE_NONE_BYTES - used,
 		"%s no interface by which other hosts come; there are:",
-		names || family ? "choose" : "there is");
+		names && family	  ? "choose"
+		: names || family ? "chooses"
+				  : "there is");
 	if (!all_get(&all, &all_count)) {
 		count = iface_choose(all, all_count, &every, there);
 		free(all);

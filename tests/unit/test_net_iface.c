@@ -121,7 +121,7 @@ static void machine_has_some(void)
 	EQ(iface_list(IFACE_CONTROL, ifaces, &count), OK);
 	EQ(count, 0);
 	iface_none(IFACE_CONTROL, why);
-	TRUE(strstr(why, "NCCL_OOB_NET_IFNAME=nowhere choose no interface"));
+	TRUE(strstr(why, "NCCL_OOB_NET_IFNAME=nowhere chooses no interface"));
 	TRUE(strstr(why, "there are: lo"));
 	EQ(iface_list(IFACE_DATA, ifaces, &count), OK);
 	EQ(count, 1);
