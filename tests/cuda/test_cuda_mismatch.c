@@ -9,7 +9,7 @@
  */
 #include <unistd.h>
 
-#include "colls.h"
+#include "mistakes.h"
 #include "parts.h"
 
 enum {
@@ -25,18 +25,6 @@ enum { AT_US, CALLED, PID };
 
 /* ---- calls ---- */
 
-/* Beside the collectives: from the first rank to the last. */
-enum { MESSAGE = COLLECTIVES, KINDS };
-
-static const char *const kind_names[KINDS] = {"all_reduce", "broadcast", "reduce",
-	"all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "message"};
-
-/* What the last rank does. */
-enum mistake { SIZE, TYPE, OPERATOR, ROOT, KIND, ORDER, OTHER_SORT, MISTAKES };
-
-static const char *const mistake_names[MISTAKES] = {
-	"size", "type", "operator", "root", "kind", "order", "sort"};
-
 struct side {
 	struct rank *rank;
 	ncclComm_t comm;
@@ -45,41 +33,16 @@ struct side {
 	ncclResult_t error; /* the first, of a call or of the communicator */
 };
 
-struct request {
-	int kind;
-	size_t count;
-	ncclDataType_t type;
-	ncclRedOp_t op;
-	int root;
-};
-
-static ncclResult_t message(const struct side *side, const struct request *request)
-{
-	cudaStream_t stream = (cudaStream_t)side->stream;
-	int last = side->rank->rank_count - 1;
-
-	if (side->rank->rank == 0)
-		return ncclSend(side->in, request->count, request->type, last, side->comm,
-			stream);
-	if (side->rank->rank == last)
-		return ncclRecv(
-			side->out, request->count, request->type, 0, side->comm, stream);
-	return ncclSuccess;
-}
-
 static ncclResult_t call(const struct side *side, const struct request *request)
 {
-	const struct collective_call made = {.collective = request->kind,
+	const struct request_place place = {.rank = side->rank->rank,
+		.rank_count = side->rank->rank_count,
 		.in = side->in,
 		.out = side->out,
-		.count = request->count,
-		.type = request->type,
-		.op = request->op,
-		.root = request->root,
 		.comm = side->comm,
 		.stream = (cudaStream_t)side->stream};
 
-	return request->kind == MESSAGE ? message(side, request) : collective_call(&made);
+	return request_call(request, &place);
 }
 
 static struct request request_of(int kind)
@@ -148,34 +111,6 @@ static void side_abort(struct side *side)
 }
 
 /* ---- the matrix ---- */
-
-/* What the others call, and what the last rank does instead. False: there is no such
- * mistake with this call. */
-static bool request_wrong(
-	const struct request *right, enum mistake mistake, struct request *wrong)
-{
-	int kind = right->kind;
-	bool is_reduced = kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
-	bool is_rooted = kind == BROADCAST || kind == REDUCE || kind == GATHER ||
-			 kind == SCATTER;
-
-	*wrong = *right;
-	if (mistake == SIZE)
-		wrong->count--;
-	else if (mistake == TYPE)
-		wrong->type = kind == MESSAGE ? ncclInt8 : ncclFloat32;
-	else if (mistake == OPERATOR)
-		wrong->op = ncclMax;
-	else if (mistake == ROOT)
-		wrong->root = 1;
-	else
-		wrong->kind = mistake == OTHER_SORT ? MESSAGE : (kind + 1) % MESSAGE;
-	if (mistake == OPERATOR)
-		return is_reduced;
-	if (mistake == ROOT)
-		return is_rooted;
-	return mistake != OTHER_SORT || kind != MESSAGE;
-}
 
 /* Both calls are in the sentence of every rank that took part. */
 static void sentence_check(const struct request *right, const struct request *wrong)

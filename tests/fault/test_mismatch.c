@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "colls.h"
+#include "mistakes.h"
 #include "ranks.h"
 #include "weft.h"
 
@@ -15,26 +15,6 @@ enum { RANKS_HERE_MAX = 4, WORDS_MAX = 1 << 18 };
 
 /* Words of the page. */
 enum { AT_US };
-
-/* Beside the collectives: from the first rank to the last. */
-enum { MESSAGE = COLLECTIVES, KINDS };
-
-static const char *const kind_names[KINDS] = {"all_reduce", "broadcast", "reduce",
-	"all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "message"};
-
-/* What the last rank does. */
-enum mistake { SIZE, TYPE, OPERATOR, ROOT, KIND, ORDER, OTHER_SORT, MISTAKES };
-
-static const char *const mistake_names[MISTAKES] = {
-	"size", "type", "operator", "root", "kind", "order", "sort"};
-
-struct request {
-	int kind;
-	size_t count;
-	ncclDataType_t type;
-	ncclRedOp_t op;
-	int root;
-};
 
 struct side {
 	struct rank *rank;
@@ -44,57 +24,16 @@ struct side {
 	ncclResult_t error; /* the first, of a call or of the communicator */
 };
 
-static ncclResult_t message(const struct side *side, const struct request *request)
-{
-	int last = side->rank->rank_count - 1;
-
-	if (side->rank->rank == 0)
-		return ncclSend(side->in, request->count, request->type, last, side->comm,
-			side->stream);
-	if (side->rank->rank == last)
-		return ncclRecv(side->out, request->count, request->type, 0, side->comm,
-			side->stream);
-	return ncclSuccess;
-}
-
 static ncclResult_t call(const struct side *side, const struct request *request)
 {
-	const struct collective_call made = {.collective = request->kind,
+	const struct request_place place = {.rank = side->rank->rank,
+		.rank_count = side->rank->rank_count,
 		.in = side->in,
 		.out = side->out,
-		.count = request->count,
-		.type = request->type,
-		.op = request->op,
-		.root = request->root,
 		.comm = side->comm,
 		.stream = side->stream};
 
-	return request->kind == MESSAGE ? message(side, request) : collective_call(&made);
-}
-
-/* False: there is no such mistake with this call. */
-static bool request_wrong(
-	const struct request *right, enum mistake mistake, struct request *wrong)
-{
-	int kind = right->kind;
-	bool is_reduced = kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
-
-	*wrong = *right;
-	if (mistake == SIZE)
-		wrong->count--;
-	else if (mistake == TYPE)
-		wrong->type = kind == MESSAGE ? ncclInt8 : ncclFloat32;
-	else if (mistake == OPERATOR)
-		wrong->op = ncclMax;
-	else if (mistake == ROOT)
-		wrong->root = 1;
-	else
-		wrong->kind = mistake == OTHER_SORT ? MESSAGE : (kind + 1) % MESSAGE;
-	if (mistake == OPERATOR)
-		return is_reduced;
-	if (mistake == ROOT)
-		return kind != MESSAGE && collective_has_root(kind);
-	return mistake < ORDER || kind != MESSAGE; /* those would fit */
+	return request_call(request, &place);
 }
 
 /* Make a call, and see it end. */
@@ -163,7 +102,8 @@ static void cell(struct side *side, int kind, enum mistake mistake, size_t words
 	struct request right = {kind, words, ncclInt32, ncclSum, 0}, wrong;
 	struct rank *rank = side->rank;
 
-	if (!request_wrong(&right, mistake, &wrong))
+	if (!request_wrong(&right, mistake, &wrong) ||
+		(mistake == ORDER && kind == MESSAGE)) /* those would fit */
 		return;
 	rank_context("rank %d of %d, %s of %zu with another %s%s", rank->rank,
 		rank->rank_count, kind_names[kind], words, mistake_names[mistake],

@@ -4,6 +4,7 @@
 
 #include "base/param.h"
 #include "plan/plan.h"
+#include "settings.h"
 #include "test.h"
 #include "tune/choose.h"
 #include "tune/limits.h"
@@ -24,14 +25,6 @@ static const char *chosen(enum coll coll, const char *text, size_t bytes)
 
 	sched_hosts_destroy(hosts);
 	return kind ? kind->name : "none";
-}
-
-static void set(enum param id, const char *value)
-{
-	const char *name = param_info(id)->name;
-
-	EQ(value ? setenv(name, value, 1) : unsetenv(name), 0);
-	param_forget(id);
 }
 
 /* Every kind that knows hosts has a cost, and none costs less for more bytes. */

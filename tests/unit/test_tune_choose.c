@@ -3,6 +3,7 @@
 
 #include "base/param.h"
 #include "plan/plan.h"
+#include "settings.h"
 #include "test.h"
 
 static const size_t bulk_bytes = 256 << 10; /* the least a board has */
@@ -126,14 +127,6 @@ static void test_all(enum coll coll, uint32_t n)
 	}
 	TRUE(!choice.eager);
 	program_destroy(program);
-}
-
-static void set(enum param id, const char *value)
-{
-	const char *name = param_info(id)->name;
-
-	EQ(value ? setenv(name, value, 1) : unsetenv(name), 0);
-	param_forget(id);
 }
 
 static void test_forced(void)

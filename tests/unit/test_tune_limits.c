@@ -5,15 +5,8 @@
 
 #include "base/param.h"
 #include "model_machine.h"
+#include "settings.h"
 #include "test.h"
-
-static void set(enum param id, const char *value)
-{
-	const char *name = param_info(id)->name;
-
-	EQ(value ? setenv(name, value, 1) : unsetenv(name), 0);
-	param_forget(id);
-}
 
 static struct limits *read_limits(const char *algo, const char *proto)
 {

@@ -113,6 +113,10 @@ int host_acs_control(const unsigned char *config, size_t bytes);
 
 const char *host_env(const struct host_facts *facts, const char *name);
 
+/* The beginning of a file below the root, without its last white space; false: no such.
+ */
+bool host_read_text(const char *root, const char *path, char *text, size_t room);
+
 /* The parts: folders; files of the kernel's, and the rest. */
 enum err host_read_folder(struct host_facts *facts, const char *root);
 enum err host_capture_folder(const struct host_facts *facts, const char *folder);

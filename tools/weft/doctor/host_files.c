@@ -10,14 +10,13 @@
 
 enum { PATH = 1024, FILE_BYTES = 4096 };
 
-/* The beginning of a file below the root, without its last newline; false: no such. */
-static bool read_text(const char *root, const char *path, char *text, size_t room)
+bool host_read_text(const char *root, const char *path, char *text, size_t room)
 {
-	char full[PATH];
+	char full[2 * PATH];
 	FILE *file;
 	size_t bytes;
 
-	snprintf(full, sizeof(full), "%s/%s", root, path);
+	snprintf(full, sizeof(full), "%.1000s/%s", root, path);
 	text[0] = 0;
 	file = fopen(full, "r");
 	if (!file)
@@ -74,7 +73,8 @@ static bool has_process(const char *root, const char *name)
 			strlen(entry->d_name) > 20)
 			continue;
 		snprintf(path, sizeof(path), "proc/%.20s/comm", entry->d_name);
-		found = read_text(root, path, text, sizeof(text)) && !strcmp(text, name);
+		found = host_read_text(root, path, text, sizeof(text)) &&
+			!strcmp(text, name);
 	}
 	if (dir)
 		closedir(dir);
@@ -94,19 +94,19 @@ static void read_gpus(struct host_facts *facts, const char *root)
 			continue;
 		snprintf(path, sizeof(path), "sys/bus/pci/devices/%.32s/vendor",
 			entry->d_name);
-		if (!read_text(root, path, text, sizeof(text)) ||
+		if (!host_read_text(root, path, text, sizeof(text)) ||
 			strncmp(text, "0x10de", 6) != 0)
 			continue;
 		snprintf(path, sizeof(path), "sys/bus/pci/devices/%.32s/class",
 			entry->d_name);
-		read_text(root, path, text, sizeof(text));
+		host_read_text(root, path, text, sizeof(text));
 		facts->gpu_count += !strncmp(text, "0x03", 4);
 		facts->switch_count += !strncmp(text, "0x0680", 6);
 	}
 	if (dir)
 		closedir(dir);
 	facts->gpu_files = count_names(root, "dev", "nvidia");
-	if (read_text(root, "proc/driver/nvidia/version", text, sizeof(text))) {
+	if (host_read_text(root, "proc/driver/nvidia/version", text, sizeof(text))) {
 		const char *number = strstr(text, "  ");
 
 		facts->is_open_driver = strstr(text, "Open Kernel Module") != NULL;
@@ -139,19 +139,19 @@ static void read_nic(struct host_facts *facts, const char *root, const char *nam
 	snprintf(nic->name, sizeof(nic->name), "%.31s", name);
 	nic->gbps = HOST_UNKNOWN;
 	snprintf(path, sizeof(path), "sys/class/infiniband/%.64s/ports/1/state", name);
-	if (read_text(root, path, text, sizeof(text)))
+	if (host_read_text(root, path, text, sizeof(text)))
 		snprintf(nic->state, sizeof(nic->state), "%.23s",
 			strchr(text, ' ') ? strchr(text, ' ') + 1 : text);
 	snprintf(path, sizeof(path), "sys/class/infiniband/%.64s/ports/1/rate", name);
-	if (read_text(root, path, text, sizeof(text)))
+	if (host_read_text(root, path, text, sizeof(text)))
 		nic->gbps = atoi(text);
 	snprintf(path, sizeof(path), "sys/class/infiniband/%.64s/ports/1/link_layer",
 		name);
-	if (read_text(root, path, text, sizeof(text)))
+	if (host_read_text(root, path, text, sizeof(text)))
 		snprintf(nic->link, sizeof(nic->link), "%.15s", text);
 	/* a captured host keeps the driver's name as a file */
 	snprintf(path, sizeof(path), "sys/class/infiniband/%.64s/weft-driver", name);
-	if (read_text(root, path, text, sizeof(text))) {
+	if (host_read_text(root, path, text, sizeof(text))) {
 		snprintf(nic->driver, sizeof(nic->driver), "%.31s", text);
 		return;
 	}
@@ -214,30 +214,30 @@ static void read_limits(struct host_facts *facts, const char *root)
 	const char *line;
 	double quota;
 
-	if (!read_text(root, "sys/fs/cgroup/cpu.max", text, sizeof(text)) &&
-		read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", text,
+	if (!host_read_text(root, "sys/fs/cgroup/cpu.max", text, sizeof(text)) &&
+		host_read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", text,
 			sizeof(text) / 2)) {
 		size_t used = strlen(text);
 
 		text[used++] = ' ';
-		read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", text + used,
+		host_read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", text + used,
 			sizeof(text) - used);
 	}
 	quota = quota_of(text);
 	if (quota > 0 && (facts->cpus <= 0 || quota < facts->cpus))
 		facts->cpus = quota;
 	/* the first generation has other names, and no limit is a number near 2^63 */
-	if ((read_text(root, "sys/fs/cgroup/memory.max", text, sizeof(text)) ||
-		    read_text(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", text,
-			    sizeof(text))) &&
+	if ((host_read_text(root, "sys/fs/cgroup/memory.max", text, sizeof(text)) ||
+		    host_read_text(root, "sys/fs/cgroup/memory/memory.limit_in_bytes",
+			    text, sizeof(text))) &&
 		isdigit((unsigned char)text[0]) && atoll(text) < INT64_MAX / 2)
 		facts->memory_limit = atoll(text);
-	if (read_text(root, "sys/fs/cgroup/memory.current", text, sizeof(text)) ||
-		read_text(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", text,
+	if (host_read_text(root, "sys/fs/cgroup/memory.current", text, sizeof(text)) ||
+		host_read_text(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", text,
 			sizeof(text)))
 		facts->memory_used = atoll(text);
 	facts->hugepages_free = HOST_UNKNOWN;
-	if (read_text(root, "proc/meminfo", text, sizeof(text)) &&
+	if (host_read_text(root, "proc/meminfo", text, sizeof(text)) &&
 		(line = strstr(text, "HugePages_Free:")))
 		facts->hugepages_free = atoll(line + strlen("HugePages_Free:"));
 }
@@ -246,10 +246,11 @@ static void read_identity(struct host_facts *facts, const char *root)
 {
 	char text[FILE_BYTES];
 
-	read_text(root, "proc/sys/kernel/hostname", facts->name, sizeof(facts->name));
-	read_text(root, "proc/sys/kernel/random/boot_id", facts->boot_id,
+	host_read_text(
+		root, "proc/sys/kernel/hostname", facts->name, sizeof(facts->name));
+	host_read_text(root, "proc/sys/kernel/random/boot_id", facts->boot_id,
 		sizeof(facts->boot_id));
-	read_text(root, "sys/devices/virtual/dmi/id/product_name", facts->product,
+	host_read_text(root, "sys/devices/virtual/dmi/id/product_name", facts->product,
 		sizeof(facts->product));
 	if (exists(root, ".dockerenv"))
 		snprintf(facts->container, sizeof(facts->container), "docker container");
@@ -260,7 +261,7 @@ static void read_identity(struct host_facts *facts, const char *root)
 	facts->has_iommu = count_names(root, "sys/class/iommu", "dmar") ||
 			   count_names(root, "sys/class/iommu", "ivhd") ||
 			   count_names(root, "sys/class/iommu", "smmu");
-	if (read_text(root, "proc/cmdline", text, sizeof(text)))
+	if (host_read_text(root, "proc/cmdline", text, sizeof(text)))
 		facts->is_passthrough = strstr(text, "iommu=pt") ||
 					strstr(text, "iommu.passthrough=1") ||
 					strstr(text, "intel_iommu=off") ||

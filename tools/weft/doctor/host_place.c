@@ -15,23 +15,13 @@ enum { PATH = 1024, TEXT = 4096, CPUS_MAX = 4096 };
 __attribute__((format(printf, 4, 5))) static bool read_file(
 	const char *root, char *text, size_t room, const char *format, ...)
 {
-	char path[PATH], full[2 * PATH];
+	char path[PATH];
 	va_list list;
-	size_t bytes;
-	FILE *file;
 
 	va_start(list, format);
 	vsnprintf(path, sizeof(path), format, list);
 	va_end(list);
-	snprintf(full, sizeof(full), "%.1000s/%s", root, path);
-	text[0] = 0;
-	file = fopen(full, "r");
-	if (!file)
-		return false;
-	bytes = fread(text, 1, room - 1, file);
-	fclose(file);
-	text[bytes] = 0;
-	return true;
+	return host_read_text(root, path, text, room);
 }
 
 /* "0-3,8": one flag for each number. */
