@@ -256,7 +256,9 @@ void touch_state(struct comm *comm)
 	words.culprit = atomic_load(&status->culprit);
 	words.failed_at = atomic_load(&status->failed_at);
 	words.has_gone = atomic_load(&status->gone_ns) != 0;
-	memcpy(words.sentence, status->sentence, sizeof(words.sentence));
+	/* another thread of ours may be writing it; then that one tells it, too */
+	if (words.state != RANK_LIVE)
+		memcpy(words.sentence, status->sentence, sizeof(words.sentence));
 	tell(comm, TOLD_STATE, &words,
 		offsetof(struct state_words, sentence) +
 			strnlen(words.sentence, sizeof(words.sentence)));
