@@ -49,21 +49,25 @@ enum err touch_listen(struct comm *comm, struct control_peer *mine)
 /* ---- what the others tell; in the thread of the control channel ---- */
 
 /* The first failure has the sentence, and whoever has seen the state reads it. It comes
- * without the zeros behind it: most say nothing. */
+ * without the zeros behind it: most say nothing. Two threads of a rank may tell: what one
+ * of them had read before the other wrote may come last. */
 static void told_state(struct rank_status *status, const void *bytes, size_t size)
 {
 	struct state_words words = {0};
+	uint32_t known = atomic_load(&status->state);
 
 	memcpy(&words, bytes, size);
-	if (atomic_load(&status->state) == RANK_LIVE) {
+	if (known == RANK_LIVE) {
 		memcpy(status->sentence, words.sentence, sizeof(status->sentence));
 		status->sentence[sizeof(status->sentence) - 1] = '\0';
 	}
+	if (words.has_gone)
+		atomic_store(&status->gone_ns, clock_ns());
+	if (words.state < known)
+		return;
 	atomic_store(&status->culprit, words.culprit);
 	atomic_store(&status->code, words.code);
 	atomic_store(&status->failed_at, words.failed_at);
-	if (words.has_gone)
-		atomic_store(&status->gone_ns, clock_ns());
 	atomic_store(&status->state, words.state);
 }
 
