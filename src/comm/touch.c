@@ -48,6 +48,13 @@ enum err touch_listen(struct comm *comm, struct control_peer *mine)
 
 /* ---- what the others tell; in the thread of the control channel ---- */
 
+/* Others read it once the rank is known to have failed or to be lost. */
+static bool has_no_sentence(const struct rank_status *status)
+{
+	return atomic_load(&status->state) == RANK_LIVE &&
+	       !pulse_has_stopped(&status->pulse);
+}
+
 /* The first failure has the sentence, and whoever has seen the state reads it. It comes
  * without the zeros behind it: most say nothing. Two threads of a rank may tell: what one
  * of them had read before the other wrote may come last. */
@@ -57,7 +64,7 @@ static void told_state(struct rank_status *status, const void *bytes, size_t siz
 	uint32_t known = atomic_load(&status->state);
 
 	memcpy(&words, bytes, size);
-	if (known == RANK_LIVE) {
+	if (has_no_sentence(status)) {
 		memcpy(status->sentence, words.sentence, sizeof(status->sentence));
 		status->sentence[sizeof(status->sentence) - 1] = '\0';
 	}
@@ -168,7 +175,7 @@ static void shadow_lose(struct comm *comm, uint32_t rank, const char *why)
 {
 	struct rank_status *status = peer_status(comm->peers, rank);
 
-	if (atomic_load(&status->state) == RANK_LIVE)
+	if (has_no_sentence(status))
 		snprintf(status->sentence, sizeof(status->sentence), "%s", why);
 	pulse_mark_stopped(&status->pulse);
 }
