@@ -3,13 +3,15 @@
  * PER HOST they believe to be on as many hosts and open the control channel, too. Prints
  * how long it took from the first process to the last, and what it cost.
  *
- * The processes are forked from one that has made the id, so their start costs little;
- * the time is that of the meeting.
+ * The processes are forked from one, so their start costs little; the time is that of the
+ * meeting. The id is made when all are there, since a thread comes with it: who is forked
+ * while a thread holds a lock may find it held for ever.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,27 +123,43 @@ static int rank_run(
 	return e != OK;
 }
 
-int main(int argc, char **argv)
+/* Forked, and waiting until nobody holds the other end of the gate any more. */
+static void crowd_fork(
+	const struct boot_id *id, uint32_t count, uint32_t per_host, const int gate[2])
 {
-	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 256;
-	uint32_t per_host = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
-	struct rusage usage;
-	struct boot_id id;
-	uint64_t begin;
-	double seconds;
-	int status, failed = 0;
+	char byte;
 
-	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
-	EQ(boot_id_create(&id), OK);
-	fflush(NULL);
-	begin = clock_ns();
 	for (uint32_t rank = 0; rank < count; rank++) {
 		pid_t pid = fork();
 
 		TRUE(pid >= 0);
-		if (!pid)
-			_exit(rank_run(&id, rank, count, per_host));
+		if (pid)
+			continue;
+		close(gate[1]);
+		EQ(read(gate[0], &byte, 1), 0);
+		close(gate[0]);
+		_exit(rank_run(id, rank, count, per_host));
 	}
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 256;
+	uint32_t per_host = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+	struct boot_id *id = mmap(NULL, sizeof(*id), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct rusage usage;
+	uint64_t begin;
+	double seconds;
+	int status, failed = 0, gate[2];
+
+	setenv("NCCL_CONF_FILE", "/nonexistent", 1);
+	TRUE(id != MAP_FAILED && !pipe(gate));
+	fflush(NULL);
+	begin = clock_ns();
+	crowd_fork(id, count, per_host, gate);
+	EQ(boot_id_create(id), OK);
+	close(gate[1]);
 	for (uint32_t rank = 0; rank < count; rank++) {
 		TRUE(wait(&status) > 0);
 		failed += status != 0;
