@@ -1,7 +1,9 @@
 /* ncclSetEncryption: ranks with one key meet, and nothing readable crosses the socket;
  * ranks with another key, or none, get a sentence. */
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "ranks.h"
@@ -130,6 +132,24 @@ static void arguments(struct rank *rank)
 	OK(ncclCommDestroy(comm));
 }
 
+/* A port at which nobody listens now, and which the system gives to nobody. */
+static int port_find(void)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int port = 20000 + getpid() % 10000, is_taken = 1;
+
+	while (is_taken) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+		HOLDS(fd >= 0 && port < 32768);
+		at.sin_port = htons((uint16_t)++port);
+		is_taken = bind(fd, (struct sockaddr *)&at, sizeof(at));
+		close(fd);
+	}
+	return port;
+}
+
 int main(void)
 {
 	static const char *const soon[] = {"WEFT_BOOT_TIMEOUT_SEC", "2", NULL};
@@ -138,7 +158,7 @@ int main(void)
 	static const char *const logged[] = {"WEFT_BOOT_TIMEOUT_SEC", "2", "NCCL_DEBUG",
 		"ATTN", "NCCL_DEBUG_FILE", "/tmp/weft-encryption.%p", NULL};
 
-	snprintf(where, sizeof(where), "127.0.0.1:%d", 20000 + getpid() % 10000);
+	snprintf(where, sizeof(where), "127.0.0.1:%d", port_find());
 	ranks_run(&(struct ranks){.processes = 1, .threads = 1, .function = arguments});
 	ranks_run(&(struct ranks){.processes = 3, .threads = 1, .function = works});
 	ranks_run(&(struct ranks){.processes = 1, .threads = 3, .function = works});
