@@ -86,6 +86,8 @@ static void alone(struct rank *rank)
 		HOLDS(strstr(ncclGetLastError(NULL), "has no pre-shared key"));
 }
 
+static char folder[] = "/tmp/weft-encryption-XXXXXX"; /* of the logs */
+
 /* The log of the process where the ranks meet has a line for whoever was dropped. */
 static void attn_check(struct rank *rank)
 {
@@ -95,7 +97,7 @@ static void attn_check(struct rank *rank)
 	differs(rank);
 	if (rank->rank)
 		return;
-	snprintf(path, sizeof(path), "/tmp/weft-encryption.%d", (int)getpid());
+	snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
 	file = fopen(path, "r");
 	HOLDS(file);
 	HOLDS(fread(text, 1, sizeof(text) - 1, file) > 0);
@@ -153,11 +155,14 @@ static int port_find(void)
 int main(void)
 {
 	static const char *const soon[] = {"WEFT_BOOT_TIMEOUT_SEC", "2", NULL};
-	char where[32];
+	char where[32], logs[64], tidy[64];
 	const char *const address[] = {"NCCL_COMM_ID", where, "WEFT_SECRET", "s", NULL};
-	static const char *const logged[] = {"WEFT_BOOT_TIMEOUT_SEC", "2", "NCCL_DEBUG",
-		"ATTN", "NCCL_DEBUG_FILE", "/tmp/weft-encryption.%p", NULL};
+	const char *const logged[] = {"WEFT_BOOT_TIMEOUT_SEC", "2", "NCCL_DEBUG", "ATTN",
+		"NCCL_DEBUG_FILE", logs, NULL};
 
+	HOLDS(mkdtemp(folder));
+	snprintf(logs, sizeof(logs), "%s/%%p", folder);
+	snprintf(tidy, sizeof(tidy), "rm -r %s", folder);
 	snprintf(where, sizeof(where), "127.0.0.1:%d", port_find());
 	ranks_run(&(struct ranks){.processes = 1, .threads = 1, .function = arguments});
 	ranks_run(&(struct ranks){.processes = 3, .threads = 1, .function = works});
@@ -178,5 +183,5 @@ int main(void)
 		.environment = logged});
 	ranks_run(&(struct ranks){
 		.processes = 3, .threads = 1, .function = alone, .environment = soon});
-	return system("rm -f /tmp/weft-encryption.*") != 0;
+	return system(tidy) != 0;
 }

@@ -7,13 +7,15 @@
 
 enum { COUNT = 6000, LOG_BYTES = 1 << 20 };
 
+static char folder[] = "/tmp/weft-selection-XXXXXX"; /* of the logs */
+
 /* What this process has logged. */
 static char *log_read(void)
 {
 	char path[64], *text = calloc(1, LOG_BYTES);
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/tmp/weft-selection.%d", (int)getpid());
+	snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
 	file = fopen(path, "r");
 	HOLDS(file && text);
 	HOLDS(fread(text, 1, LOG_BYTES - 1, file) < LOG_BYTES - 1);
@@ -176,12 +178,15 @@ static void overridden(struct rank *rank)
 
 int main(void)
 {
-	static const char *const logged[] = {"NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS",
-		"TUNING", "NCCL_DEBUG_FILE", "/tmp/weft-selection.%p", NULL};
-	static const char *const tree[] = {"NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS",
-		"TUNING", "NCCL_DEBUG_FILE", "/tmp/weft-selection.%p", "NCCL_ALGO",
-		"Tree", NULL};
+	char logs[64], tidy[64];
+	const char *const logged[] = {"NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS", "TUNING",
+		"NCCL_DEBUG_FILE", logs, NULL};
+	const char *const tree[] = {"NCCL_DEBUG", "INFO", "NCCL_DEBUG_SUBSYS", "TUNING",
+		"NCCL_DEBUG_FILE", logs, "NCCL_ALGO", "Tree", NULL};
 
+	HOLDS(mkdtemp(folder));
+	snprintf(logs, sizeof(logs), "%s/%%p", folder);
+	snprintf(tidy, sizeof(tidy), "rm -r %s", folder);
 	for (int processes = 1; processes <= 3; processes += 2) {
 		struct ranks ranks = {.processes = processes,
 			.threads = 4 - processes,
@@ -200,5 +205,5 @@ int main(void)
 		ranks_run(&ranks);
 	}
 	ranks_run(&(struct ranks){.processes = 2, .threads = 1, .function = differing});
-	return system("rm -f /tmp/weft-selection.*") != 0;
+	return system(tidy) != 0;
 }
