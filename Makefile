@@ -6,11 +6,11 @@ CORES := $(shell nproc)
 CTEST = ctest --output-on-failure -j $(TEST_JOBS)
 
 # Sanitizers slow the proofs and the full matrices down most and gain least there; what PMIx
-# does inside a program is not ours to mend. A crowd of such processes is too much for two cores.
+# does inside a program is not ours to mend. A crowd is many processes that do the same.
 ASAN_TESTS ?= -LE 'long|proof' \
 	-E 'matrix_schedules|check-|crowd|launch_(openmpi|slurm|hosts)'
 # The thread sanitizer cannot see what another process orders, as perf's ranks do; deciding
-# what NCCL decides is the work of one thread; a crowd on hosts is too much for two cores. A root that has
+# what NCCL decides is the work of one thread; a crowd is many processes that do the same. A root that has
 # ended is joined at the next meeting or by exit(), which children of tests do not call. Drives by
 # RDMA take half a minute each there.
 TSAN_TESTS ?= -L 'unit|api|multi' -LE 'long|proof' \
