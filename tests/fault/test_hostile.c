@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "detour.h"
+#include "port.h"
 #include "ranks.h"
 #include "relay.h"
 
@@ -22,7 +23,6 @@ enum {
 	PAUSE_EVERY = 16,
 	PAUSE_US = 2000,
 	TRIES = 20, /* for each connection: listeners come and go */
-	PORT_FIRST = 21000,
 	WORD_ENOUGH = 0
 };
 
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 		.limit_s = 300};
 	uint64_t begin = now_us();
 
-	snprintf(place, sizeof(place), "127.0.0.1:%d", PORT_FIRST + getpid() % 8000);
+	snprintf(place, sizeof(place), "127.0.0.1:%d", port_find(AF_INET));
 	setenv("WEFT_TEST_HOSTS", "2", 1);
 	relay_start(&relay, &plan);
 	ranks_start(&ranks);

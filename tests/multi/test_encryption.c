@@ -1,11 +1,10 @@
 /* ncclSetEncryption: ranks with one key meet, and nothing readable crosses the socket;
  * ranks with another key, or none, get a sentence. */
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "port.h"
 #include "ranks.h"
 
 static const char one[] = "a key that every process of the job knows";
@@ -134,24 +133,6 @@ static void arguments(struct rank *rank)
 	OK(ncclCommDestroy(comm));
 }
 
-/* A port at which nobody listens now, and which the system gives to nobody. */
-static int port_find(void)
-{
-	struct sockaddr_in at = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int port = 20000 + getpid() % 10000, is_taken = 1;
-
-	while (is_taken) {
-		int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-		HOLDS(fd >= 0 && port < 32768);
-		at.sin_port = htons((uint16_t)++port);
-		is_taken = bind(fd, (struct sockaddr *)&at, sizeof(at));
-		close(fd);
-	}
-	return port;
-}
-
 int main(void)
 {
 	static const char *const soon[] = {"WEFT_BOOT_TIMEOUT_SEC", "2", NULL};
@@ -163,7 +144,7 @@ int main(void)
 	HOLDS(mkdtemp(folder));
 	snprintf(logs, sizeof(logs), "%s/%%p", folder);
 	snprintf(tidy, sizeof(tidy), "rm -r %s", folder);
-	snprintf(where, sizeof(where), "127.0.0.1:%d", port_find());
+	snprintf(where, sizeof(where), "127.0.0.1:%d", port_find(AF_INET));
 	ranks_run(&(struct ranks){.processes = 1, .threads = 1, .function = arguments});
 	ranks_run(&(struct ranks){.processes = 3, .threads = 1, .function = works});
 	ranks_run(&(struct ranks){.processes = 1, .threads = 3, .function = works});

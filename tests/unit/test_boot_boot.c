@@ -19,6 +19,7 @@
 #include "entries.h"
 #include "log_text.h"
 #include "net/psk.h"
+#include "port.h"
 #include "spy.h"
 #include "test.h"
 
@@ -56,24 +57,6 @@ static void set(const char *name, enum param param, const char *value)
 	param_forget(param);
 }
 
-/* A port that was free a moment ago. */
-static int free_port(int family)
-{
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
-	struct sockaddr_in v4 = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = family == AF_INET ? sizeof(v4) : sizeof(v6);
-	struct sockaddr *at = family == AF_INET ? (void *)&v4 : (void *)&v6;
-	int fd = socket(family, SOCK_STREAM, 0);
-	int port = -1;
-
-	if (fd >= 0 && !bind(fd, at, bytes) && !getsockname(fd, at, &bytes))
-		port = ntohs(family == AF_INET ? v4.sin_port : v6.sin6_port);
-	if (fd >= 0)
-		close(fd);
-	return port;
-}
-
 /* Do all of it over TCP, where one rank speaks for its host? */
 static bool by_porch;
 
@@ -82,7 +65,7 @@ static enum err id_make(void)
 	char text[64];
 
 	if (by_porch) {
-		snprintf(text, sizeof(text), "127.0.0.1:%d", free_port(AF_INET));
+		snprintf(text, sizeof(text), "127.0.0.1:%d", port_find(AF_INET));
 		set("NCCL_COMM_ID", PARAM_COMM_ID, text);
 	}
 	return boot_id_create(&id);
@@ -501,10 +484,10 @@ static void spare_ids_go_home(void)
 static void address_meets(int family, const char *format)
 {
 	static struct boot_id each[4];
-	int port = free_port(family);
+	int port = port_find(family);
 	char text[64];
 
-	if (port < 0)
+	if (!port)
 		return; /* no IPv6 here */
 	snprintf(text, sizeof(text), format, port);
 	set("NCCL_COMM_ID", PARAM_COMM_ID, text);
@@ -532,7 +515,7 @@ static void spied(bool is_seen)
 	char text[64];
 	uint16_t port;
 
-	snprintf(text, sizeof(text), "127.0.0.1:%d", free_port(AF_INET));
+	snprintf(text, sizeof(text), "127.0.0.1:%d", port_find(AF_INET));
 	set("NCCL_COMM_ID", PARAM_COMM_ID, text);
 	EQ(boot_id_create(&id), OK);
 	detour = id;

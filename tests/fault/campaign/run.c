@@ -1,19 +1,18 @@
 #include "run.h"
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "detour.h"
 #include "judge.h"
 #include "life.h"
+#include "port.h"
 #include "ranks.h"
 #include "strike.h"
 #include "traces.h"
@@ -21,10 +20,8 @@
 enum {
 	TEND_US = 150,
 	SLOW_STOP_US = 20000,
-	MEETINGS_US = 7000000,	/* longer than any meeting of a job with a fault in it */
-	HOSTS_STOP_US = 500000, /* between hosts, which must not take it for an end */
-	PORT_FIRST = 10000,	/* for meetings; the system gives away higher ones */
-	PORT_COUNT = 20000
+	MEETINGS_US = 7000000, /* longer than any meeting of a job with a fault in it */
+	HOSTS_STOP_US = 500000 /* between hosts, which must not take it for an end */
 };
 
 struct run {
@@ -229,27 +226,6 @@ static void end_all(struct run *run)
 	}
 }
 
-/* Nobody listens there now. */
-static int port_find(uint64_t seed)
-{
-	struct sockaddr_in at = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
-	for (int i = 0; i < PORT_COUNT; i++) {
-		int port = PORT_FIRST +
-			   (int)((seed * 7919u + (unsigned)getpid() + (unsigned)i) %
-				   PORT_COUNT);
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
-
-		at.sin_port = htons((uint16_t)port);
-		rc = bind(fd, (const struct sockaddr *)&at, sizeof(at));
-		close(fd);
-		if (!rc)
-			return port;
-	}
-	return 0;
-}
-
 static void network_begin(struct run *run)
 {
 	const struct job *job = run->job;
@@ -263,7 +239,7 @@ static void network_begin(struct run *run)
 	for (int i = 0; i < job->process_count; i++)
 		plan.host_of[i] = job->host_of[i];
 	if (job->meets_by_tcp)
-		run->meeting_port = port_find(job->seed);
+		run->meeting_port = port_find(AF_INET);
 	if (job->by_relay)
 		relay_start(&run->relay, &plan);
 }
