@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/edits.h"
 
@@ -90,9 +91,7 @@ static const struct {
 	{"llama3.1-8b", "llama3-8b"},
 	{"llama3.1-70b", "llama3-70b"},
 	{"llama3arch-7b", "llama3-8b"},
-	{"deepseekv3", "deepseek-v3"},
 	{"nemotron-340b", "nemotron4-340b"},
-	{"deepseekv4-flash", "deepseek-v4-flash"},
 	{"bloom", "bloom-176b"},
 	{"gpt3", "gpt3-175b"},
 	{"mixtral", "mixtral-8x7b"},
@@ -104,12 +103,18 @@ const char *model_name(uint32_t index)
 	return index < MODELS ? models[index].name : NULL;
 }
 
+static const char *gap_skip(const char *name)
+{
+	return name + strspn(name, "-_. ");
+}
+
+/* Llama-3-8B, llama3_8b and llama3-8b are one model. */
 static bool same_name(const char *a, const char *b)
 {
 	for (;; a++, b++) {
-		bool is_gap = *a && *b && strchr("-_. ", *a) && strchr("-_. ", *b);
-
-		if (!is_gap && tolower((unsigned char)*a) != tolower((unsigned char)*b))
+		a = gap_skip(a);
+		b = gap_skip(b);
+		if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
 			return false;
 		if (!*a)
 			return true;
@@ -120,7 +125,7 @@ static const struct train_model *lookup(const char *name)
 {
 	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (same_name(name, aliases[i].alias))
-			return lookup(aliases[i].name);
+			name = aliases[i].name;
 	for (uint32_t i = 0; i < MODELS; i++)
 		if (same_name(name, models[i].name))
 			return &models[i];
@@ -137,29 +142,43 @@ static const char *nearest(const char *name)
 	return best;
 }
 
-/* "llama3-70b-lora" is the model with adapters, "-sft" the model itself. */
 static bool cut_suffix(char *name, const char *suffix)
 {
 	size_t length = strlen(name), end = strlen(suffix);
 
-	if (length <= end || strcmp(name + length - end, suffix) != 0)
+	if (length <= end || strcasecmp(name + length - end, suffix) != 0)
 		return false;
 	name[length - end] = 0;
 	return true;
 }
 
+/* "llama3-70b-lora" is the model with adapters, "-sft" the model itself; on a hub it
+   stands behind its owner, and what it was tuned for behind it. Returns where the name
+   begins. */
+static const char *cut_about(char *name, bool *is_adapter)
+{
+	static const char *const tuned[] = {"-sft", "-instruct", "-chat", "-base", "-hf"};
+	const char *owned = strrchr(name, '/');
+
+	*is_adapter = cut_suffix(name, "-lora");
+	for (size_t i = 0; i < sizeof(tuned) / sizeof(tuned[0]); i++)
+		cut_suffix(name, tuned[i]);
+	owned = owned ? owned + 1 : name;
+	return strncasecmp(owned, "meta-", 5) ? owned : owned + 5;
+}
+
 enum err model_find(const char *name, struct train_model *model)
 {
 	const struct train_model *found;
-	char base[MODEL_NAME_BYTES];
+	char whole[MODEL_NAME_BYTES];
+	const char *base;
 	bool is_adapter;
 
-	if (strlen(name) >= sizeof(base))
+	if (strlen(name) >= sizeof(whole))
 		return err_set(ERR_USAGE, "a model's name has fewer than %d letters",
 			MODEL_NAME_BYTES);
-	memcpy(base, name, strlen(name) + 1);
-	is_adapter = cut_suffix(base, "-lora");
-	cut_suffix(base, "-sft");
+	memcpy(whole, name, strlen(name) + 1);
+	base = cut_about(whole, &is_adapter);
 	found = lookup(base);
 	if (!found)
 		return err_set(ERR_USAGE,

@@ -114,8 +114,29 @@ static void bad_input(void)
 	TRUE(strstr(err_last(), "llama3-8b") != NULL);
 }
 
+/* As people and hubs write them. */
+static void test_spellings(void)
+{
+	static const char *const names[][2] = {
+		{"Llama-3-8B", "llama3-8b"},
+		{"meta-llama/Meta-Llama-3-8B-Instruct", "llama3-8b"},
+		{"meta-llama/Llama-3.1-405B", "llama3.1-405b"},
+		{"Qwen/Qwen2.5-72B-Instruct", "qwen2.5-72b"},
+		{"mistralai/Mixtral_8x7B", "mixtral-8x7b"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct train_model spelt, known;
+
+		EQ(model_find(names[i][0], &spelt), OK);
+		EQ(model_find(names[i][1], &known), OK);
+		TRUE(model_params(&spelt) == model_params(&known));
+	}
+}
+
 int main(void)
 {
+	test_spellings();
 	counts();
 	flops();
 	config();
