@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "fabric_names.h"
 #include "gpu.h"
 #include "group.h"
 #include "port.h"
@@ -97,6 +98,16 @@ static int tag_bits(uint64_t format)
 	return format ? 64 - __builtin_clzll(format) : 0;
 }
 
+/* What is no such word was refused by now (net.c). */
+static enum fi_progress progress_wanted(void)
+{
+	const char *asked = setting_text(SET_PROGRESS_MODEL);
+
+	if (!strcasecmp(asked, "AUTO"))
+		return FI_PROGRESS_AUTO;
+	return strcasecmp(asked, "MANUAL") ? FI_PROGRESS_UNSPEC : FI_PROGRESS_MANUAL;
+}
+
 static struct fi_info *hints_make(bool is_rdma, bool has_gpu)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -114,6 +125,7 @@ static struct fi_info *hints_make(bool is_rdma, bool has_gpu)
 				      FI_MR_PROV_KEY | FI_MR_ENDPOINT |
 				      (has_gpu ? FI_MR_HMEM : 0);
 	hints->domain_attr->threading = FI_THREAD_DOMAIN; /* we lock */
+	hints->domain_attr->data_progress = progress_wanted();
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	return hints;
 }
@@ -225,6 +237,7 @@ static void device_add(const struct fi_info *info, bool has_gpu)
 static int none_tell(int rc, bool is_any, bool is_rdma)
 {
 	const char *named = getenv("FI_PROVIDER");
+	const char *near = named ? fabric_provider_near(named) : NULL;
 
 	if (is_any)
 		return say_wrong(OFI_SYSTEM,
@@ -232,11 +245,11 @@ static int none_tell(int rc, bool is_any, bool is_rdma)
 			"nothing that is needed, such as none",
 			setting_text(SET_EXCLUDE_TCP_IF));
 	return say_wrong(OFI_SYSTEM,
-		"no provider of libfabric offers tagged messages%s%s%s (%s): see "
-		"fi_info, "
-		"and whether its library and device are there",
+		"no provider of libfabric offers tagged messages%s%s%s%s%s (%s): "
+		"see fi_info, and whether its library and device are there",
 		is_rdma ? " and writes" : "",
 		named ? " of those that FI_PROVIDER names, " : "", named ? named : "",
+		near ? "; is it meant to be " : "", near ? near : "",
 		rc ? fi_strerror(-rc) : "none of use");
 }
 

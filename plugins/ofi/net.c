@@ -2,6 +2,8 @@
  * net.c - what NCCL loads: ncclNetPlugin_v6 to _v12, one table each over the same
  * functions.
  */
+#include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +11,12 @@
 #include <strings.h>
 
 #include "comm.h"
+#include "fabric_names.h"
 #include "gpu.h"
 #include "platform.h"
 #include "say.h"
 #include "setting.h"
+#include "tune/regions.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -34,16 +38,63 @@ __attribute__((constructor)) static void name_choose(void)
 
 /* ---- beginning and end ---- */
 
-static int protocol_check(void)
+/* One of the words, in any case? */
+static int word_check(enum setting id, const char *const *words, int count)
 {
-	const char *asked = setting_text(SET_PROTOCOL);
+	const char *asked = setting_text(id);
+	char list[64] = "";
 
-	if (!asked || !strcasecmp(asked, "SENDRECV") || !strcasecmp(asked, "RDMA"))
+	for (int i = 0; asked && i < count; i++) {
+		size_t used = strlen(list);
+
+		if (!strcasecmp(asked, words[i]))
+			return OFI_OK;
+		snprintf(list + used, sizeof(list) - used, "%s%s", i ? " or " : "",
+			words[i]);
+	}
+	return asked ? say_wrong(OFI_ARGUMENT,
+			       "%s is %s: it must be %s; correct or unset it",
+			       setting_info(id)->name, asked, list)
+		     : OFI_OK;
+}
+
+static int words_check(void)
+{
+	static const char *const protocols[] = {"SENDRECV", "RDMA"};
+	static const char *const models[] = {"AUTO", "MANUAL", "UNSPEC"};
+	int result = word_check(SET_PROTOCOL, protocols, 2);
+
+	return result ? result : word_check(SET_PROGRESS_MODEL, models, 3);
+}
+
+static bool is_efa(void)
+{
+	return !strncmp(device_at(0)->infos[0]->fabric_attr->prov_name, "efa", 3);
+}
+
+/* An instance that is bought for EFA should use it, and where it has GPUs for them, too:
+ * what works without is slow, and nobody would know why. */
+static int promise_check(void)
+{
+	char type[PLATFORM_TYPE_BYTES];
+
+	platform_type(type);
+	if (!platform_wants_gpu() || !gpu_is_there())
 		return OFI_OK;
-	return say_wrong(OFI_ARGUMENT,
-		"OFI_NCCL_PROTOCOL is %s: it must be SENDRECV or RDMA; correct or unset "
-		"it",
-		asked);
+	if (!is_efa() && !getenv("FI_PROVIDER"))
+		say_wrong(OFI_OK,
+			"this is a %s, and libfabric has no provider efa here, so %s is "
+			"used, which is much slower: see fi_info -p efa, whether the pod "
+			"asks for vpc.amazonaws.com/efa, and LD_LIBRARY_PATH",
+			type, device_at(0)->infos[0]->fabric_attr->prov_name);
+	if (!is_efa() || device_at(0)->takes_gpu ||
+		setting_int(SET_DISABLE_GDR_REQUIRED_CHECK))
+		return OFI_OK;
+	return say_wrong(OFI_SYSTEM,
+		"GDR disabled on GDR-supported instance type %s: see whether the driver "
+		"has dma-buf or nvidia_peermem is loaded; "
+		"OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK=1 goes on without",
+		type);
 }
 
 /* Why LL and LL128 cannot be used, in words that users know; NULL: they can. */
@@ -51,11 +102,38 @@ static const char *simple_why(void)
 {
 	const struct ofi_device *device = device_at(0);
 
-	if (strncmp(device->infos[0]->fabric_attr->prov_name, "efa", 3))
+	if (!is_efa())
 		return NULL;
 	if (!device->takes_gpu)
 		return "GDR not supported";
 	return device->keeps_lines ? NULL : "byte delivery ordering not supported";
+}
+
+/* The tuner is in this file, and NCCL looks for one after its network. */
+static void tuner_offer(void)
+{
+	static const char variable[] = "NCCL_TUNER_PLUGIN=";
+	char type[PLATFORM_TYPE_BYTES], path[PATH_MAX];
+	char entry[PATH_MAX + sizeof(variable)];
+	Dl_info self;
+
+	platform_type(type);
+	if (!region_machine(type) || setting_int(SET_FORCE_NUM_RAILS) ||
+		!strcasecmp(setting_text(SET_TUNER_TYPE), "INTERNAL") ||
+		!dladdr(variable, &self) || !realpath(self.dli_fname, path))
+		return;
+	snprintf(entry, sizeof(entry), "%s%s", variable, path);
+	platform_variable_set(entry);
+}
+
+/* What has to be known before libfabric looks for its devices. */
+static void fabric_prepare(void)
+{
+	char type[PLATFORM_TYPE_BYTES];
+
+	platform_type(type);
+	if (type[0])
+		platform_variable_set("FI_EFA_FORK_SAFE=1");
 }
 
 static int all_find(void)
@@ -67,11 +145,18 @@ static int all_find(void)
 	say_info("Using Libfabric version %u.%u", FI_MAJOR(version), FI_MINOR(version));
 	result = settings_read();
 	if (!result)
-		result = protocol_check();
-	if (!result)
+		result = words_check();
+	if (!result) {
+		fabric_prepare();
 		result = devices_find(platform_wants_rdma());
+	}
+	fabric_names_check();
 	if (!result)
+		result = promise_check();
+	if (!result) {
 		platform_apply(simple_why());
+		tuner_offer();
+	}
 	if (!result)
 		say_info("Using transport protocol %s%s",
 			device_at(0)->is_rdma ? "RDMA" : "SENDRECV",

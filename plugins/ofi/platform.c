@@ -19,29 +19,32 @@ enum { LATENCY_DEFAULT_US = 75 };
 /* The first that matches. */
 static const struct platform table[] = {
 	{"p4d.24xlarge", .exact = "p4d.24xlarge", .topology = "p4d-24xl-topo.xml",
-		.latency_us = 75, .variables = {BUFFERS}},
+		.latency_us = 75, .wants_gpu = true, .variables = {BUFFERS}},
 	{"p4de.24xlarge", .exact = "p4de.24xlarge", .topology = "p4de-24xl-topo.xml",
-		.latency_us = 75, .variables = {BUFFERS}},
+		.latency_us = 75, .wants_gpu = true, .variables = {BUFFERS}},
 	{"p3dn.24xlarge", .exact = "p3dn.24xlarge", .latency_us = 150},
 	{"p5.4xlarge", .exact = "p5.4xlarge", .latency_us = 75},
 	{"p5/p5e", .begins = {"p5.", "p5e."}, .latency_us = 75, .wants_rdma = true,
-		.variables = {HOPPER}},
+		.wants_gpu = true, .variables = {HOPPER}},
 	{"p5en/p6-b200", .begins = {"p5en", "p6-b200"}, .latency_us = 35,
-		.wants_rdma = true, .variables = {HOPPER, "NCCL_NETDEVS_POLICY=max:1"}},
+		.wants_rdma = true, .wants_gpu = true,
+		.variables = {HOPPER, "NCCL_NETDEVS_POLICY=max:1"}},
 	{"p6-b300", .begins = {"p6-b300"}, .latency_us = 35, .wants_rdma = true,
-		.variables = {HOPPER}},
+		.wants_gpu = true, .variables = {HOPPER}},
 	{"g5.48xlarge", .exact = "g5.48xlarge", .topology = "g5.48xl-topo.xml",
 		.latency_us = 75},
 	{"g7e.8xlarge", .exact = "g7e.8xlarge", .latency_us = 35, .variables = {BUFFERS}},
 	{"g7e", .begins = {"g7e.12xlarge", "g7e.24xlarge", "g7e.48xlarge"},
-		.latency_us = 35, .wants_rdma = true, .variables = {BUFFERS}},
-	{"Trainium", .begins = {"trn"}, .latency_us = 75, .wants_rdma = true},
-	{"inf", .begins = {"inf"}, .latency_us = 75},
+		.latency_us = 35, .wants_rdma = true, .wants_gpu = true,
+		.variables = {BUFFERS}},
+	{"Trainium", .begins = {"trn"}, .latency_us = 75, .wants_rdma = true,
+		.wants_gpu = true},
+	{"inf", .begins = {"inf"}, .latency_us = 75, .wants_gpu = true},
 };
 
 /* p6e-gb200 and whatever comes after the p5. */
-static const struct platform later = {
-	"p-series", .latency_us = 35, .wants_rdma = true, .variables = {HOPPER}};
+static const struct platform later = {"p-series", .latency_us = 35, .wants_rdma = true,
+	.wants_gpu = true, .variables = {HOPPER}};
 
 static bool is_later(const char *type)
 {
@@ -100,7 +103,7 @@ void platform_type(char type[PLATFORM_TYPE_BYTES])
 }
 
 /* NCCL reads what it has not read yet. */
-static void variable_set(const char *entry)
+void platform_variable_set(const char *entry)
 {
 	char name[64];
 
@@ -133,10 +136,10 @@ void platform_apply(const char *simple_why)
 	say_info("Internode latency set at %.1f us", (double)platform_latency());
 	for (int i = 0; platform && i < PLATFORM_VARIABLES_MAX && platform->variables[i];
 		i++)
-		variable_set(platform->variables[i]);
+		platform_variable_set(platform->variables[i]);
 	if (simple_why) {
 		say_info("Need to force simple protocol: %s", simple_why);
-		variable_set("NCCL_PROTO=simple");
+		platform_variable_set("NCCL_PROTO=simple");
 	}
 }
 
@@ -154,6 +157,13 @@ bool platform_wants_rdma(void)
 	const struct platform *platform = platform_here();
 
 	return platform && platform->wants_rdma;
+}
+
+bool platform_wants_gpu(void)
+{
+	const struct platform *platform = platform_here();
+
+	return platform && platform->wants_gpu;
 }
 
 float platform_latency(void)

@@ -21,6 +21,7 @@ struct platform {
 	const char *topology; /* the file that aws-ofi-nccl has for it; NULL: none */
 	float latency_us;
 	bool wants_rdma; /* what aws-ofi-nccl uses there */
+	bool wants_gpu;	 /* its network takes memory of GPUs, or something is wrong */
 	/* "NAME=VALUE" */
 	const char *variables[PLATFORM_VARIABLES_MAX];
 };
@@ -35,8 +36,14 @@ void platform_type(char type[PLATFORM_TYPE_BYTES]);
  * cannot be used, NULL when they can. Once in a process. */
 void platform_apply(const char *simple_why);
 
+/* "NAME=VALUE" into the environment, unless the user has set it; the log says which. */
+void platform_variable_set(const char *entry);
+
 /* Does what is known of this machine say that RDMA is better? */
 bool platform_wants_rdma(void);
+
+/* Does it say that the network takes memory of GPUs? */
+bool platform_wants_gpu(void);
 
 /* Of this machine; of others what NCCL's plugin says where it knows nothing. */
 float platform_latency(void);

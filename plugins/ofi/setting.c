@@ -51,8 +51,43 @@ static const struct setting_info table[SET_COUNT] = {
 		"1: GPU memory is flushed by CUDA's driver, and not by a read of it"},
 	[SET_DISABLE_DMABUF] = {"OFI_NCCL_DISABLE_DMABUF", false, 0, 0, 1, .meaning =
 		"1: GPU memory is not registered by dma-buf"},
+	[SET_DISABLE_GDR_REQUIRED_CHECK] = {"OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK", false, 0, 0, 1, .meaning =
+		"1: go on where an instance should take GPU memory on the network, and does not"},
+	[SET_PROGRESS_MODEL] = {"OFI_NCCL_PROGRESS_MODEL", true, .text_fallback = "UNSPEC", .meaning =
+		"AUTO or MANUAL: who moves messages on, the provider or who calls it; UNSPEC: as it likes"},
+};
+
+/* Names of aws-ofi-nccl that users may have set, and what is so here. */
+static const struct {
+	const char *name, *why;
+} idle[] = {
+	{"OFI_NCCL_NIC_DUP_CONNS", "several connections on an interface are OFI_NCCL_PROTOCOL=RDMA with OFI_NCCL_FORCE_NUM_RAILS"},
+	{"OFI_NCCL_MR_KEY_SIZE", "keys are given out by 32 bits"},
+	{"OFI_NCCL_GIN_CQ_PROCESS_MAX_ITER", "there is no GPU-initiated networking"},
+	{"OFI_NCCL_GDAKI_EFA_HW_COUNTER", "there is no GPU-initiated networking"},
+	{"OFI_NCCL_DISABLE_NATIVE_RDMA_CHECK", "writes that a provider emulates are taken"},
+	{"OFI_NCCL_SCHED_MAX_SMALL_RR_SIZE", "invitations take the first rail"},
+	{"OFI_NCCL_RR_CTRL_MSG", "invitations take the first rail"},
+	{"OFI_NCCL_RDMA_MIN_POSTED_EAGER_BUFFERS", "each connection has 16 places for short messages"},
+	{"OFI_NCCL_RDMA_MAX_POSTED_EAGER_BUFFERS", "each connection has 16 places for short messages"},
+	{"OFI_NCCL_RDMA_MIN_POSTED_CONTROL_BUFFERS", "each connection has a place for every invitation"},
+	{"OFI_NCCL_RDMA_MAX_POSTED_CONTROL_BUFFERS", "each connection has a place for every invitation"},
+	{"OFI_NCCL_RDMA_MIN_POSTED_BOUNCE_BUFFERS", "each connection has 16 places for short messages"},
+	{"OFI_NCCL_RDMA_MAX_POSTED_BOUNCE_BUFFERS", "each connection has 16 places for short messages"},
+	{"OFI_NCCL_CM_NUM_RX_BUFFERS", "a listener hears 8 calls at once"},
+	{"OFI_NCCL_ERRORCHECK_MUTEX", "locks are checked by the thread sanitizer"},
+	{"OFI_NCCL_ENDPOINT_PER_COMM", "each communicator has endpoints of its own from version 11 on"},
+	{"OFI_NCCL_TUNER_NUM_CHANNELS", "there is no tuner by a model; its tables are used"},
+	{"OFI_NCCL_TUNER_NET_LATENCY", "there is no tuner by a model; its tables are used"},
+	{"OFI_NCCL_TUNER_NET_COMP_OVERHEAD", "there is no tuner by a model; its tables are used"},
+	{"OFI_NCCL_USE_LOW_LATENCY_TC", "all messages have the same traffic class"},
+	{"OFI_NCCL_EARLY_COMPLETION", "a receive is done when its message is there"},
+	{"OFI_NCCL_DISABLE_CLOSE_MESSAGE", "closing says nothing to the other end"},
+	{"OFI_NCCL_SKIP_NICS_WITHOUT_ACCEL_AT_SAME_PCI_LEVEL", "interfaces without a GPU beside them are devices of their own"},
+	{"OFI_NCCL_NVTX_TRACE_DIMENSION", "there are no traces of NVTX"},
 };
 /* clang-format on */
+enum { IDLE_COUNT = sizeof(idle) / sizeof(idle[0]) };
 
 static struct {
 	bool is_given;
@@ -97,26 +132,48 @@ static int setting_read(enum setting id)
 	return number_read(id, text);
 }
 
-static void unknown_tell(const char *entry)
+const char *setting_nearest(const char *entry, struct setting_names *names)
 {
-	uint32_t least = EDITS_BYTES;
-	const char *nearest = "";
+	uint32_t least = names->most + 1;
+	const char *nearest = NULL;
 	char name[EDITS_BYTES];
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
-	for (int i = 0; i < SET_COUNT; i++) {
-		uint32_t edits = edits_between(name, table[i].name);
+	names->is_known = false;
+	for (int i = 0; i < names->count && !names->is_known; i++) {
+		uint32_t edits = edits_between(name, names->names[i]);
 
-		if (!strcmp(name, table[i].name))
-			return;
+		names->is_known = !strcmp(name, names->names[i]);
 		if (edits < least) {
 			least = edits;
-			nearest = table[i].name;
+			nearest = names->names[i];
 		}
 	}
-	say_wrong(OFI_OK, "%s is not a variable of this plugin and has no effect%s%s",
-		name, least <= NEAR_EDITS ? "; is it meant to be " : "",
-		least <= NEAR_EDITS ? nearest : "");
+	return names->is_known ? NULL : nearest;
+}
+
+/* Has no effect: because nobody knows it, or because it is not needed here. */
+static void unknown_tell(const char *entry)
+{
+	const char *all[SET_COUNT], *nearest;
+	struct setting_names names = {all, SET_COUNT, NEAR_EDITS, false};
+	int bytes = (int)strcspn(entry, "=");
+
+	for (int i = 0; i < IDLE_COUNT; i++)
+		if ((int)strlen(idle[i].name) == bytes &&
+			!strncmp(idle[i].name, entry, (size_t)bytes)) {
+			say_info("%s has no effect in this plugin: %s", idle[i].name,
+				idle[i].why);
+			return;
+		}
+	for (int i = 0; i < SET_COUNT; i++)
+		all[i] = table[i].name;
+	nearest = setting_nearest(entry, &names);
+	if (!names.is_known)
+		say_wrong(OFI_OK,
+			"%.*s is not a variable of this plugin and has no effect%s%s",
+			bytes, entry, nearest ? "; is it meant to be " : "",
+			nearest ? nearest : "");
 }
 
 int settings_read(void)

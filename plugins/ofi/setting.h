@@ -3,7 +3,8 @@
  *
  * They are the names that users of aws-ofi-nccl know. What is no number where one is
  * wanted, or out of range, fails the start; a name that nobody knows is told, with the
- * nearest that there is. Those of the table that have no effect here say so.
+ * nearest that there is. Those of aws-ofi-nccl that have no effect here are told with
+ * what to use instead.
  */
 #ifndef PLUGINS_OFI_SETTING_H
 #define PLUGINS_OFI_SETTING_H
@@ -29,6 +30,8 @@ enum setting {
 	SET_GDR_FLUSH_DISABLE,
 	SET_CUDA_FLUSH_ENABLE,
 	SET_DISABLE_DMABUF,
+	SET_DISABLE_GDR_REQUIRED_CHECK,
+	SET_PROGRESS_MODEL,
 	SET_COUNT
 };
 
@@ -50,5 +53,16 @@ int settings_read(void);
 int64_t setting_int(enum setting id);
 const char *setting_text(enum setting id);
 bool setting_is_given(enum setting id);
+
+/* Names that a variable, "NAME=VALUE" or its name alone, may be a slip of. */
+struct setting_names {
+	const char *const *names;
+	int count;
+	uint32_t most; /* letters that may be wrong */
+	bool is_known; /* out: it is one of them */
+};
+
+/* The nearest; NULL: it is one of them, or like none. */
+const char *setting_nearest(const char *entry, struct setting_names *names);
 
 #endif

@@ -196,6 +196,25 @@ static bool guard_allows_plugin(const struct comm *comm, const struct data_net *
 	return false;
 }
 
+/* A device may have few connections: those of every lane, to and from each rank of
+ * another host, by all ranks that share it. */
+static enum err connections_check(
+	const struct comm *comm, const struct net_plugin *plugin)
+{
+	const struct plugin_device *device = net_plugin_device(plugin);
+	uint32_t devices = (uint32_t)net_plugin_device_count(plugin);
+	uint32_t near = local_count(comm), sharing = (near + devices - 1) / devices;
+	uint64_t most = 2ull * WIRE_PURPOSES * (comm->rank_count - near) * sharing;
+
+	if (device->comms_max <= 0 || most <= (uint64_t)device->comms_max)
+		return OK;
+	return err_set(ERR_USAGE,
+		"the network plugin %s is not used: its device %s takes %d connections "
+		"(maxComms), and %u ranks that share it may need %llu",
+		net_plugin_name(plugin), device->name, device->comms_max, sharing,
+		(unsigned long long)most);
+}
+
 /* .. and by its plugin, if there is one. One that cannot listen is none. */
 static enum err plugin_listen(
 	const struct comm *comm, struct data_net *net, struct host_record *mine)
@@ -213,7 +232,12 @@ static enum err plugin_listen(
 		return e;
 	args.plugin = net->plugin;
 	memcpy(args.key, net->wires.key, sizeof(args.key));
-	e = net_by_plugin.listen(&args, &net->plugin_listener, &mine->plugin_handle);
+	e = connections_check(comm, net->plugin);
+	if (e)
+		log_warn("%s", err_last());
+	else
+		e = net_by_plugin.listen(
+			&args, &net->plugin_listener, &mine->plugin_handle);
 	auth_wipe(args.key, sizeof(args.key));
 	if (!e)
 		snprintf(mine->plugin, sizeof(mine->plugin), "%s",

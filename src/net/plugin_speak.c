@@ -114,6 +114,26 @@ static void device_keep_v11(
 	device_keep_v12(&more, device);
 }
 
+int speak_number(const struct net_plugin *plugin, int index)
+{
+	const struct plugin_file *file = plugin->file;
+
+	if (!file->devices)
+		return index;
+	return index < file->device_count ? file->devices[index] : -1;
+}
+
+/* Versions before 12 have room for fewer parts, and nothing behind them. */
+int speak_join(const struct net_plugin *plugin, const int *parts, int count, int *device)
+{
+	struct {
+		int count, parts[PLUGIN_PARTS_MAX];
+	} joined = {.count = count};
+
+	memcpy(joined.parts, parts, (size_t)count * sizeof(*parts));
+	return plugin->file->abi->make_virtual(device, &joined);
+}
+
 int speak_device(const struct net_plugin *plugin, int index, struct plugin_device *device)
 {
 	/* a plugin may be built for properties that have grown since */
@@ -129,7 +149,7 @@ int speak_device(const struct net_plugin *plugin, int index, struct plugin_devic
 	int result;
 
 	memset(&props, 0, sizeof(props));
-	result = plugin->file->abi->properties(index, &props);
+	result = plugin->file->abi->properties(speak_number(plugin, index), &props);
 	if (result)
 		return result;
 	if (version <= 7)
@@ -151,16 +171,18 @@ int speak_listen(const struct net_plugin *plugin, void *handle, void **listener)
 	const struct plugin_abi *abi = plugin->file->abi;
 
 	if (plugin->file->version >= 11)
-		return abi->listen.v11(
-			plugin->context, plugin->device_index, handle, listener);
-	return abi->listen.v6(plugin->device_index, handle, listener);
+		return abi->listen.v11(plugin->context,
+			speak_number(plugin, plugin->device_index), handle, listener);
+	return abi->listen.v6(
+		speak_number(plugin, plugin->device_index), handle, listener);
 }
 
 int speak_connect(const struct net_plugin *plugin, void *handle, void **sender)
 {
 	const struct plugin_abi *abi = plugin->file->abi;
 	struct plugin_wish wish = {.traffic_class = PLUGIN_TRAFFIC_ANY};
-	int device = plugin->device_index, version = plugin->file->version;
+	int device = speak_number(plugin, plugin->device_index),
+	    version = plugin->file->version;
 	void *in_gpu = NULL;
 
 	if (version >= 11)

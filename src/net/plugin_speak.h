@@ -22,6 +22,10 @@ struct plugin_file {
 	int start_result;
 	_Atomic(const char *) doing; /* the function that is called to start it */
 	bool is_stuck;		     /* .. and has not returned */
+	/* Its numbers of the devices that are used; owned for ever, NULL: all as they
+	 * come. Set when it starts first (plugin_virtual.h). */
+	int *devices;
+	int device_count;
 };
 
 /* A plugin as one communicator has it. */
@@ -39,6 +43,10 @@ int speak_init(struct net_plugin *plugin, uint64_t comm);
 int speak_end(struct net_plugin *plugin);
 int speak_device(
 	const struct net_plugin *plugin, int index, struct plugin_device *device);
+/* Its number of the device that is our index-th. */
+int speak_number(const struct net_plugin *plugin, int index);
+/* One device of several, from version 9 on. */
+int speak_join(const struct net_plugin *plugin, const int *parts, int count, int *device);
 int speak_listen(const struct net_plugin *plugin, void *handle, void **listener);
 int speak_connect(const struct net_plugin *plugin, void *handle, void **sender);
 int speak_accept(const struct net_plugin *plugin, void *listener, void **receiver);

@@ -7,6 +7,7 @@
 #include "base/errand.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "net/plugin_virtual.h"
 
 enum { DEVICES_MAX = 1024, MESSAGE_BYTES_MIN = 1024 };
 
@@ -41,6 +42,8 @@ static int device_take(struct start *start)
 	result = start->file->abi->devices(&count);
 	if (result || count <= 0 || count > DEVICES_MAX)
 		return result;
+	start->file->doing = "makeVDevice";
+	count = plugin_ports_join(start->file, plugin, count);
 	start->file->doing = "getProperties";
 	plugin->device_index = (int)(start->args.local % (uint32_t)count);
 	result = speak_device(plugin, plugin->device_index, &plugin->device);

@@ -134,6 +134,7 @@ int net_recv_group(
 #if NET_VERSION >= 10
 	void *events[GROUP_MAX] = {NULL};
 
+	*request = (void *)1; /* NCCL's word for: it need not be told when it is there */
 	return net->irecv(comm, count, data, sizes, tags, knowns, events, request);
 #else
 	return net->irecv(comm, count, data, sizes, tags, knowns, request);

@@ -139,20 +139,43 @@ static ncclResult_t test_devices(int *count)
 	return ncclSuccess;
 }
 
+/* Both ports of the one card there is ("ports"). */
+static int joined;
+
+/* What was joined is not used alone any more. */
+static bool is_mine(int dev)
+{
+	return joined ? dev == 2 : dev == 0 || dev == 1;
+}
+
+#if NET_VERSION >= 9
+static ncclResult_t test_make_virtual(int *d, ncclNetVDeviceProps_t *props)
+{
+	if (fault("apart") || props->ndevs != 2 || props->devs[0] != 0 ||
+		props->devs[1] != 1)
+		return ncclInvalidArgument;
+	joined = 1;
+	*d = 2;
+	return ncclSuccess;
+}
+#endif
+
 static ncclResult_t test_properties(int dev, ncclNetProperties_t *props)
 {
-	static char names[2][8] = {"test0", "test1"};
+	static char names[3][16] = {"test0", "test1", "test0+test1"};
+	static char paths[2][32] = {
+		"/sys/nowhere/0000:10:00.0", "/sys/nowhere/0000:10:00.1"};
 
-	if (dev < 0 || dev > 1)
+	if (dev < 0 || dev > 1 + joined)
 		return ncclInvalidArgument;
 	props->name = names[dev];
-	props->pciPath = NULL;
+	props->pciPath = fault("ports") ? paths[dev % 2] : NULL;
 	props->guid = 100 + (uint64_t)dev;
 	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA : NCCL_PTR_HOST;
-	props->speed = 25000;
+	props->speed = dev < 2 ? 25000 : 50000;
 	props->port = 1;
 	props->latency = 12.5f;
-	props->maxComms = 1000;
+	props->maxComms = fault("few") ? 5 : 1000;
 	props->maxRecvs = 1;
 #if NET_VERSION >= 8
 	props->regIsGlobal = 1;
@@ -276,29 +299,26 @@ static ncclResult_t connect_there(void *opaque, void **sendComm)
 #if NET_VERSION >= 11
 static ncclResult_t test_listen(void *ctx, int dev, void *handle, void **listenComm)
 {
-	return ctx && (dev == 0 || dev == 1) ? listen_here(handle, listenComm)
-					     : ncclInvalidArgument;
+	return ctx && is_mine(dev) ? listen_here(handle, listenComm)
+				   : ncclInvalidArgument;
 }
 
 static ncclResult_t test_connect(
 	void *ctx, int dev, void *handle, void **sendComm, void **sendDevComm)
 {
-	return ctx && (dev == 0 || dev == 1) && sendDevComm
-		       ? connect_there(handle, sendComm)
-		       : ncclInvalidArgument;
+	return ctx && is_mine(dev) && sendDevComm ? connect_there(handle, sendComm)
+						  : ncclInvalidArgument;
 }
 #else
 static ncclResult_t test_listen(int dev, void *handle, void **listenComm)
 {
-	return dev == 0 || dev == 1 ? listen_here(handle, listenComm)
-				    : ncclInvalidArgument;
+	return is_mine(dev) ? listen_here(handle, listenComm) : ncclInvalidArgument;
 }
 #if NET_VERSION == 10
 static ncclResult_t test_connect(int dev, ncclNetCommConfig_t *config, void *handle,
 	void **sendComm, void **sendDevComm)
 {
-	return (dev == 0 || dev == 1) && config && config->trafficClass == -1 &&
-			       sendDevComm
+	return is_mine(dev) && config && config->trafficClass == -1 && sendDevComm
 		       ? connect_there(handle, sendComm)
 		       : ncclInvalidArgument;
 }
@@ -306,14 +326,13 @@ static ncclResult_t test_connect(int dev, ncclNetCommConfig_t *config, void *han
 static ncclResult_t test_connect(
 	int dev, void *handle, void **sendComm, void **sendDevComm)
 {
-	return (dev == 0 || dev == 1) && sendDevComm ? connect_there(handle, sendComm)
-						     : ncclInvalidArgument;
+	return is_mine(dev) && sendDevComm ? connect_there(handle, sendComm)
+					   : ncclInvalidArgument;
 }
 #else
 static ncclResult_t test_connect(int dev, void *handle, void **sendComm)
 {
-	return dev == 0 || dev == 1 ? connect_there(handle, sendComm)
-				    : ncclInvalidArgument;
+	return is_mine(dev) ? connect_there(handle, sendComm) : ncclInvalidArgument;
 }
 #endif
 #endif
@@ -589,6 +608,9 @@ __attribute__((visibility("default"))) ncclNet_t JOIN(ncclNetPlugin_v, NET_VERSI
 	.closeSend = comm_close,
 	.closeRecv = comm_close,
 	.closeListen = comm_close,
+#if NET_VERSION >= 9
+	.makeVDevice = test_make_virtual,
+#endif
 #if NET_VERSION >= 11
 	.finalize = test_finalize,
 #endif
