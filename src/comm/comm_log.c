@@ -191,27 +191,55 @@ void comm_log_end(const struct comm_name *name, const char *what)
 		host_rank_busid(name->rank), name->id, what);
 }
 
+static bool is_choice_told(const struct comm *comm, const struct plan_key *key)
+{
+	enum model_func func;
+
+	return log_is_on(LOG_INFO, LOG_TUNING) && comm->rank_count > 1 && key->count &&
+	       limits_func(key->coll, &func);
+}
+
+static void write_upper(char *to, const char *from)
+{
+	snprintf(to, SCHEDULE_BYTES, "%s", from);
+	for (; *to; to++)
+		*to = (char)toupper((unsigned char)*to);
+}
+
+static void choice_tell(const struct comm *comm, const struct plan_key *key,
+	const char *name, enum proto proto)
+{
+	char schedule[SCHEDULE_BYTES], how[SCHEDULE_BYTES];
+	enum model_func func = 0;
+
+	limits_func(key->coll, &func);
+	comm_speak(comm);
+	write_upper(schedule, name);
+	write_upper(how, proto_name(proto));
+	log_info(LOG_TUNING,
+		"%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..0} "
+		"cgaClusterSize 0",
+		model_func_name(func), key->count * dtype_size(key->type), schedule, how);
+}
+
 enum err comm_log_choice(const struct comm *comm, const struct plan_key *key)
 {
-	char schedule[SCHEDULE_BYTES];
-	enum model_func func;
 	const struct plan *plan;
 	enum err e;
 
-	if (!log_is_on(LOG_INFO, LOG_TUNING) || comm->rank_count == 1 || !key->count ||
-		!limits_func(key->coll, &func))
+	if (!is_choice_told(comm, key))
 		return OK;
 	e = plan_get(host_engine_planner(comm->engine), key, &plan);
-	if (e)
-		return e;
-	comm_speak(comm);
-	snprintf(schedule, sizeof(schedule), "%s",
-		plan->shapes[plan->eager ? MODE_STAGED : MODE_DIRECT].schedule);
-	for (char *c = schedule; *c; c++)
-		*c = (char)toupper((unsigned char)*c);
-	log_info(LOG_TUNING,
-		"%s: %zu Bytes -> Algo %s proto SIMPLE channel{Lo..Hi}={0..0} "
-		"cgaClusterSize 0",
-		model_func_name(func), key->count * dtype_size(key->type), schedule);
-	return OK;
+	if (!e)
+		choice_tell(comm, key,
+			plan->shapes[plan->eager ? MODE_STAGED : MODE_DIRECT].schedule,
+			PROTO_SIMPLE);
+	return e;
+}
+
+void comm_log_device(const struct comm *comm, const struct plan_key *key,
+	const struct device_plan *plan)
+{
+	if (is_choice_told(comm, key))
+		choice_tell(comm, key, plan->program->kind->name, plan->proto);
 }

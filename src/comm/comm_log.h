@@ -6,7 +6,7 @@
 #define COMM_COMM_LOG_H
 
 #include "comm/state.h"
-#include "plan/plan.h"
+#include "plan/device.h"
 
 /* What making a communicator took, by NCCL's names; ns. */
 struct init_times {
@@ -42,5 +42,9 @@ void comm_log_end(const struct comm_name *name, const char *what);
 /* Under TUNING, when that is on: the schedule the host engine will run for this call.
  * Fails where planning the call fails, and with its sentence. */
 enum err comm_log_choice(const struct comm *comm, const struct plan_key *key);
+
+/* The same of a call on device memory, whose plan is made. */
+void comm_log_device(const struct comm *comm, const struct plan_key *key,
+	const struct device_plan *plan);
 
 #endif

@@ -44,6 +44,17 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 	return comm->gpu_reason[0] ? gpu_refused(comm) : OK;
 }
 
+enum err gpu_plan(const struct comm_call *call, struct device_plan *plan)
+{
+	const struct comm *comm = call->comm;
+	const struct device_ask ask = {.key = call_spec(call).key,
+		.protos = call->protos,
+		.has_slots = comm->gpu_staged,
+		.is_apart = comm->gpu_apart};
+
+	return plan_get_device(host_engine_planner(comm->engine), &ask, plan);
+}
+
 enum err gpu_show(struct comm *comm, const void *ptr, size_t bytes, uint64_t *addresses)
 {
 	enum err e = OK;

@@ -42,6 +42,9 @@ enum err gpu_meet(struct comm *comm, const void *ptr);
  * several. */
 enum err gpu_submit(const struct comm_call *calls, uint32_t count);
 
+/* How a collective on device memory is run. ERR_USAGE when the user leaves no way. */
+enum err gpu_plan(const struct comm_call *call, struct device_plan *plan);
+
 /* Where every rank's process sees device memory of ours: addresses[rank]. ERR_ARGUMENT
  * when it is not device memory, goes beyond its allocation, or cannot be shared. */
 enum err gpu_show(struct comm *comm, const void *ptr, size_t bytes, uint64_t *addresses);

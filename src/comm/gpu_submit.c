@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm/comm_log.h"
 #include "comm/gpu.h"
 #include "comm/gpu_slots.h"
 #include "comm/inside.h"
 #include "comm/state.h"
-#include "exec/cuda/lists/steps.h"
-#include "tune/device.h"
 
 /* What the engine does at a time for one communicator: a collective, or all sends and
  * receives of a group. */
@@ -25,37 +24,10 @@ struct gpu_works {
 	uint32_t count;
 };
 
-/* How it is run is tune's choice. */
-static enum err coll_choose(const struct comm_call *call, struct cuda_call *to)
-{
-	static const enum steps_codec codecs[] = {[PROTO_SIMPLE] = STEPS_SIMPLE,
-		[PROTO_LL] = STEPS_LL,
-		[PROTO_LL128] = STEPS_LL128};
-	struct comm *comm = call->comm;
-	const struct device_question question = {.limits = comm->limits,
-		.call = {.coll = call->coll,
-			.type = call->type,
-			.rank_count = comm->rank_count,
-			.bytes = call->count * dtype_size(call->type)},
-		.is_apart = comm->gpu_apart,
-		.schedule = call->schedule,
-		.protos = call->protos};
-	struct device_choice choice;
-	enum err e;
-
-	if (!comm->gpu_staged || comm->rank_count == 1)
-		return OK;
-	e = device_choose(&question, &choice);
-	if (e)
-		return e;
-	to->kind = choice.kind;
-	to->codec = codecs[choice.proto];
-	return OK;
-}
-
 static enum err coll_fill(const struct comm_call *call, struct gpu_work *work)
 {
 	const struct host_spec spec = call_spec(call);
+	enum err e;
 
 	work->comm = call->comm;
 	work->call = (struct cuda_call){.key = spec.key,
@@ -66,7 +38,10 @@ static enum err coll_fill(const struct comm_call *call, struct gpu_work *work)
 		.out = spec.out,
 		.stream = (cu_stream)call->gpu_stream,
 		.launched = (cu_event)call->launched};
-	return coll_choose(call, &work->call);
+	e = gpu_plan(call, &work->call.plan);
+	if (!e)
+		comm_log_device(call->comm, &spec.key, &work->call.plan);
+	return e;
 }
 
 static struct cuda_pair pair_of(const struct comm_call *call)

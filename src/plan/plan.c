@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "plan/device.h"
 #include "tune/choose.h"
 
 enum {
@@ -28,6 +29,7 @@ struct planner {
 	struct sched_hosts *hosts;	/* owned: room.hosts by host; NULL: one */
 	struct kept_program *programs;	/* owned */
 	struct plan plans[CACHE_PLANS]; /* key.coll is COLL_COUNT where empty */
+	struct device_plans *device;	/* owned; NULL: not asked yet */
 };
 
 enum err planner_create(const struct plan_room *room, struct planner **planner)
@@ -65,6 +67,7 @@ void planner_destroy(struct planner *planner)
 		program_destroy(kept->program);
 		free(kept);
 	}
+	device_plans_free(planner->device);
 	sched_hosts_destroy(planner->hosts);
 	free(planner);
 }
@@ -305,19 +308,24 @@ static enum err plan_build(
 	return e;
 }
 
-static bool key_equal(const struct plan_key *a, const struct plan_key *b)
+bool plan_key_equal(const struct plan_key *a, const struct plan_key *b)
 {
 	return a->coll == b->coll && a->type == b->type && a->root == b->root &&
 	       a->count == b->count && a->schedule == b->schedule;
 }
 
-static uint32_t key_slot(const struct plan_key *key)
+uint32_t plan_key_hash(const struct plan_key *key)
 {
 	uint64_t mix = hash_spread(key->count);
 
 	mix ^= (uint64_t)key->coll << 8 ^ (uint64_t)key->type << 4 ^
 	       (uint64_t)key->root << 16 ^ (uintptr_t)key->schedule;
-	return (uint32_t)((mix ^ mix >> 29 ^ mix >> 58) % CACHE_PLANS);
+	return (uint32_t)(mix ^ mix >> 29 ^ mix >> 58);
+}
+
+static uint32_t key_slot(const struct plan_key *key)
+{
+	return plan_key_hash(key) % CACHE_PLANS;
 }
 
 /* Out of line, so that the common way through plan_get() stays short. */
@@ -338,7 +346,13 @@ enum err plan_get(
 	struct plan *slot = &planner->plans[key_slot(key)];
 
 	*plan = slot;
-	return key_equal(&slot->key, key) ? OK : plan_replace(planner, key, slot);
+	return plan_key_equal(&slot->key, key) ? OK : plan_replace(planner, key, slot);
+}
+
+enum err plan_get_device(
+	struct planner *planner, const struct device_ask *ask, struct device_plan *plan)
+{
+	return device_plans_get(&planner->device, &planner->room, ask, plan);
 }
 
 enum lower_mode plan_next_mode(const struct plan *plan)

@@ -21,6 +21,9 @@ struct plan_key {
 	const char *schedule;
 };
 
+bool plan_key_equal(const struct plan_key *a, const struct plan_key *b);
+uint32_t plan_key_hash(const struct plan_key *key);
+
 /* A program and the sizes it runs with. */
 struct shape {
 	const struct program *program; /* borrowed from the planner */

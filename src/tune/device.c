@@ -3,7 +3,7 @@
 #include "base/param.h"
 
 /* Up to so many bytes the first, the second order of protocols is best. */
-enum { SMALL = 64 << 10, MIDDLE = 4 << 20 };
+enum { SMALL = 64 << 10, MIDDLE = 4 << 20, SLOTS_DEPTH = 4 };
 
 /* May this protocol be used? For collectives the model does not know, any. */
 static bool is_allowed(const struct device_question *question, enum proto proto)
@@ -33,14 +33,13 @@ static enum proto proto_choose(const struct device_question *question)
 	return PROTO_SIMPLE;
 }
 
-enum err device_choose(
+static enum err choose_slots(
 	const struct device_question *question, struct device_choice *choice)
 {
 	enum coll coll = question->call.coll;
 	const char *name = NULL;
 	enum err e = limits_schedule(question->limits, &question->call, &name);
 
-	*choice = (struct device_choice){NULL, PROTO_SIMPLE};
 	if (e)
 		return e;
 	/* a selection of the direct schedule has no protocols */
@@ -48,11 +47,24 @@ enum err device_choose(
 		name = question->schedule;
 	if (!name && !question->is_apart && is_allowed(question, PROTO_SIMPLE))
 		return OK;
-	choice->kind = catalog_find(coll, name ? name : "ring");
-	if (!choice->kind)
-		choice->kind = catalog_find(coll, "direct");
+	if (catalog_find(coll, name ? name : "ring"))
+		choice->kind = catalog_find(coll, name ? name : "ring");
+	choice->is_staged = true;
 	choice->proto = proto_choose(question);
+	choice->depth = SLOTS_DEPTH;
 	return OK;
+}
+
+enum err device_choose(
+	const struct device_question *question, struct device_choice *choice)
+{
+	*choice = (struct device_choice){
+		.kind = catalog_find(question->call.coll, "direct"),
+		.proto = PROTO_SIMPLE,
+		.depth = 1};
+	if (!question->has_slots || question->call.rank_count == 1)
+		return OK;
+	return choose_slots(question, choice);
 }
 
 /*

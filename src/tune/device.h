@@ -14,14 +14,17 @@
 struct device_question {
 	struct limits *limits; /* NULL: none */
 	struct limits_call call;
+	bool has_slots;	      /* there are slots */
 	bool is_apart;	      /* memory is out of reach, and slots are in host memory */
 	const char *schedule; /* the caller names one; NULL: none */
 	unsigned protos;      /* .. and these protocols, a bit each; 0: any */
 };
 
 struct device_choice {
-	const struct sched_kind *kind; /* NULL: directly */
-	enum proto proto;	       /* of the slots */
+	const struct sched_kind *kind;
+	bool is_staged;	  /* through slots; else directly */
+	enum proto proto; /* .. laid out so */
+	uint32_t depth;	  /* of a connection */
 };
 
 /* ERR_USAGE when the limits leave no schedule. */

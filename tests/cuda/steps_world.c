@@ -170,7 +170,7 @@ static const struct kept_steps *steps_get(
 			return kept;
 	TRUE(world->kept_count++ < WORLD_KEPT);
 	kept->key = key;
-	EQ(steps_flatten(&key, &kept->steps, &bytes), OK);
+	EQ(lists_steps(&key, &kept->steps, &bytes), OK);
 	CUDA(driver->mem_alloc(&kept->address, bytes));
 	CUDA(driver->memcpy_to_device(kept->address, kept->steps, bytes));
 	return kept;

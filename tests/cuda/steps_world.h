@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
+#include "device_lists.h"
 #include "exec/cuda/driver/driver.h"
-#include "exec/cuda/lists/steps.h"
 #include "nccl.h"
 
 enum { WORLD_RANKS = 8, WORLD_CHANNELS = 132, WORLD_KEPT = 512 };

@@ -1,7 +1,6 @@
 /* Moves for a kernel: each chunk of an input is read once and each of an output written
  * once, and doing the moves in any order gives what the collective must. */
-#include "exec/cuda/lists/moves.h"
-
+#include "device_lists.h"
 #include "sched/insn.h"
 #include "sched/lower.h"
 #include "test.h"
@@ -192,7 +191,7 @@ static void test_one(enum coll coll, uint32_t n, uint32_t root, bool backwards)
 	struct move_pages pages;
 	struct world world;
 
-	EQ(moves_flatten(coll, n, root, &pages), OK);
+	EQ(lists_moves(coll, n, root, &pages), OK);
 	check_layout(&pages, coll, n);
 	world_begin(&world, coll, n, root);
 	for (uint32_t i = 0; i < n; i++) {
@@ -225,10 +224,10 @@ static void test_limits(void)
 	for (int coll = 0; coll < COLL_COUNT; coll++) {
 		struct move_pages pages;
 
-		EQ(moves_flatten((enum coll)coll, MOVES_RANKS_MAX, 0, &pages), OK);
+		EQ(lists_moves((enum coll)coll, MOVES_RANKS_MAX, 0, &pages), OK);
 		check_layout(&pages, (enum coll)coll, MOVES_RANKS_MAX);
 		free(pages.data);
-		EQ(moves_flatten((enum coll)coll, MOVES_RANKS_MAX + 1, 0, &pages),
+		EQ(lists_moves((enum coll)coll, MOVES_RANKS_MAX + 1, 0, &pages),
 			ERR_USAGE);
 	}
 }

@@ -5,8 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/cuda/lists/moves.h"
-#include "exec/cuda/lists/steps.h"
+#include "device_lists.h"
 #include "sched/check_mem.h"
 #include "test.h"
 
@@ -217,7 +216,7 @@ static void moves_are_proved(const struct sched_kind *kind, uint32_t n, uint32_t
 	const struct steps_key key = {kind, n, root, 1};
 	struct move_pages pages;
 
-	EQ(moves_flatten(kind->coll, n, root, &pages), OK);
+	EQ(lists_moves(kind->coll, n, root, &pages), OK);
 	pages_are_proved(&pages, &key);
 	free(pages.data);
 }
@@ -494,7 +493,7 @@ static void steps_are_proved(
 	struct dev_steps *block;
 	size_t bytes;
 
-	EQ(steps_flatten(&key, &block, &bytes), OK);
+	EQ(lists_steps(&key, &block, &bytes), OK);
 	block_is_proved(block, &key);
 	free(block);
 }
@@ -626,7 +625,7 @@ static bool step_mistake_is_made(const struct steps_key *key, uint32_t place)
 	struct dev_steps *block;
 	size_t bytes;
 
-	EQ(steps_flatten(key, &block, &bytes), OK);
+	EQ(lists_steps(key, &block, &bytes), OK);
 	proof.n = key->rank_count;
 	mistake_skip = place;
 	is_mistaken = false;
@@ -657,7 +656,7 @@ static bool move_mistake_is_made(
 	struct dev_place *place;
 	bool is_there;
 
-	EQ(moves_flatten(key->kind->coll, key->rank_count, 0, &pages), OK);
+	EQ(lists_moves(key->kind->coll, key->rank_count, 0, &pages), OK);
 	page = (struct dev_page *)((char *)pages.data + rank * pages.page_bytes);
 	place = (struct dev_place *)((struct dev_move *)(page + 1) + page->move_count) +
 		index / 2;

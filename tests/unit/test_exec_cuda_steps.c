@@ -1,7 +1,7 @@
 /* Steps for a kernel: what is written down is whole, and doing it gives what the
  * collective must. The interpreter here is the kernel in C: lanes of all ranks take turns
  * in a random order, slots and positions stay from call to call. */
-#include "exec/cuda/lists/steps.h"
+#include "device_lists.h"
 
 #include <stdbool.h>
 
@@ -526,7 +526,7 @@ static void test_kind(const struct sched_kind *kind, uint32_t n, uint32_t depth)
 
 		if (root && (!coll_has_root(kind->coll) || root + 2 < n))
 			continue;
-		EQ(steps_flatten(&key, &steps, &bytes), OK);
+		EQ(lists_steps(&key, &steps, &bytes), OK);
 		check_steps(steps, bytes);
 		for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 			for (uint32_t mode = 0; mode < 6; mode++)
@@ -560,15 +560,15 @@ static void test_limits(void)
 		struct dev_steps *steps;
 		size_t bytes;
 
-		EQ(steps_flatten(&key, &steps, &bytes), OK);
+		EQ(lists_steps(&key, &steps, &bytes), OK);
 		check_layout(steps, bytes);
 		page_max = steps->page_count > page_max ? steps->page_count : page_max;
 		free(steps);
 		key.rank_count++;
-		EQ(steps_flatten(&key, &steps, &bytes), ERR_USAGE);
+		EQ(lists_steps(&key, &steps, &bytes), ERR_USAGE);
 		key.rank_count = 2;
 		key.depth = 3;
-		EQ(steps_flatten(&key, &steps, &bytes), ERR_INTERNAL);
+		EQ(lists_steps(&key, &steps, &bytes), ERR_INTERNAL);
 	}
 	TRUE(page_max > 1);
 }
@@ -580,7 +580,7 @@ static void test_shape(void)
 	struct dev_steps *steps;
 	size_t bytes;
 
-	EQ(steps_flatten(&key, &steps, &bytes), OK);
+	EQ(lists_steps(&key, &steps, &bytes), OK);
 	EQ(steps_stage_bytes(steps, STEPS_SIMPLE, 4096), 8 * 4096);
 	EQ(steps_stage_bytes(steps, STEPS_LL, 4096), 8 * 8192);
 	EQ(steps_stage_bytes(steps, STEPS_LL128, 1200), 8 * 11 * 128);

@@ -22,6 +22,7 @@ static struct device_question question_of(
 	struct limits *limits, enum coll coll, size_t bytes)
 {
 	return (struct device_question){.limits = limits,
+		.has_slots = true,
 		.call = {.coll = coll,
 			.type = DTYPE_FLOAT32,
 			.rank_count = 4,
@@ -40,9 +41,10 @@ static void test_nothing_asked(void)
 {
 	struct device_question question = question_of(NULL, COLL_ALL_REDUCE, 64);
 
-	TRUE(!chosen(&question).kind);
+	TRUE(!chosen(&question).is_staged);
+	EQ_STR(chosen(&question).kind->name, "direct");
 	question.call.bytes = 1 << 30;
-	TRUE(!chosen(&question).kind);
+	TRUE(!chosen(&question).is_staged);
 }
 
 /* The protocol goes with the size; lines of 128 bytes do not go through host memory. */
@@ -82,10 +84,13 @@ static void test_selection(void)
 	struct device_question question = question_of(NULL, COLL_ALL_REDUCE, 64);
 
 	question.schedule = "tree";
-	TRUE(!chosen(&question).kind);
+	TRUE(!chosen(&question).is_staged);
 	question.protos = 1u << PROTO_SIMPLE | 1u << PROTO_LL128;
+	TRUE(chosen(&question).is_staged);
 	EQ_STR(chosen(&question).kind->name, "tree");
 	EQ(chosen(&question).proto, PROTO_LL128);
+	question.has_slots = false;
+	TRUE(!chosen(&question).is_staged);
 }
 
 static void test_refused(void)

@@ -15,16 +15,27 @@ enum {
 	POOL_ALIGNMENT = 256
 };
 
-/* Room for a list in device memory, and in the list of lists. */
+void *kept_grow(void *list, uint32_t *count, uint32_t number, size_t size)
+{
+	char *grown = number < *count ? list : realloc(list, (number + 1) * size);
+
+	if (!grown) {
+		err_set(ERR_SYSTEM, "no memory for lists of the device");
+		return NULL;
+	}
+	if (number >= *count) {
+		memset(grown + *count * size, 0, (number + 1 - *count) * size);
+		*count = number + 1;
+	}
+	return grown;
+}
+
+/* Room for a list in device memory. */
 static enum err kept_reserve(struct cuda_engine *engine, size_t bytes)
 {
 	struct kept *kept = &engine->kept;
-	void *list = realloc(kept->list, (kept->count + 1) * sizeof(*kept->list));
 	enum err e;
 
-	if (!list)
-		return err_set(ERR_SYSTEM, "no memory for a list of moves");
-	kept->list = list;
 	if (kept->pool_count && kept->used + bytes <= POOL_BYTES)
 		return OK;
 	if (kept->pool_count == POOLS_MAX || bytes > POOL_BYTES)
@@ -38,22 +49,16 @@ static enum err kept_reserve(struct cuda_engine *engine, size_t bytes)
 	return e;
 }
 
-static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t root,
-	const struct kept_moves **found)
+static enum err moves_keep(struct cuda_engine *engine,
+	const struct device_program *program, struct kept_moves *to)
 {
 	const struct cuda_driver *driver = engine->driver;
 	struct kept *kept = &engine->kept;
 	struct move_pages pages;
 	cu_ptr address;
 	int mode;
-	enum err e;
+	enum err e = moves_flatten(program->ranks, &pages);
 
-	for (uint32_t i = 0; i < kept->count; i++)
-		if (kept->list[i].coll == coll && kept->list[i].root == root) {
-			*found = &kept->list[i];
-			return OK;
-		}
-	e = moves_flatten(coll, engine->rank_count, root, &pages);
 	if (e)
 		return e;
 	cuda_capture_relax(driver, &mode);
@@ -65,12 +70,35 @@ static enum err moves_get(struct cuda_engine *engine, enum coll coll, uint32_t r
 	free(pages.data);
 	if (e)
 		return e;
-	*found = &kept->list[kept->count];
-	kept->list[kept->count++] = (struct kept_moves){
-		coll, root, address, (uint32_t)pages.page_bytes};
+	*to = (struct kept_moves){address, (uint32_t)pages.page_bytes};
 	kept->used += (pages.bytes + POOL_ALIGNMENT - 1) / POOL_ALIGNMENT *
 		      POOL_ALIGNMENT;
 	return OK;
+}
+
+/* What was made of a plan's program; when it comes first it is written and copied. */
+static enum err moves_get(struct cuda_engine *engine,
+	const struct device_program *program, const struct kept_moves **found)
+{
+	struct kept *kept = &engine->kept;
+	void *list = kept_grow(
+		kept->list, &kept->count, program->number, sizeof(*kept->list));
+	enum err e = OK;
+
+	if (!list)
+		return ERR_SYSTEM;
+	kept->list = list;
+	if (!kept->list[program->number].address)
+		e = moves_keep(engine, program, &kept->list[program->number]);
+	if (!e)
+		*found = &kept->list[program->number];
+	return e;
+}
+
+/* How its slots are laid out, counted from 1; 0: it has none. */
+static uint32_t call_slots(const struct cuda_call *call)
+{
+	return call->plan.is_staged ? 1 + staged_codec(&call->plan) : 0;
 }
 
 /* Everything ranks must agree on. */
@@ -79,7 +107,7 @@ static uint64_t call_sign(const struct cuda_call *call)
 	uint64_t sign = HASH_START;
 	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
 		call->key.count, coll_reduces(call->key.coll) ? call->op : 0,
-		call->kind ? 1 + call->codec : 0};
+		call_slots(call)};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		sign = hash_add(sign, parts[i]);
@@ -98,9 +126,11 @@ static enum err call_write(struct cuda_engine *engine, const struct cuda_call *c
 	const struct ledger_call line = {.coll = (uint8_t)call->key.coll,
 		.type = (uint8_t)call->key.type,
 		.op = (uint8_t)(coll_reduces(call->key.coll) ? call->op : 0),
-		.slots = (uint8_t)(call->kind ? 1 + call->codec : 0),
+		.slots = (uint8_t)call_slots(call),
 		.root = call->key.root,
-		.schedule = call->kind ? name_hash(call->kind->name) : 0,
+		.schedule = call->plan.is_staged
+				    ? name_hash(call->plan.program->kind->name)
+				    : 0,
 		.count = call->key.count};
 
 	if (engine->now.is_capturing || !ledger_call_begin(engine->ledger, &line))
@@ -112,7 +142,7 @@ static enum err moves_fill(
 	struct cuda_engine *engine, const struct cuda_call *call, struct moves_args *args)
 {
 	const struct kept_moves *kept = NULL;
-	enum err e = moves_get(engine, call->key.coll, call->key.root, &kept);
+	enum err e = moves_get(engine, call->plan.program, &kept);
 
 	if (e)
 		return e;
@@ -148,7 +178,7 @@ static enum err args_fill(struct cuda_engine *engine, const struct cuda_call *ca
 		.out = (uint64_t)(uintptr_t)call->out,
 		.scalar = rule.scalar.bits,
 		.sign = call_sign(call)};
-	return call->kind ? OK : moves_fill(engine, call, args);
+	return call->plan.is_staged ? OK : moves_fill(engine, call, args);
 }
 
 /* For `ranks` ranks, on this many blocks at most. Cut fine, so that no multiprocessor is
@@ -199,7 +229,7 @@ enum err coll_launch(struct cuda_engine *engine, const struct cuda_call *call,
 				       ? engine->code.functions[call->key.type][op]
 				       : engine->code.copy;
 
-	if (call->kind)
+	if (call->plan.is_staged)
 		return staged_launch(engine, call, args);
 	return cuda_check(launch_moves(engine, function, &grid, call->stream, args),
 		"launch a kernel");
@@ -252,7 +282,7 @@ static enum err buffers_reach(struct cuda_engine *engine, struct cuda_call *call
 	size_t out_bytes = bytes * sched_chunks(&shape, SPACE_OUT);
 	/* through slots a rank that launches for itself reaches only its own */
 	bool is_shown = !engine->way->is_one_process &&
-			(engine->way->is_fused || !call->kind);
+			(engine->way->is_fused || !call->plan.is_staged);
 	const struct bounce_buffer in = {call->in, in_bytes, true, is_shown};
 	const struct bounce_buffer out = {call->out, out_bytes, false, is_shown};
 	bool is_in = false, is_out = false;

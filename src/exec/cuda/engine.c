@@ -348,7 +348,7 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	had = context_enter(engine);
 	/* a collective like most: what others' captures forbid is said where it is done
 	 */
-	is_quiet = !engine->now.is_capturing && !call->pairs && !call->kind;
+	is_quiet = !engine->now.is_capturing && !call->pairs && !call->plan.is_staged;
 	if (!engine->now.is_capturing && !(is_quiet && engine->way->is_one_process))
 		engine->now.stream_number = cuda_stream_number(
 			engine->driver, call->stream);

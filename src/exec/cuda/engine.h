@@ -25,6 +25,7 @@
 #include "exec/cuda/meet/ledger.h"
 #include "exec/fold.h"
 #include "exec/health.h"
+#include "plan/device.h"
 
 struct cuda_engine;
 
@@ -117,10 +118,7 @@ struct cuda_call {
 	const void *scalar_at;	    /* .. or where it will be then; NULL: not so */
 	const void *in;
 	void *out;
-	/* run this schedule through slots, laid out by this codec (enum steps_codec);
-	 * NULL: directly */
-	const struct sched_kind *kind;
-	uint32_t codec;
+	struct device_plan plan; /* of this planner's that all its calls are of */
 };
 
 /* ERR_USAGE when the stream is being captured and these ranks cannot do that. */

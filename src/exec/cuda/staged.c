@@ -20,8 +20,7 @@
 enum {
 	CHANNELS_MAX = 32,
 	STAGE_BYTES = 512 << 10, /* of one channel, of one rank */
-	DEPTH = 4,
-	HOST_FLAGS = 1 | 2 /* of cuMemHostRegister: portable, mapped */
+	HOST_FLAGS = 1 | 2	 /* of cuMemHostRegister: portable, mapped */
 };
 
 /* A rank's memory: stage and words of each codec, then scratch. */
@@ -226,7 +225,7 @@ static enum err function_get(
 		[REDOP_PREMUL] = "sum",
 	};
 
-	return function_find(engine, (enum steps_codec)call->codec, call->key.type,
+	return function_find(engine, staged_codec(&call->plan), call->key.type,
 		coll_reduces(call->key.coll) ? ops[call->op] : NULL, function);
 }
 
@@ -270,54 +269,53 @@ enum err cuda_engine_accept(struct cuda_engine *engine, const struct cuda_offer 
 
 /* ---- steps ---- */
 
-static enum err steps_keep(struct cuda_engine *engine, const struct sched_kind *kind,
-	uint32_t root, struct kept_steps *kept)
+enum steps_codec staged_codec(const struct device_plan *plan)
 {
-	const struct steps_key key = {.kind = kind,
-		.rank_count = engine->rank_count,
-		.root = root,
-		.depth = DEPTH};
+	static const enum steps_codec codecs[] = {[PROTO_SIMPLE] = STEPS_SIMPLE,
+		[PROTO_LL] = STEPS_LL,
+		[PROTO_LL128] = STEPS_LL128};
+
+	return codecs[plan->proto];
+}
+
+static enum err steps_keep(struct cuda_engine *engine,
+	const struct device_program *program, struct kept_steps *kept)
+{
 	size_t bytes = 0;
-	enum err e = steps_flatten(&key, &kept->steps, &bytes);
+	enum err e = steps_flatten(program->ranks, &kept->steps, &bytes);
 
 	if (e)
 		return e;
-	kept->kind = kind;
-	kept->root = root;
-	kept->address = 0;
 	e = cuda_check(engine->driver->mem_alloc(&kept->address, bytes),
 		"allocate device memory");
 	if (!e)
 		e = engine_upload(engine, kept->address, kept->steps, bytes);
-	if (e && kept->address)
+	if (!e)
+		return OK;
+	if (kept->address)
 		engine->driver->mem_free(kept->address);
-	if (e)
-		free(kept->steps);
+	free(kept->steps);
+	*kept = (struct kept_steps){0};
 	return e;
 }
 
 static enum err steps_get(struct cuda_engine *engine, const struct cuda_call *call,
 	const struct kept_steps **found)
 {
+	const struct device_program *program = call->plan.program;
 	struct staged *staged = &engine->staged;
-	struct kept_steps *list;
-	enum err e;
+	void *list = kept_grow(staged->kept, &staged->kept_count, program->number,
+		sizeof(*staged->kept));
+	enum err e = OK;
 
-	for (uint32_t i = 0; i < staged->kept_count; i++)
-		if (staged->kept[i].kind == call->kind &&
-			staged->kept[i].root == call->key.root) {
-			*found = &staged->kept[i];
-			return OK;
-		}
-	list = realloc(staged->kept, (staged->kept_count + 1) * sizeof(*list));
 	if (!list)
-		return err_set(ERR_SYSTEM, "no memory for steps");
+		return ERR_SYSTEM;
 	staged->kept = list;
-	e = steps_keep(engine, call->kind, call->key.root, &list[staged->kept_count]);
-	if (e)
-		return e;
-	*found = &list[staged->kept_count++];
-	return OK;
+	if (!staged->kept[program->number].steps)
+		e = steps_keep(engine, program, &staged->kept[program->number]);
+	if (!e)
+		*found = &staged->kept[program->number];
+	return e;
 }
 
 static void args_fill(struct cuda_engine *engine, const struct moves_args *from,
@@ -347,7 +345,7 @@ enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,
 	const struct moves_args *from)
 {
 	struct staged *staged = &engine->staged;
-	enum steps_codec codec = (enum steps_codec)call->codec;
+	enum steps_codec codec = staged_codec(&call->plan);
 	size_t bytes = call->key.count * dtype_size(call->key.type);
 	struct steps_room room = {.codec = codec, .stage_bytes = STAGE_BYTES};
 	const struct kept_steps *kept = NULL;
@@ -365,7 +363,7 @@ enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,
 	if (!e && args.scratch_bytes > STAGE_BYTES)
 		e = err_set(ERR_USAGE,
 			"%s needs more scratch than there is: use another algorithm",
-			call->kind->name);
+			call->plan.program->kind->name);
 	if (e)
 		return e;
 	args_fill(engine, from, kept, &args);
@@ -385,7 +383,8 @@ void staged_free(struct cuda_engine *engine)
 	struct staged *staged = &engine->staged;
 
 	for (uint32_t i = 0; i < staged->kept_count; i++) {
-		driver->mem_free(staged->kept[i].address);
+		if (staged->kept[i].address)
+			driver->mem_free(staged->kept[i].address);
 		free(staged->kept[i].steps);
 	}
 	free(staged->kept);

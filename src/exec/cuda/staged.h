@@ -11,9 +11,7 @@
 
 /* A schedule's steps, here and on the device. */
 struct kept_steps {
-	const struct sched_kind *kind;
-	uint32_t root;
-	struct dev_steps *steps; /* owned */
+	struct dev_steps *steps; /* owned; NULL: not yet */
 	cu_ptr address;		 /* owned */
 };
 
@@ -26,9 +24,12 @@ struct staged {
 	void *host[MOVES_RANKS_MAX];	/* the same in host memory */
 	cu_ptr ends;
 	cu_module modules[STEPS_CODECS];
-	struct kept_steps *kept; /* owned */
+	struct kept_steps *kept; /* owned: by number of the plan's program */
 	uint32_t kept_count;
 };
+
+/* How a plan's slots are laid out. */
+enum steps_codec staged_codec(const struct device_plan *plan);
 
 /* `args` are those of the direct way, as far as they say where buffers are. */
 enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,

@@ -17,9 +17,7 @@
 
 /* One collective's moves, on the device. */
 struct kept_moves {
-	enum coll coll;
-	uint32_t root;
-	cu_ptr address;
+	cu_ptr address; /* 0: not yet */
 	uint32_t page_bytes;
 };
 
@@ -34,7 +32,7 @@ struct seen_pointer {
 /* Lists of moves, and the memory they are in: the newest pool has room. */
 enum { POOLS_MAX = 64 };
 struct kept {
-	struct kept_moves *list; /* owned */
+	struct kept_moves *list; /* owned: by number of the plan's program */
 	uint32_t count;
 	cu_ptr pools[POOLS_MAX]; /* owned */
 	uint32_t pool_count;
@@ -257,6 +255,9 @@ void memops_free(struct cuda_engine *engine);
 void memops_free_aside(struct cuda_engine *engine);
 
 /* ---- colls.c ---- */
+
+/* The list with room for entry `number`, new ones with zeros; NULL: ERR_SYSTEM. */
+void *kept_grow(void *list, uint32_t *count, uint32_t number, size_t size);
 
 enum err coll_begin(struct cuda_engine *engine, const struct cuda_call *call);
 

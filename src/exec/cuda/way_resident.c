@@ -62,7 +62,8 @@ static enum err resident_note(struct cuda_engine *engine, const struct cuda_call
 {
 	struct resident *own = engine->own;
 
-	if (engine->past.was_captured || call->kind || engine->past.order.is_recorded) {
+	if (engine->past.was_captured || call->plan.is_staged ||
+		engine->past.order.is_recorded) {
 		if (!engine->now.is_capturing)
 			own->last_numbered = 0; /* it is before this one */
 		return order_end(engine, &engine->past.order, call->stream);
@@ -79,7 +80,7 @@ enum err resident_coll(struct cuda_engine *engine, const struct coll_work *work)
 	enum err e = resident_order(engine, call->stream);
 
 	/* through slots a rank reaches only its own buffers */
-	if (call->kind) {
+	if (call->plan.is_staged) {
 		args->posts[0] = (struct dev_post){
 			mine->in, mine->out, mine->scalar, NULL};
 		args->is_posted = 1;
@@ -89,7 +90,7 @@ enum err resident_coll(struct cuda_engine *engine, const struct coll_work *work)
 	} else if (!e) {
 		e = buffers_post(engine, call, 0, engine->rank_count, args->posts);
 	}
-	for (uint32_t r = 0; r < engine->rank_count && !call->kind; r++) {
+	for (uint32_t r = 0; r < engine->rank_count && !call->plan.is_staged; r++) {
 		args->posts[r].scalar = mine->scalar;
 		args->posts[r].hall =
 			(struct dev_hall *)(uintptr_t)engine->reach.halls[r];
@@ -98,7 +99,7 @@ enum err resident_coll(struct cuda_engine *engine, const struct coll_work *work)
 	args->sign = mine->sign;
 	args->scalar_at = call->scalar_at;
 	args->is_resident = 1;
-	if (!e && !call->kind)
+	if (!e && !call->plan.is_staged)
 		args->call = engine->past.was_captured ? 0 : ++engine->past.call;
 	if (!e)
 		e = coll_launch(engine, call, args, grid_single(engine, call));

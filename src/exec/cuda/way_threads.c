@@ -139,7 +139,7 @@ static enum err launch_follow(struct cuda_engine *engine, const struct cuda_call
 	const struct table_answer last = table_answer(engine->reach.table);
 	bool is_behind = last.stream == call->stream && !cuda_stream_is_own(call->stream);
 
-	if (!last.done || (is_behind && !call->kind))
+	if (!last.done || (is_behind && !call->plan.is_staged))
 		return OK;
 	return cuda_check(engine->driver->stream_wait_event(call->stream, last.done, 0),
 		"wait for the launch before");

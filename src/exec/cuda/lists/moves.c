@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/lower.h"
-
 enum { PAGE_ALIGNMENT = 16 };
 
 /* Does this move carry bytes, or does it only tell somebody that they are there? */
@@ -281,31 +279,22 @@ static enum err pages_write(
 	return OK;
 }
 
-enum err moves_flatten(
-	enum coll coll, uint32_t rank_count, uint32_t root, struct move_pages *pages)
+enum err moves_flatten(struct program *const *programs, struct move_pages *pages)
 {
-	struct program *programs[MOVES_RANKS_MAX] = {NULL};
-	struct lower_args args = {.kind = catalog_find(coll, "direct"),
-		.rank_count = rank_count,
-		.root = root,
-		.mode = MODE_DIRECT,
-		.depth = 1};
+	enum coll coll = programs[0]->coll;
+	uint32_t rank_count = programs[0]->rank_count;
 	struct list list = {0};
 	enum err e;
 
-	if (!args.kind || !rank_count || rank_count > MOVES_RANKS_MAX)
+	if (rank_count > MOVES_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%s of %u ranks on one GPU; at most %d can share it",
 			coll_name(coll), rank_count, MOVES_RANKS_MAX);
-	e = program_lower_all(NULL, &args, programs);
-	if (!e)
-		e = list_write(programs, rank_count, &list);
+	e = list_write(programs, rank_count, &list);
 	if (!e && coll_is_vector(coll) && programs[0]->chunk_count == 1)
 		e = list_spread(&list);
 	if (!e)
 		e = pages_write(&list, coll_is_vector(coll), pages);
 	list_free(&list);
-	for (uint32_t r = 0; r < rank_count; r++)
-		program_destroy(programs[r]);
 	return e;
 }

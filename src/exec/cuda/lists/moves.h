@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "exec/cuda/lists/moves_abi.h"
-#include "sched/sched.h"
+#include "sched/lower.h"
 
 /* A struct dev_page for every rank, one behind the other, ready for the device. */
 struct move_pages {
@@ -16,10 +16,10 @@ struct move_pages {
 	size_t bytes, page_bytes;
 };
 
-/* Lower the collective's direct schedule for all ranks and write it down without waits.
- * The chunks of all_reduce, broadcast and reduce are as many as there are ranks.
- * ERR_INTERNAL when a move reads what another writes: then meeting once is not enough. */
-enum err moves_flatten(
-	enum coll coll, uint32_t rank_count, uint32_t root, struct move_pages *pages);
+/* The direct schedule of a collective, by the programs of all ranks in direct mode,
+ * without waits. The chunks of all_reduce, broadcast and reduce are as many as there are
+ * ranks. ERR_INTERNAL when a move reads what another writes: then meeting once is not
+ * enough. */
+enum err moves_flatten(struct program *const *programs, struct move_pages *pages);
 
 #endif

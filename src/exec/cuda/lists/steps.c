@@ -1,5 +1,5 @@
 /*
- * steps.c - lowers a schedule in staged mode for all ranks, and writes it down as pages.
+ * steps.c - writes down as pages what all ranks do of a schedule lowered in staged mode.
  *
  * Two things the host engine finds out as it goes are asked of sched (told.h): who waits
  * for a position, so that a kernel announces no other, and how long a message is that
@@ -23,7 +23,7 @@ enum {
 
 /* The lowered schedule of all ranks. */
 struct whole {
-	struct program *programs[STEPS_RANKS_MAX];
+	struct program *const *programs; /* borrowed */
 	uint32_t rank_count;
 	struct told *told; /* owned */
 };
@@ -281,25 +281,19 @@ static enum err whole_write(
 }
 
 enum err steps_flatten(
-	const struct steps_key *key, struct dev_steps **steps, size_t *bytes)
+	struct program *const *programs, struct dev_steps **steps, size_t *bytes)
 {
-	const struct lower_args args = {.kind = key->kind,
-		.rank_count = key->rank_count,
-		.root = coll_has_root(key->kind->coll) ? key->root : 0,
-		.mode = MODE_STAGED,
-		.depth = key->depth};
-	struct whole whole = {.rank_count = key->rank_count};
-	enum err e;
+	const struct program *first = programs[0];
+	struct whole whole = {.programs = programs, .rank_count = first->rank_count};
+	uint32_t depth = first->depth;
+	enum err e = OK;
 
-	if (!key->rank_count || key->rank_count > STEPS_RANKS_MAX)
+	if (whole.rank_count > STEPS_RANKS_MAX)
 		return err_set(ERR_USAGE,
 			"%s of %u ranks; the staged kernels are for 1 to %d",
-			coll_name(key->kind->coll), key->rank_count, STEPS_RANKS_MAX);
-	if (!key->depth || key->depth & (key->depth - 1) || key->depth > INT16_MAX)
-		return err_set(ERR_INTERNAL, "%u slots are no power of 2", key->depth);
-	e = program_lower_all(NULL, &args, whole.programs);
-	if (e)
-		return e;
+			coll_name(first->coll), whole.rank_count, STEPS_RANKS_MAX);
+	if (!depth || depth & (depth - 1) || depth > INT16_MAX)
+		return err_set(ERR_INTERNAL, "%u slots are no power of 2", depth);
 	for (uint32_t r = 0; r < whole.rank_count && !e; r++)
 		if (whole.programs[r]->drain_count)
 			e = err_set(ERR_INTERNAL, "a staged schedule that lends");
@@ -308,8 +302,6 @@ enum err steps_flatten(
 	if (!e)
 		e = whole_write(&whole, steps, bytes);
 	told_destroy(whole.told);
-	for (uint32_t r = 0; r < whole.rank_count; r++)
-		program_destroy(whole.programs[r]);
 	return e;
 }
 

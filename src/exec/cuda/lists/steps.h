@@ -48,19 +48,14 @@
 
 #include "base/err.h"
 #include "exec/cuda/lists/steps_abi.h"
-#include "sched/catalog.h"
+#include "sched/lower.h"
 
-/* What is flattened. */
-struct steps_key {
-	const struct sched_kind *kind;
-	uint32_t rank_count, root;
-	uint32_t depth; /* slots of a connection: a power of 2, at least 2 for a ring */
-};
-
-/* The steps of all ranks. The block is the caller's, to be freed; it is `bytes` long and
- * ready for the device. ERR_USAGE when there are more ranks than a launch can hold. */
+/* The steps of all ranks, by their programs in staged mode; slots of a connection are a
+ * power of 2, at least 2 for a ring. The block is the caller's, to be freed; it is
+ * `bytes` long and ready for the device. ERR_USAGE when there are more ranks than a
+ * launch can hold. */
 enum err steps_flatten(
-	const struct steps_key *key, struct dev_steps **steps, size_t *bytes);
+	struct program *const *programs, struct dev_steps **steps, size_t *bytes);
 
 /* "simple", "ll", "ll128": as in the names of the kernels. */
 const char *steps_codec_name(enum steps_codec codec);
