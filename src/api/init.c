@@ -9,6 +9,7 @@
 #include "api/group.h"
 #include "base/env_names.h"
 #include "base/log.h"
+#include "comm/gpu.h"
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 {
@@ -69,6 +70,7 @@ struct init_request {
 	int id_count;
 	const ncclConfig_t *config;
 	int device;
+	void *gpu_context; /* NULL: the caller's */
 };
 
 static enum err check_request(const struct init_request *request)
@@ -127,7 +129,7 @@ static enum err init(const struct init_request *request)
 		e = config_read(request->config, NULL, &config);
 	if (e)
 		return group_note(e);
-	comm_speak_as((uint32_t)request->rank, request->device);
+	comm_speak_as((uint32_t)request->rank);
 	if (!request->rank)
 		version_log();
 	job = job_create(JOB_INIT, NULL);
@@ -143,6 +145,8 @@ static enum err init(const struct init_request *request)
 	job->init.rank_count = (uint32_t)request->rank_count;
 	job->init.rank = (uint32_t)request->rank;
 	job->init.device = request->device;
+	if (request->gpu_context)
+		job->gpu_context = request->gpu_context;
 	job->init.caller = request->function;
 	return group_job(job);
 }
@@ -208,6 +212,26 @@ static enum err check_all(const ncclComm_t *comms, int count, const int *devices
 	return OK;
 }
 
+static enum err init_listed(
+	ncclComm_t *comms, const struct gpu_listed *listed, const ncclUniqueId *id)
+{
+	void *context;
+	enum err e = gpu_context_listed(listed, &context);
+
+	if (e)
+		return group_note(e);
+	return init(&(struct init_request){
+		.function = "ncclCommInitAll",
+		.out = &comms[listed->at],
+		.rank_count = listed->count,
+		.rank = listed->at,
+		.ids = id,
+		.id_count = 1,
+		.device = listed->devices ? listed->devices[listed->at] : listed->at,
+		.gpu_context = context,
+	});
+}
+
 /* One rank after the other inside a group: they meet when the group ends. */
 static enum err init_all(ncclComm_t *comms, int count, const int *devices)
 {
@@ -218,15 +242,7 @@ static enum err init_all(ncclComm_t *comms, int count, const int *devices)
 		return group_note(e);
 	group_start();
 	for (int rank = 0; rank < count && !e; rank++)
-		e = init(&(struct init_request){
-			.function = "ncclCommInitAll",
-			.out = &comms[rank],
-			.rank_count = count,
-			.rank = rank,
-			.ids = &id,
-			.id_count = 1,
-			.device = devices ? devices[rank] : rank,
-		});
+		e = init_listed(comms, &(struct gpu_listed){devices, count, rank}, &id);
 	ended = group_end();
 	e = e ? e : ended;
 	if (e && e != ERR_PROGRESS)

@@ -17,8 +17,8 @@ struct job *job_create(enum job_kind kind, struct comm *parent)
 	}
 	job->kind = kind;
 	job->parent = parent;
-	job->gpu_context =
-		gpu_context(); /* of now: a group may change it before its end */
+	/* of now: a group may change it before its end */
+	job->gpu_context = gpu_context_of(parent);
 	return job;
 }
 
@@ -228,6 +228,16 @@ static void *background_main(void *arg)
 	return NULL;
 }
 
+/* The caller finds its context as it was. */
+static void chain_run_here(struct job *head)
+{
+	void *had = gpu_context();
+
+	gpu_context_use(head->gpu_context);
+	chain_run(head, OK);
+	gpu_context_use(had);
+}
+
 /* Jobs of one parent behind each other; what is left in the list are the heads. A chain
  * is waited for when one of its jobs must be. */
 static struct job *chains_of(struct job *jobs)
@@ -286,7 +296,7 @@ enum err job_run_all(struct job *jobs)
 	for (struct job *head = heads; head; head = head->next)
 		chain_begin(head);
 	if (heads && !heads->next && !heads->background) {
-		chain_run(heads, OK);
+		chain_run_here(heads);
 		return chain_free(heads);
 	}
 	for (struct job *head = heads; head; head = next) {

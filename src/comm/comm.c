@@ -70,9 +70,9 @@ enum err comm_alloc(const struct comm_config *config, struct comm **comm)
 
 /* NCCL's lines carry the CUDA device. A rank on host memory is a device of its own, whose
  * number is its rank (host_ranks.h). */
-static int log_device(uint32_t rank, int device)
+static int log_device(uint32_t rank)
 {
-	return gpu_context() ? device : (int)rank;
+	return gpu_context() ? cuda_device() : (int)rank;
 }
 
 void comm_speak(const struct comm *comm)
@@ -80,9 +80,9 @@ void comm_speak(const struct comm *comm)
 	log_set_device(comm->log_device);
 }
 
-void comm_speak_as(uint32_t rank, int device)
+void comm_speak_as(uint32_t rank)
 {
-	log_set_device(log_device(rank, device));
+	log_set_device(log_device(rank));
 }
 
 enum err comm_init(struct comm *comm, const struct comm_init_args *args)
@@ -93,8 +93,8 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	atomic_fetch_add(&comm->inside, 1);
 	comm->rank = args->rank;
 	comm->rank_count = args->rank_count;
-	comm->device = args->device;
-	comm->log_device = log_device(args->rank, args->device);
+	comm->device = gpu_context() ? cuda_device() : args->device;
+	comm->log_device = log_device(args->rank);
 	comm_speak(comm);
 	comm->zero_copy = param_int(PARAM_ZERO_COPY) != 0;
 	comm->id_hash = boot_id_hash(&args->ids[0]);

@@ -130,7 +130,7 @@ const struct comm_config *comm_config(const struct comm *comm);
 /* What this thread logs from now on is this rank's. */
 void comm_speak(const struct comm *comm);
 /* .. of a rank that has no comm yet. */
-void comm_speak_as(uint32_t rank, int device);
+void comm_speak_as(uint32_t rank);
 
 /* The stored result: OK, ERR_PROGRESS while something non-blocking runs, or the first
  * failure. Setting a failure over a failure keeps the first. */

@@ -18,6 +18,26 @@ void gpu_context_use(void *context)
 		cuda_driver()->context_set(context);
 }
 
+void *gpu_context_of(const struct comm *comm)
+{
+	return comm && comm->gpu ? cuda_engine_context(comm->gpu) : gpu_context();
+}
+
+enum err gpu_context_listed(const struct gpu_listed *listed, void **context)
+{
+	cu_context found = NULL, last;
+	enum err e;
+
+	*context = gpu_context();
+	if (!*context ||
+		(!listed->devices && cuda_device_context(listed->count - 1, &last)))
+		return OK;
+	e = cuda_device_context(
+		listed->devices ? listed->devices[listed->at] : listed->at, &found);
+	*context = found;
+	return e;
+}
+
 enum err gpu_refused(const struct comm *comm)
 {
 	return err_set(

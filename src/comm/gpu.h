@@ -17,6 +17,18 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 void *gpu_context(void);
 void gpu_context_use(void *context);
 
+/* .. which a child of this communicator works in, whatever is current; the program's
+ * where it has none. */
+void *gpu_context_of(const struct comm *comm);
+
+/* .. of the rank that is to work on this device of a list of `count`. Without a list
+ * that is its own number, and where there are not as many all share the current one. */
+struct gpu_listed {
+	const int *devices; /* NULL: no list */
+	int count, at;
+};
+enum err gpu_context_listed(const struct gpu_listed *listed, void **context);
+
 /* Do calls go through the GPU? All of a communicator's do, or none, because a rank does
  * not know what memory the others bring. Where ranks had shown no GPU when they met, none
  * do until device memory comes. ERR_USAGE when GPUs cannot be used and memory is one's.

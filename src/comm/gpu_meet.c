@@ -19,6 +19,8 @@ void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 		comm->rank, comm->rank_count, hello, &comm->gpu_made);
 
 	comm->has_cuda = cuda_driver() != NULL;
+	if (comm->gpu_made)
+		comm->device = cuda_device();
 	if (e)
 		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", err_last());
 }
@@ -140,6 +142,8 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	cuda_engine_pass_fds(comm->gpu_made, passes);
 	if (!e)
 		e = gpu_slots_connect(comm, comm->gpu_made);
+	if (!e && comm->gpu_apart)
+		e = relay_open(comm, NULL);
 	if (e)
 		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,

@@ -63,7 +63,9 @@ enum err relay_open(struct comm *comm, const void *ptr)
 	driver->context_set(had);
 	if (e)
 		return e;
-	log_info(LOG_INIT, "device memory between hosts: through pinned host memory");
+	log_info(LOG_INIT, "%s: through pinned host memory",
+		comm->hosts ? "device memory between hosts"
+			    : "messages between GPUs without peer access");
 	atomic_store(&comm->relay, relay);
 	return OK;
 }

@@ -1,6 +1,7 @@
 /*
- * relay.h - device memory between hosts: calls go through berths in host memory
- * (exec/cuda/berth.h) to the host engine, which reaches every rank wherever it is.
+ * relay.h - device memory between hosts, and messages between GPUs that do not reach each
+ * other: calls go through berths in host memory (exec/cuda/berth.h) to the host engine,
+ * which reaches every rank wherever it is.
  *
  * What memory a rank brings is its own affair: on the wire there is no difference, so
  * that some ranks may work on device memory and others on host memory, in any call.
@@ -14,7 +15,8 @@ struct work;
 
 /* A communicator on several hosts whose program works with CUDA, as device memory or the
  * meeting has shown: all its calls are enqueued on CUDA streams from then on. `ptr` is
- * such memory; NULL: what is current. */
+ * such memory; NULL: what is current. With an engine for its GPUs only sends and receives
+ * go this way. */
 enum err relay_open(struct comm *comm, const void *ptr);
 void relay_close(struct comm *comm);
 

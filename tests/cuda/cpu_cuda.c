@@ -1,12 +1,13 @@
 /*
  * A stand-in for CUDA's driver that runs our kernels on the CPU, so that everything
- * around them is tried where there is no GPU: threads and processes that share a device,
- * their streams, memory and words.
+ * around them is tried where there is no GPU: threads and processes that share a device
+ * or have several (cpu_devices.h), their streams, memory and words.
  *
  * Device memory is a file in memory that other processes can map; small allocations lie
  * together in one, and a process that opens one of them can touch all, but copies only
  * what it has opened, as with a real driver. Streams and events are in cpu_streams.h. A
- * launch does what the kernel would (cpu_kernels.h). With
+ * launch does what the kernel would (cpu_kernels.h), and ends the process where that
+ * touches memory that its context does not reach. With
  * CPU_CUDA_COPY_US a copy on a stream that works by itself takes so long.
  */
 #include <fcntl.h>
@@ -20,12 +21,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu_devices.h"
 #include "cpu_kernels.h"
 #include "cpu_streams.h"
-#include "one_context.h"
 
-enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, BAD_HANDLE = 400, NOT_SUPPORTED = 801 };
-enum { AREAS_MAX = 2048, PAGE = 4096, MULTIPROCESSORS = 132 };
+enum {
+	DONE = 0,
+	INVALID = 1,
+	NO_MEMORY = 2,
+	NO_CONTEXT = 201,
+	NO_PEER = 217,
+	BAD_HANDLE = 400,
+	NOT_SUPPORTED = 801
+};
+enum { AREAS_MAX = 2048, PAGE = 4096 };
 enum { ARGUMENTS_MAX = 4096 };
 enum { BLOCK_BYTES = 2 << 20, SMALL_MAX = BLOCK_BYTES / 2, ALIGNMENT = 512 };
 enum kind { UNUSED, DEVICE, PINNED, MAPPING };
@@ -44,7 +53,9 @@ struct area {
 	char *base;
 	size_t bytes;
 	uint64_t id;
-	struct block *block; /* counted */
+	struct block *block;	 /* counted */
+	struct context *context; /* where it was allocated or opened */
+	int device;		 /* where it lies */
 };
 
 /* Memory of the host's that was made known. */
@@ -62,7 +73,7 @@ struct handle {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct area areas[AREAS_MAX];
 static struct registered registered[REGISTERED_MAX];
-static struct block *small_block; /* with room for small allocations, or NULL */
+static struct block *small_blocks[DEVICES_MAX]; /* with room for small allocations */
 static uint64_t last_id = 100;
 
 static size_t whole(size_t bytes, size_t unit)
@@ -114,8 +125,9 @@ static void block_put(struct block *block)
 {
 	if (--block->areas)
 		return;
-	if (block == small_block)
-		small_block = NULL;
+	for (int i = 0; i < DEVICES_MAX; i++)
+		if (block == small_blocks[i])
+			small_blocks[i] = NULL;
 	munmap(block->base, block->bytes);
 	close(block->fd);
 	free(block);
@@ -135,22 +147,24 @@ static int area_add(
 		block_put(block);
 		return NO_MEMORY;
 	}
-	areas[i] = (struct area){kind, block->base + offset, bytes, ++last_id, block};
+	areas[i] = (struct area){kind, block->base + offset, bytes, ++last_id, block,
+		context_here(), context_here()->device};
 	*ptr = (uintptr_t)areas[i].base;
 	return DONE;
 }
 
 static int small_add(size_t bytes, uint64_t *ptr)
 {
+	struct block **block = &small_blocks[context_here()->device];
 	size_t offset;
 
-	if (!small_block || small_block->used + bytes > small_block->bytes)
-		small_block = block_new(BLOCK_BYTES);
-	if (!small_block)
+	if (!*block || (*block)->used + bytes > (*block)->bytes)
+		*block = block_new(BLOCK_BYTES);
+	if (!*block)
 		return NO_MEMORY;
-	offset = small_block->used;
-	small_block->used += whole(bytes, ALIGNMENT);
-	return area_add(DEVICE, small_block, offset, bytes, ptr);
+	offset = (*block)->used;
+	(*block)->used += whole(bytes, ALIGNMENT);
+	return area_add(DEVICE, *block, offset, bytes, ptr);
 }
 
 static int area_new(enum kind kind, size_t bytes, uint64_t *ptr)
@@ -203,7 +217,28 @@ static bool is_copyable(uint64_t ptr, size_t bytes)
 	return is_whole || !is_device;
 }
 
-/* ---- device and contexts ---- */
+/* With the lock held: may what runs in this context touch it? What another process has
+ * allocated only where it was opened. */
+static bool is_reached(const struct context *context, const struct area *area)
+{
+	if (area->kind == MAPPING)
+		return area->context == context;
+	return area->kind == PINNED || context_reaches(context, area->device);
+}
+
+bool memory_is_reached(const struct context *context, uint64_t ptr)
+{
+	const struct area *area;
+	bool answer;
+
+	pthread_mutex_lock(&lock);
+	area = area_of(ptr);
+	answer = !area || is_reached(context, area);
+	pthread_mutex_unlock(&lock);
+	return answer;
+}
+
+/* ---- begin ---- */
 
 int cuInit(unsigned flags)
 {
@@ -222,38 +257,6 @@ int cuGetErrorName(int error, const char **name)
 	return DONE;
 }
 
-int cuDeviceGet(int *device, int ordinal)
-{
-	*device = 0;
-	return ordinal ? INVALID : DONE;
-}
-
-/* CPU_CUDA_MPS: is there an MPS server? */
-int cuDeviceGetAttribute(int *value, int attribute, int device)
-{
-	*value = attribute == 16    ? MULTIPROCESSORS
-		 : attribute == 133 ? getenv("CPU_CUDA_MPS") != NULL
-				    : 0;
-	return device ? INVALID : DONE;
-}
-
-int cuDeviceGetUuid_v2(char *uuid, int device)
-{
-	memset(uuid, 7, 16);
-	return device ? INVALID : DONE;
-}
-
-int cuDeviceGetPCIBusId(char *text, int bytes, int device)
-{
-	snprintf(text, (size_t)bytes, "0000:01:00.0");
-	return device ? INVALID : DONE;
-}
-
-int cuDevicePrimaryCtxRelease_v2(int device)
-{
-	return device ? INVALID : DONE;
-}
-
 int cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	*mode = 0;
@@ -267,9 +270,23 @@ int cuMemAlloc_v2(uint64_t *ptr, size_t bytes)
 	return area_new(DEVICE, bytes, ptr);
 }
 
+/* All that was given to the memory's context. */
+static void users_wait(uint64_t ptr)
+{
+	const struct area *area;
+	const struct context *context;
+
+	pthread_mutex_lock(&lock);
+	area = area_of(ptr);
+	context = area ? area->context : NULL;
+	pthread_mutex_unlock(&lock);
+	if (context)
+		streams_wait(context);
+}
+
 int cuMemFree_v2(uint64_t ptr)
 {
-	streams_wait();
+	users_wait(ptr);
 	return area_end(ptr);
 }
 
@@ -284,7 +301,7 @@ int cuMemHostAlloc(void **ptr, size_t bytes, unsigned flags)
 
 int cuMemFreeHost(void *ptr)
 {
-	streams_wait();
+	users_wait((uintptr_t)ptr);
 	return area_end((uintptr_t)ptr);
 }
 
@@ -382,18 +399,6 @@ static bool is_pageable(uint64_t ptr)
 	return !is_known;
 }
 
-bool is_mapped(uint64_t ptr)
-{
-	const struct area *area;
-	bool is_others;
-
-	pthread_mutex_lock(&lock);
-	area = area_of(ptr);
-	is_others = area && area->kind == MAPPING;
-	pthread_mutex_unlock(&lock);
-	return is_others;
-}
-
 /* Pageable memory is read at once, and written before the call returns. */
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
@@ -451,6 +456,8 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
 {
 	const struct set set = {.to = to, .value = value, .count = bytes};
 
+	if (!memory_is_reached(stream_context(stream), to))
+		return INVALID;
 	return stream_give(stream, set_do, &set, sizeof(set));
 }
 
@@ -467,13 +474,15 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream)
 	const struct set set = {
 		.to = to, .value = value, .is_wide = true, .count = count};
 
+	if (!memory_is_reached(stream_context(stream), to))
+		return INVALID;
 	return stream_give(stream, set_do, &set, sizeof(set));
 }
 
 /* A handle says whose file it is and how long, and what of it. */
 int cuIpcGetMemHandle(struct handle *handle, uint64_t ptr)
 {
-	uint64_t words[5] = {0};
+	uint64_t words[6] = {0};
 	struct area *area;
 
 	pthread_mutex_lock(&lock);
@@ -484,6 +493,7 @@ int cuIpcGetMemHandle(struct handle *handle, uint64_t ptr)
 		words[2] = area->block->bytes;
 		words[3] = (uint64_t)(area->base - area->block->base);
 		words[4] = area->bytes;
+		words[5] = (uint64_t)area->device;
 	}
 	pthread_mutex_unlock(&lock);
 	memset(handle, 0, sizeof(*handle));
@@ -493,24 +503,32 @@ int cuIpcGetMemHandle(struct handle *handle, uint64_t ptr)
 
 int cuIpcOpenMemHandle_v2(uint64_t *ptr, struct handle handle, unsigned flags)
 {
-	uint64_t words[5];
+	const struct context *context = context_now();
+	uint64_t words[6];
 	char path[64];
 	int fd, code;
 
 	memcpy(words, handle.bytes, sizeof(words));
+	if (!context || words[0] == (uint64_t)getpid())
+		return NO_CONTEXT;
+	if (context->device != (int)words[5] &&
+		!devices_are_peers(context->device, (int)words[5]))
+		return NO_PEER;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)words[0], (int)words[1]);
 	fd = flags == 1 ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return BAD_HANDLE;
 	pthread_mutex_lock(&lock);
 	code = area_add(MAPPING, block_map(fd, words[2]), words[3], words[4], ptr);
+	if (!code)
+		area_of(*ptr)->device = (int)words[5];
 	pthread_mutex_unlock(&lock);
 	return code;
 }
 
 int cuIpcCloseMemHandle(uint64_t ptr)
 {
-	streams_wait();
+	users_wait(ptr);
 	return area_end(ptr);
 }
 
@@ -521,7 +539,7 @@ static void attribute_write(
 	uint64_t word = 0;
 
 	if (attribute == 1)
-		word = area->kind ? (uintptr_t)&one_context : 0;
+		word = area->kind ? (uintptr_t)area->context : 0;
 	else if (attribute == 7)
 		word = area->id;
 	else if (attribute == 11)
@@ -539,7 +557,7 @@ static void attribute_write(
 	else if (attribute == 8 || attribute == 10)
 		*(char *)value = attribute == 10 && area->kind == DEVICE;
 	else if (attribute == 9)
-		memset(value, 0, sizeof(int));
+		memcpy(value, &area->device, sizeof(int));
 	else
 		memcpy(value, &word, sizeof(word));
 }
@@ -562,12 +580,17 @@ int cuPointerGetAttributes(
 	return DONE;
 }
 
-/* ---- kernels: a function is its name ---- */
+/* ---- kernels: a module is its context, a function its name in one ---- */
+
+struct function {
+	struct context *context;
+	char *name;
+};
 
 int cuModuleLoadData(void **module, const void *image)
 {
-	*module = &one_context;
-	return image ? DONE : INVALID;
+	*module = context_now();
+	return image && *module ? DONE : INVALID;
 }
 
 int cuModuleUnload(void *module)
@@ -575,26 +598,28 @@ int cuModuleUnload(void *module)
 	return module ? DONE : INVALID;
 }
 
-/* Names are few and stay for good, each once. */
+/* Functions are few and stay for good, each once. */
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	enum { NAMES_MAX = 512 };
-	static char *names[NAMES_MAX];
+	enum { FUNCTIONS_MAX = 4096 };
+	static struct function functions[FUNCTIONS_MAX];
 	int i = 0;
 
 	pthread_mutex_lock(&lock);
-	while (i < NAMES_MAX - 1 && names[i] && strcmp(names[i], name))
+	while (i < FUNCTIONS_MAX - 1 && functions[i].name &&
+		(functions[i].context != module || strcmp(functions[i].name, name)))
 		i++;
-	if (!names[i])
-		names[i] = strdup(name);
-	*function = names[i];
+	if (!functions[i].name)
+		functions[i] = (struct function){module, strdup(name)};
+	*function = &functions[i];
 	pthread_mutex_unlock(&lock);
-	return *function && module && !strcmp(*function, name) ? DONE : INVALID;
+	return module && functions[i].name && !strcmp(functions[i].name, name) ? DONE
+									       : INVALID;
 }
 
 struct launch {
-	const char *name;
-	unsigned ranks;
+	const struct function *function;
+	unsigned blocks, ranks;
 	_Alignas(16) char arguments[ARGUMENTS_MAX];
 };
 
@@ -602,27 +627,34 @@ struct launch {
 static int launch_do(void *argument)
 {
 	struct launch *launch = argument;
-	int code = cpu_kernel_do(launch->name, launch->ranks, launch->arguments);
+	const struct function *function = launch->function;
+	const struct cpu_grid grid = {function->context, launch->blocks, launch->ranks};
+	int code = cpu_kernel_do(function->name, &grid, launch->arguments);
 
 	if (code && streams_are_async())
-		fprintf(stderr, "cpu_cuda: kernel %s gives %d\n", launch->name, code);
+		fprintf(stderr, "cpu_cuda: kernel %s gives %d\n", function->name, code);
 	return code;
 }
 
 /* The driver's own list of arguments, longer than we like. A kernel whose arguments come
  * as one block finds rubbish behind it. */
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+int cuLaunchKernel(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
 	unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
 	void *stream, void **params, void **extra)
 {
 	enum { RUBBISH = 0xa5 };
-	struct launch launch = {.name = function, .ranks = grid_y};
-	size_t bytes = params ? cpu_kernel_bytes(function) : *(const size_t *)extra[3];
+	const struct function *function = kernel;
+	struct launch launch = {.function = function, .blocks = grid_x, .ranks = grid_y};
+	size_t bytes = params ? cpu_kernel_bytes(function->name)
+			      : *(const size_t *)extra[3];
 
 	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes;
 	stop_if_wanted("launch");
 	if (!grid_x || !grid_z || bytes > sizeof(launch.arguments))
 		return INVALID;
+	if (function->context != context_now() ||
+		function->context != stream_context(stream))
+		return BAD_HANDLE;
 	memset(launch.arguments, RUBBISH, sizeof(launch.arguments));
 	memcpy(launch.arguments, params ? params[0] : extra[1], bytes);
 	return stream_give(stream, launch_do, &launch, sizeof(launch));

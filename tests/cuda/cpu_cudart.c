@@ -1,7 +1,9 @@
 /*
  * A stand-in for CUDA's runtime, as far as the library asks it: the device that this
- * thread has chosen, which is 0 until it has. There is one device.
+ * thread has chosen, which is 0 until it has.
  */
+#include <stdlib.h>
+
 static _Thread_local int chosen;
 
 int cudaGetDevice(int *device);
@@ -15,6 +17,10 @@ int cudaGetDevice(int *device)
 
 int cudaSetDevice(int device)
 {
+	const char *count = getenv("CPU_CUDA_DEVICES");
+
+	if (device < 0 || device >= (count ? atoi(count) : 1))
+		return 101;
 	chosen = device;
-	return device ? 101 : 0;
+	return 0;
 }

@@ -3,15 +3,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/cuda/lists/moves_abi.h"
+#include "cpu_streams.h"
+#include "exec/cuda/lists/steps_abi.h"
 
 enum { DONE = 0, NOT_SUPPORTED = 801, NAP_US = 20 };
 
-typedef void fold_of(void *to, const void *from, size_t bytes);
+static _Thread_local const struct context *running;
+
+void *touch(uint64_t address)
+{
+	if (device_count() == 1 || memory_is_reached(running, address))
+		return (void *)(uintptr_t)address;
+	fprintf(stderr,
+		"cpu_cuda: a kernel on device %d touches %#llx, which it does not "
+		"reach\n",
+		running->device, (unsigned long long)address);
+	abort();
+}
 
 static void fold_sum(void *to, const void *from, size_t bytes)
 {
@@ -37,10 +50,24 @@ static void fold_max(void *to, const void *from, size_t bytes)
 static const struct {
 	const char *name;
 	fold_of *fold;
-} folds[] = {{"moves_copy", NULL}, {"moves_int32_sum", fold_sum},
-	{"moves_uint32_sum", fold_sum}, {"moves_int32_max", fold_max},
-	{"moves_float_sum", fold_sum_float}};
+} folds[] = {{"_int32_sum", fold_sum}, {"_uint32_sum", fold_sum},
+	{"_int32_max", fold_max}, {"_float_sum", fold_sum_float}};
 enum { FOLDS = sizeof(folds) / sizeof(*folds) };
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), part = strlen(end);
+
+	return length >= part && !strcmp(name + length - part, end);
+}
+
+fold_of *fold_find(const char *name)
+{
+	for (int i = 0; i < FOLDS; i++)
+		if (ends_with(name, folds[i].name))
+			return folds[i].fold;
+	return NULL;
+}
 
 /* Everybody's buffers. */
 struct posts {
@@ -93,7 +120,8 @@ static bool mail_read(const struct moves_args *args, struct posts *posts)
 /* As lines_post(). */
 static void line_post(const struct moves_args *args, uint32_t to, uint32_t call)
 {
-	uint64_t *line = args->posts[to].hall->lines[args->rank];
+	struct dev_hall *hall = touch((uintptr_t)args->posts[to].hall);
+	uint64_t *line = hall->lines[args->rank];
 	const uint64_t values[LINE_WORDS / 2] = {args->posts[to].in, args->posts[to].out,
 		args->posts[to].scalar, args->sign};
 
@@ -157,8 +185,11 @@ static void ranks_part(const struct moves_args *args, uint32_t call)
 {
 	struct dev_hall *own = args->posts[args->rank].hall;
 
-	for (uint32_t r = 0; r < args->rank_count; r++)
-		word_set(&args->posts[r].hall->gone[0][args->rank], call);
+	for (uint32_t r = 0; r < args->rank_count; r++) {
+		struct dev_hall *hall = touch((uintptr_t)args->posts[r].hall);
+
+		word_set(&hall->gone[0][args->rank], call);
+	}
 	words_wait(args, own->gone[0], call);
 	word_set(&own->call, call);
 }
@@ -168,8 +199,7 @@ static char *place_at(const struct moves_args *args, const struct posts *posts,
 {
 	const uint64_t *buffers = place->space == 0 ? posts->in : posts->out;
 
-	return (char *)(uintptr_t)(buffers[place->rank] +
-				   place->chunk * args->chunk_bytes);
+	return touch(buffers[place->rank] + place->chunk * args->chunk_bytes);
 }
 
 /* What there is of a move's chunks. */
@@ -264,7 +294,7 @@ static int pairs_do(const struct pairs_args *args)
 			return DONE; /* let go by an abort */
 		if (slot.bytes != pair->bytes)
 			*args->trouble = 1u + pair->peer;
-		memmove((void *)(uintptr_t)pair->data, (void *)(uintptr_t)slot.from,
+		memmove(touch(pair->data), touch(slot.from),
 			slot.bytes < pair->bytes ? slot.bytes : pair->bytes);
 	}
 	return DONE;
@@ -277,7 +307,8 @@ static bool send_step(const struct pairs_args *args, uint32_t i, bool *is_posted
 	const struct dev_pair *pair = &args->pairs[i];
 	uint32_t number = args->hall->sent[pair->peer] + 1 + pair->ordinal;
 	const uint32_t *taken = &args->hall->taken[pair->peer][number % BOX_SLOTS];
-	struct dev_slot *slot = &args->peers[i]->boxes[args->rank][number % BOX_SLOTS];
+	struct dev_hall *peer = touch((uintptr_t)args->peers[i]);
+	struct dev_slot *slot = &peer->boxes[args->rank][number % BOX_SLOTS];
 
 	if (!*is_posted && (int32_t)(word_get(taken) - (number - BOX_SLOTS)) >= 0) {
 		slot->from = pair->data;
@@ -300,8 +331,7 @@ static bool receive_step(const struct pairs_args *args, uint32_t i)
 	if (!from && slot->bytes != pair->bytes)
 		*args->trouble = 1u + pair->peer;
 	bytes = !from && slot->bytes < bytes ? slot->bytes : bytes;
-	memmove((void *)(uintptr_t)pair->data,
-		(void *)(uintptr_t)(from ? from : slot->from), bytes);
+	memmove(touch(pair->data), touch(from ? from : slot->from), bytes);
 	if (!from)
 		word_set(&args->peers[i]->taken[args->rank][number % BOX_SLOTS], number);
 	return true;
@@ -338,21 +368,31 @@ static int pairs_do_resident(const struct pairs_args *args)
 	return DONE;
 }
 
+static bool begins_with(const char *name, const char *begin)
+{
+	return !strncmp(name, begin, strlen(begin));
+}
+
 size_t cpu_kernel_bytes(const char *name)
 {
-	if (!strncmp(name, "moves_", strlen("moves_")))
+	if (begins_with(name, "moves_"))
 		return sizeof(struct moves_args);
+	if (begins_with(name, "steps_"))
+		return sizeof(struct steps_args);
 	return strcmp(name, "pairs_copy") ? 0 : sizeof(struct pairs_args);
 }
 
-int cpu_kernel_do(const char *name, unsigned ranks, void *args)
+int cpu_kernel_do(const char *name, const struct cpu_grid *grid, void *args)
 {
+	fold_of *fold = fold_find(name);
+
+	running = grid->context;
 	if (!strcmp(name, "pairs_copy"))
 		return ((const struct pairs_args *)args)->is_resident
 			       ? pairs_do_resident(args)
 			       : pairs_do(args);
-	for (int i = 0; i < FOLDS; i++)
-		if (!strcmp(folds[i].name, name))
-			return moves_do(args, ranks, folds[i].fold);
-	return NOT_SUPPORTED;
+	if (!fold && !ends_with(name, "_copy"))
+		return NOT_SUPPORTED;
+	return begins_with(name, "steps_") ? steps_do(grid, name, args)
+					   : moves_do(args, grid->ranks, fold);
 }

@@ -1,7 +1,5 @@
 #include "cpu_streams.h"
 
-#include "one_context.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,8 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DONE = 0, INVALID = 1, NO_MEMORY = 2, NOT_READY = 600, CAPTURED = 900 };
-enum { CHANNELS_MAX = 512, BESIDE = 256, NAP_US = 20, GREATEST = -5 };
+enum {
+	DONE = 0,
+	INVALID = 1,
+	NO_MEMORY = 2,
+	BAD_HANDLE = 400,
+	NOT_READY = 600,
+	CAPTURED = 900
+};
+enum { CHANNELS_MAX = 512, OF_CONTEXT = CHANNELS_MAX / CONTEXTS_MAX };
+enum { NAP_US = 20, GREATEST = -5 };
 
 struct given {
 	struct given *next;
@@ -23,6 +29,7 @@ struct given {
 struct channel {
 	pthread_t thread;
 	bool has_thread, is_taken; /* is_taken: by a stream that shares it with nobody */
+	const struct context *context;
 	struct given *first, **last;
 	uint64_t given, done;
 };
@@ -34,12 +41,14 @@ struct graph {
 };
 
 struct stream {
+	struct context *context;
 	struct channel *channel;
 	uint64_t last; /* the number that what it was given last has on its channel */
 	struct graph *graph; /* that is being captured; NULL: none */
 };
 
 struct event {
+	const struct context *context;
 	unsigned users; /* its owner, and everything enqueued */
 	uint64_t recorded, reached;
 };
@@ -84,15 +93,16 @@ static void *channel_main(void *argument)
 	return NULL;
 }
 
-/* With the lock held. A channel for a stream, whatever its priority, of the current
- * context's; NULL: there are no more. */
-static struct channel *channel_find(void)
+/* With the lock held. A channel of the context for a stream, whatever its priority; NULL:
+ * there are no more. */
+static struct channel *channel_find(const struct context *context)
 {
 	const char *text = getenv("CPU_CUDA_CHANNELS");
 	unsigned shared = text ? (unsigned)atoi(text) : 0, i = 0;
 
 	if (shared)
-		i = (is_beside() ? BESIDE : 0) + stream_count++ % shared % BESIDE;
+		i = context_number(context) * OF_CONTEXT +
+		    stream_count++ % shared % OF_CONTEXT;
 	else
 		while (i < CHANNELS_MAX &&
 			(channels[i].is_taken || channels[i].done < channels[i].given))
@@ -100,6 +110,7 @@ static struct channel *channel_find(void)
 	if (i >= CHANNELS_MAX)
 		return NULL;
 	channels[i].is_taken = !shared;
+	channels[i].context = context;
 	if (channels[i].has_thread)
 		return &channels[i];
 	channels[i].last = &channels[i].first;
@@ -108,20 +119,30 @@ static struct channel *channel_find(void)
 	return channels[i].has_thread ? &channels[i] : NULL;
 }
 
-/* The NULL stream, and the one that each thread has of its own. */
+/* The NULL stream, and the one that each thread has of its own, are the current
+ * context's. */
 static struct stream *stream_of(void *handle)
 {
-	static struct stream legacy;
-	static _Thread_local struct stream own;
+	static struct stream legacy[CONTEXTS_MAX];
+	static _Thread_local struct stream own[CONTEXTS_MAX];
+	unsigned here = context_number(context_here());
 	struct stream *stream = handle;
 
 	if ((uintptr_t)handle < 2)
-		stream = &legacy;
+		stream = &legacy[here];
 	else if ((uintptr_t)handle == 2)
-		stream = &own;
+		stream = &own[here];
+	if (!stream->context)
+		stream->context = context_here();
 	if (!stream->channel)
-		stream->channel = channel_find();
+		stream->channel = channel_find(stream->context);
 	return stream;
+}
+
+struct context *stream_context(void *stream)
+{
+	return (uintptr_t)stream > 2 ? ((const struct stream *)stream)->context
+				     : context_here();
 }
 
 bool is_captured(void *stream)
@@ -182,13 +203,13 @@ void stream_wait(void *stream)
 	pthread_mutex_unlock(&lock);
 }
 
-void streams_wait(void)
+void streams_wait(const struct context *context)
 {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < CHANNELS_MAX; i++) {
 		uint64_t last = channels[i].given;
 
-		while (channels[i].done < last)
+		while (channels[i].context == context && channels[i].done < last)
 			pthread_cond_wait(&changed, &lock);
 	}
 	pthread_mutex_unlock(&lock);
@@ -208,7 +229,7 @@ void stop_if_wanted(const char *kind)
 
 int cuCtxSynchronize(void)
 {
-	streams_wait();
+	streams_wait(context_here());
 	return DONE;
 }
 
@@ -228,9 +249,10 @@ int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
 		free(made);
 		return INVALID;
 	}
+	made->context = context_here();
 	pthread_mutex_lock(&lock);
 	if (streams_are_async())
-		made->channel = channel_find();
+		made->channel = channel_find(made->context);
 	pthread_mutex_unlock(&lock);
 	*stream = made;
 	return streams_are_async() && !made->channel ? NO_MEMORY : DONE;
@@ -385,6 +407,7 @@ int cuEventCreate(void **event, unsigned flags)
 	if (!made)
 		return NO_MEMORY;
 	made->users = 1;
+	made->context = context_here();
 	*event = made;
 	return DONE;
 }
@@ -452,6 +475,8 @@ int cuEventRecord(void *event, void *stream)
 
 	if (!event || is_captured(stream))
 		return INVALID;
+	if (((const struct event *)event)->context != stream_context(stream))
+		return BAD_HANDLE;
 	moment = moment_of(event, true);
 	return stream_give(stream, event_reach, &moment, sizeof(moment));
 }
@@ -509,8 +534,8 @@ int cuStreamBatchMemOp_v2(
 
 	stop_if_wanted("memop");
 	for (unsigned i = 0; i < count && !code; i++)
-		code = is_beside() && is_mapped(ops[i].address)
-			       ? INVALID
-			       : stream_give(stream, memop_do, &ops[i], sizeof(ops[i]));
+		code = memory_is_reached(stream_context(stream), ops[i].address)
+			       ? stream_give(stream, memop_do, &ops[i], sizeof(ops[i]))
+			       : INVALID;
 	return code;
 }

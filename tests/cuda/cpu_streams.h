@@ -6,9 +6,13 @@
  * calls only enqueue; then others can be told to stop while a stream waits. Such a
  * thread is a channel. Every stream has one of its own, unless CPU_CUDA_CHANNELS says how
  * many there are in a context: what waits on a stream then keeps back whatever comes
- * behind it on the same channel, on other streams too, whatever their priority. A context
- * that is made beside the device's own has channels of its own, and does not reach memory
- * that was opened in the other.
+ * behind it on the same channel, on other streams too, whatever their priority. Every
+ * context has channels of its own (cpu_devices.h).
+ *
+ * A stream belongs to the context that was current when it was made; the NULL stream and
+ * the one that each thread has are there once in every context. A kernel goes to a stream
+ * of its own context only, an event is recorded on one of its own; copies go anywhere,
+ * and any stream can wait for any event.
  *
  * A stream can be captured into a graph, by itself and without events.
  *
@@ -22,6 +26,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "cpu_devices.h"
 
 bool streams_are_async(void);
 
@@ -37,11 +43,14 @@ bool is_captured(void *stream);
 /* In a call of this kind. */
 void stop_if_wanted(const char *kind);
 
-/* Is it memory of another process, that this one has opened? */
-bool is_mapped(uint64_t ptr);
+/* The one that the stream belongs to. */
+struct context *stream_context(void *stream);
 
-/* Until all that was given is done: one stream's, or everybody's. */
+/* May what runs in this context touch what lies there (cpu_cuda.c)? */
+bool memory_is_reached(const struct context *context, uint64_t ptr);
+
+/* Until all that was given is done: one stream's, or a context's. */
 void stream_wait(void *stream);
-void streams_wait(void);
+void streams_wait(const struct context *context);
 
 #endif

@@ -29,11 +29,27 @@ void gpu_check(cu_result result, const char *text, const char *file, int line)
 	_exit(1);
 }
 
+int gpu_count(void)
+{
+	const char *text = getenv("WEFT_TEST_DEVICES");
+
+	return text ? atoi(text) : 1;
+}
+
+void gpu_use(int rank)
+{
+	cu_context context;
+	cu_device device;
+
+	CUDA(driver->device_get(&device, rank % gpu_count()));
+	CUDA(driver->primary_retain(&context, device));
+	CUDA(driver->context_set(context));
+}
+
 /* The driver and a context; false when there is none. */
 static bool begin(void)
 {
 	static _Thread_local bool has_begun;
-	cu_context context;
 	cu_device device;
 
 	if (has_begun)
@@ -41,10 +57,9 @@ static bool begin(void)
 	if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) || !cuda_driver())
 		return false;
 	driver = cuda_driver();
-	if (driver->init(0) || driver->device_get(&device, 0))
+	if (driver->init(0) || driver->device_get(&device, gpu_count() - 1))
 		return false;
-	CUDA(driver->primary_retain(&context, device));
-	CUDA(driver->context_set(context));
+	gpu_use(rank_of_thread());
 	has_begun = true;
 	return true;
 }

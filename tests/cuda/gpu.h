@@ -17,8 +17,14 @@
  * library. Asks in a child, so that the caller can still fork. */
 void gpu_need(void);
 
-/* This thread has a context from now on. Any number of times. */
+/* This thread has a context from now on, of the device that its rank comes to. Any number
+ * of times. */
 const struct cuda_driver *gpu_begin(void);
+
+/* How many devices ranks are spread over in turn: WEFT_TEST_DEVICES, else 1. And from now
+ * on this thread works on the one that this rank comes to. */
+int gpu_count(void);
+void gpu_use(int rank);
 
 cu_stream gpu_stream(void);
 void gpu_stream_end(cu_stream stream);

@@ -129,10 +129,12 @@ int parts_main(int argc, char **argv, const struct part *parts, size_t count)
 
 static void crew_open_driven(struct crew *crew, int count)
 {
-	static const int devices[CREW_MAX];
+	int devices[CREW_MAX];
 	ncclComm_t comms[CREW_MAX];
 
 	HOLDS(count <= CREW_MAX);
+	for (int i = 0; i < count; i++)
+		devices[i] = i % gpu_count();
 	OK(ncclCommInitAll(comms, count, devices));
 	crew->count = crew->rank_count = count;
 	for (int i = 0; i < count; i++)
@@ -150,8 +152,11 @@ void crew_open_as(struct crew *crew, struct rank *rank, int index, int driven)
 		crew->seats[0] = (struct seat){.rank = rank->rank,
 			.rank_count = rank->rank_count,
 			.comm = rank_comm(rank, index)};
-	for (int i = 0; i < crew->count; i++)
+	for (int i = 0; i < crew->count; i++) {
+		if (driven)
+			gpu_use(i);
 		crew->seats[i].stream = gpu_stream();
+	}
 }
 
 void crew_open_more(struct crew *crew, struct rank *rank, int index)

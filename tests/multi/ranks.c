@@ -12,6 +12,7 @@
 enum { LIMIT_S = 60, POLL_US = 300 };
 
 static _Thread_local char context[256];
+static _Thread_local int own_rank;
 
 uint64_t now_us(void)
 {
@@ -42,6 +43,11 @@ void error_note_state(ncclResult_t *first, ncclComm_t comm)
 
 	OK(ncclCommGetAsyncError(comm, &state));
 	error_note(first, state);
+}
+
+int rank_of_thread(void)
+{
+	return own_rank;
 }
 
 /* ---- checks ---- */
@@ -103,6 +109,7 @@ static void *seat_main(void *argument)
 	struct seat *seat = argument;
 
 	rank_context("rank %d of %d", seat->rank.rank, seat->rank.rank_count);
+	own_rank = seat->rank.rank;
 	seat->function(&seat->rank);
 	return NULL;
 }

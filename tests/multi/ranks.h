@@ -65,6 +65,9 @@ ncclUniqueId rank_id(struct rank *rank, int index);
 /* A communicator of all ranks through id `index`. */
 ncclComm_t rank_comm(struct rank *rank, int index);
 
+/* The rank that this thread is; 0 for a thread that is none. */
+int rank_of_thread(void);
+
 /* All ranks of the job are here. */
 void rank_meet(struct rank *rank);
 

@@ -6,6 +6,14 @@
 
 enum { BOUNCE_LEAST = 2 << 20 };
 
+/* Does it lie on another GPU, which kernels of this one need not reach? What was mapped
+ * piece by piece is for the program to give access to. */
+static bool is_elsewhere(const struct cuda_engine *engine, const struct cuda_where *where)
+{
+	return where->is_device && where->context && where->device >= 0 &&
+	       where->device != engine->reach.device;
+}
+
 enum err bounce_look(
 	struct cuda_engine *engine, const struct bounce_buffer *buffer, bool *is_needed)
 {
@@ -19,8 +27,8 @@ enum err bounce_look(
 	e = cuda_where_check(&where, buffer->ptr, buffer->bytes, buffer->is_sent);
 	if (e)
 		return e;
-	*is_needed = !where.is_device;
-	if (!where.is_device || !buffer->is_shown)
+	*is_needed = !where.is_device || is_elsewhere(engine, &where);
+	if (*is_needed || !buffer->is_shown)
 		return OK;
 	/* a range of cuMemCreate may be many blocks, and a descriptor is of one */
 	if (where.is_by_fd)

@@ -27,9 +27,10 @@ static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hell
 {
 	const struct cuda_driver *driver = engine->driver;
 	int multiprocessors = 0;
-	cu_device device;
+	cu_device device = 0;
 	enum err e = cuda_check(driver->context_device(&device), "ask for the device");
 
+	engine->reach.device = device;
 	if (!e)
 		e = cuda_check(driver->device_uuid(hello->uuid, device),
 			"ask for the device's uuid");
@@ -87,9 +88,14 @@ static enum err hall_make(struct cuda_engine *engine, struct cuda_hello *hello)
 	const struct cuda_driver *driver = engine->driver;
 	/* a whole block, which others open and close with the communicator */
 	size_t bytes = CU_BLOCK_BYTES;
-	enum err e = engine_alloc(
-		engine, bytes, "allocate device memory", &engine->reach.hall);
+	cu_ptr made = 0;
+	enum err e = engine_alloc(engine, bytes, "allocate device memory", &made);
 
+	if (!e)
+		e = lent_make(engine, made);
+	if (e && made)
+		driver->mem_free(made);
+	engine->reach.hall = e ? 0 : made;
 	if (!e)
 		e = engine_clear(engine, engine->reach.hall, bytes);
 	if (!e)
@@ -314,6 +320,11 @@ static bool is_capturing(const struct cuda_engine *engine, cu_stream stream)
 	return !engine->driver->stream_is_capturing(stream, &status) && status;
 }
 
+cu_context cuda_engine_context(const struct cuda_engine *engine)
+{
+	return engine->context;
+}
+
 const char *cuda_engine_way(const struct cuda_engine *engine)
 {
 	return engine->way->says(engine);
@@ -403,6 +414,7 @@ enum err cuda_engine_finish(struct cuda_engine *engine, const struct cuda_call *
 
 enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream other)
 {
+	cu_context had = context_enter(engine); /* an event is of its streams' context */
 	cu_event event = NULL;
 	enum err e = cuda_check(engine->driver->event_create(&event, CU_EVENT_NO_TIMING),
 		"make an event");
@@ -415,5 +427,6 @@ enum err cuda_engine_join(struct cuda_engine *engine, cu_stream first, cu_stream
 			"wait for another stream");
 	if (event)
 		engine->driver->event_destroy(event);
+	context_leave(engine->driver, engine->context, had);
 	return e;
 }

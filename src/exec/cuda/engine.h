@@ -84,8 +84,14 @@ bool cuda_engine_is_cut(struct cuda_engine *engine);
 void cuda_engine_destroy(struct cuda_engine *engine);
 
 /* The CUDA context that this thread works in, which is current then; NULL: none,
- * context.h. And the one that memory of the device belongs to. */
+ * context.h. Then those of a device, of memory of a device, and of an engine. */
 enum err cuda_context(cu_context *context);
+enum err cuda_device_context(int ordinal, cu_context *context);
+cu_context cuda_engine_context(const struct cuda_engine *engine);
+
+/* The device of the context that is current; negative: there is none. */
+int cuda_device(void);
+
 enum err cuda_memory_context(const void *ptr, cu_context *context);
 
 /* Is this memory the device's? False, at once, in a process without CUDA. */

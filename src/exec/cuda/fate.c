@@ -281,8 +281,9 @@ static void device_free(struct cuda_engine *engine)
 	for (uint32_t r = 0; r < engine->rank_count; r++)
 		if (engine->reach.is_mapped[r])
 			driver->ipc_close(engine->reach.halls[r]);
-	if (engine->reach.hall)
-		driver->mem_free(engine->reach.hall);
+		else if (engine->reach.halls[r])
+			lent_drop(engine->reach.halls[r]);
+	lent_sweep(engine);
 	if (engine->code.module)
 		driver->module_unload(engine->code.module);
 	if (engine->words.are_shared)

@@ -13,6 +13,19 @@ enum err cuda_context(cu_context *context)
 	return driver ? context_of_thread(driver, context) : OK;
 }
 
+enum err cuda_device_context(int ordinal, cu_context *context)
+{
+	return context_of_device(cuda_driver(), ordinal, context);
+}
+
+int cuda_device(void)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	cu_device device;
+
+	return driver && !driver->context_device(&device) ? device : -1;
+}
+
 enum err cuda_memory_context(const void *ptr, cu_context *context)
 {
 	return context_of_memory(cuda_driver(), ptr, context);

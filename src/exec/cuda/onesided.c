@@ -113,19 +113,21 @@ enum err cuda_engine_await(
 	struct cuda_engine *engine, const struct cuda_await *await, cu_stream stream)
 {
 	uint32_t *awaited = &engine->signals.awaited[await->signal][await->peer];
+	cu_context had = context_enter(engine); /* whose NULL stream is meant */
 	struct cu_memop op;
 	enum err e = capture_refuse(engine, stream);
 
 	if (!e)
 		e = engine_is_well(engine);
-	if (e)
-		return e;
-	*awaited += await->count;
-	op = memop_wait(
-		signal_at(engine->reach.hall, await->peer, await->signal), *awaited);
-	e = memops_submit(engine, stream, &op, 1);
+	if (!e) {
+		*awaited += await->count;
+		op = memop_wait(signal_at(engine->reach.hall, await->peer, await->signal),
+			*awaited);
+		e = memops_submit(engine, stream, &op, 1);
+	}
 	if (!e)
 		ledger_await(engine->ledger, await->peer, await->count);
+	context_leave(engine->driver, engine->context, had);
 	return e;
 }
 

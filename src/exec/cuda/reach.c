@@ -2,6 +2,7 @@
  * reach.c - where the other ranks are: which way these ranks can go together, and the
  * memory of theirs that it needs.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,22 +79,111 @@ static void blocks_agree(
 		engine->reach.blocks = 1;
 }
 
+/* ---- what ranks of one process lend each other ---- */
+
+struct lent {
+	struct lent *next;
+	cu_context context; /* the owner's */
+	cu_ptr ptr;
+	uint32_t users;
+};
+
+/* The lock guards the list. */
+static pthread_mutex_t lent_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lent *lents;
+
+enum err lent_make(const struct cuda_engine *engine, cu_ptr ptr)
+{
+	struct lent *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
+	pthread_mutex_lock(&lent_lock);
+	*made = (struct lent){lents, engine->context, ptr, 1};
+	lents = made;
+	pthread_mutex_unlock(&lent_lock);
+	return OK;
+}
+
+/* False: it is not there. */
+static bool lent_count(cu_ptr ptr, uint32_t more)
+{
+	struct lent *lent;
+
+	pthread_mutex_lock(&lent_lock);
+	lent = lents;
+	while (lent && lent->ptr != ptr)
+		lent = lent->next;
+	if (lent)
+		lent->users += more;
+	pthread_mutex_unlock(&lent_lock);
+	return lent != NULL;
+}
+
+bool lent_take(cu_ptr ptr)
+{
+	return lent_count(ptr, 1);
+}
+
+void lent_drop(cu_ptr ptr)
+{
+	lent_count(ptr, (uint32_t)-1);
+}
+
+/* One that nobody uses, taken out; NULL: there is none. */
+static struct lent *lent_unused(const struct cuda_engine *engine)
+{
+	struct lent **link = &lents, *found;
+
+	pthread_mutex_lock(&lent_lock);
+	while (*link && ((*link)->users || (*link)->context != engine->context))
+		link = &(*link)->next;
+	found = *link;
+	if (found)
+		*link = found->next;
+	pthread_mutex_unlock(&lent_lock);
+	return found;
+}
+
+void lent_sweep(const struct cuda_engine *engine)
+{
+	struct lent *lent;
+
+	while ((lent = lent_unused(engine))) {
+		engine->driver->mem_free(lent->ptr);
+		free(lent);
+	}
+}
+
+/* ---- halls ---- */
+
+/* Of a rank of this process. */
+static cu_result hall_here(struct cuda_engine *engine, uint32_t rank)
+{
+	const struct cuda_hello *hello = &engine->reach.hellos[rank];
+	cu_context there = (cu_context)(uintptr_t)hello->context;
+	cu_result result = CU_OK;
+
+	if (there != engine->context &&
+		!is_same_gpu(hello, &engine->reach.hellos[engine->rank]))
+		result = engine->driver->peer_access(there, 0);
+	if (result && result != CU_PEER_ACCESS_ALREADY)
+		return result;
+	if (!lent_take(hello->hall))
+		return CU_INVALID_VALUE;
+	engine->reach.halls[rank] = hello->hall;
+	return CU_OK;
+}
+
 enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall)
 {
 	const struct cuda_hello *hello = &engine->reach.hellos[rank];
 	bool is_here = hello->pid == engine->reach.hellos[engine->rank].pid;
-	cu_context there = (cu_context)(uintptr_t)hello->context;
 	cu_result result = CU_OK;
 
-	if (!engine->reach.halls[rank] && is_here) {
-		if (there != engine->context)
-			result = engine->driver->peer_access(there, 0);
-		if (!result || result == CU_PEER_ACCESS_ALREADY ||
-			is_same_gpu(hello, &engine->reach.hellos[engine->rank])) {
-			result = CU_OK;
-			engine->reach.halls[rank] = hello->hall;
-		}
-	} else if (!engine->reach.halls[rank]) {
+	if (!engine->reach.halls[rank] && is_here)
+		result = hall_here(engine, rank);
+	else if (!engine->reach.halls[rank]) {
 		result = engine->driver->ipc_open(
 			&engine->reach.halls[rank], hello->hall_handle, CU_IPC_LAZY_PEER);
 		engine->reach.is_mapped[rank] = !result;

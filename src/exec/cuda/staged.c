@@ -51,6 +51,13 @@ static enum err device_make(struct cuda_engine *engine, struct cuda_offer *offer
 		return OK;
 	e = engine_alloc(
 		engine, bytes, "allocate device memory for slots", &staged->memory);
+	if (!e) {
+		e = lent_make(engine, staged->memory);
+		if (e)
+			driver->mem_free(staged->memory);
+		else
+			staged->lent[engine->rank] = staged->memory;
+	}
 	if (!e)
 		e = engine_clear(engine, staged->memory, bytes);
 	if (!e && !engine->way->is_fused)
@@ -128,8 +135,12 @@ static enum err rank_map(struct cuda_engine *engine, uint32_t r,
 		return e ? e : host_map(engine, staged->host[r], address);
 	}
 	*address = offer->address;
-	if (offer->pid == (uint32_t)getpid())
+	if (offer->pid == (uint32_t)getpid()) {
+		if (!lent_take(offer->address))
+			return err_set(ERR_REMOTE, "rank %u has gone", r);
+		staged->lent[r] = offer->address;
 		return OK;
+	}
 	e = cuda_check(engine->driver->ipc_open(
 			       &staged->mapped[r], offer->handle, CU_IPC_LAZY_PEER),
 		"map another rank's slots");
@@ -392,6 +403,8 @@ void staged_free(struct cuda_engine *engine)
 		if (staged->modules[c])
 			driver->module_unload(staged->modules[c]);
 	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		if (staged->lent[r])
+			lent_drop(staged->lent[r]);
 		if (staged->mapped[r])
 			driver->ipc_close(staged->mapped[r]);
 		if (staged->host[r])
@@ -403,6 +416,4 @@ void staged_free(struct cuda_engine *engine)
 	}
 	if (staged->ends)
 		driver->mem_free(staged->ends);
-	if (staged->memory && !staged->is_host)
-		driver->mem_free(staged->memory);
 }

@@ -21,6 +21,7 @@ struct staged {
 	uint32_t channels;
 	cu_ptr memory;			/* of this rank, or of all */
 	cu_ptr mapped[MOVES_RANKS_MAX]; /* the others', where they had to be mapped */
+	cu_ptr lent[MOVES_RANKS_MAX];	/* .. of this process, and our own */
 	void *host[MOVES_RANKS_MAX];	/* the same in host memory */
 	cu_ptr ends;
 	cu_module modules[STEPS_CODECS];

@@ -69,6 +69,7 @@ struct stream_order {
 /* Where the other ranks are, and how far this one can reach. */
 struct reach {
 	struct cuda_hello *hellos;     /* owned */
+	cu_device device;	       /* this rank's */
 	bool is_one_device;	       /* all ranks share a GPU */
 	bool is_apart;		       /* on GPUs that cannot reach each other's memory */
 	bool can_pass_fds;	       /* between all processes */
@@ -178,6 +179,15 @@ enum err engine_where_now(
 
 /* The rank's hall in this process's addresses. */
 enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
+
+/* Device memory of a rank that others of its process use as well, counted; between
+ * processes the driver counts. To free waits for all that its GPU was given, which may
+ * wait for what another rank is yet to call: so only an engine of the same GPU frees,
+ * when it goes itself, whatever is not used any more. lent_take(): false, it is gone. */
+enum err lent_make(const struct cuda_engine *engine, cu_ptr ptr);
+bool lent_take(cu_ptr ptr);
+void lent_drop(cu_ptr ptr);
+void lent_sweep(const struct cuda_engine *engine);
 
 /* ---- engine.c ---- */
 

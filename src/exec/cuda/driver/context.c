@@ -75,6 +75,22 @@ enum err context_of_thread(const struct cuda_driver *driver, cu_context *context
 	return e;
 }
 
+enum err context_of_device(
+	const struct cuda_driver *driver, int ordinal, cu_context *context)
+{
+	cu_device device, here;
+	if (driver->device_get(&device, ordinal))
+		return err_set(ERR_CUDA,
+			"there is no CUDA device %d: name one that this process sees "
+			"(CUDA_VISIBLE_DEVICES)",
+			ordinal);
+	if (!driver->context_get(context) && *context && !driver->context_device(&here) &&
+		here == device)
+		return OK;
+	return cuda_check(driver->primary_retain(context, device),
+		"make the device's primary context");
+}
+
 enum err context_of_memory(
 	const struct cuda_driver *driver, const void *ptr, cu_context *context)
 {

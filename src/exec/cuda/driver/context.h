@@ -17,6 +17,11 @@
  * from the runtime is kept, as the runtime keeps it. */
 enum err context_of_thread(const struct cuda_driver *driver, cu_context *context);
 
+/* .. for a device that is named: this thread's where it is that device's, else the
+ * device's primary one. ERR_CUDA when there is no such device. */
+enum err context_of_device(
+	const struct cuda_driver *driver, int ordinal, cu_context *context);
+
 /* The one that device memory belongs to, or the primary one of its device. */
 enum err context_of_memory(
 	const struct cuda_driver *driver, const void *ptr, cu_context *context);
