@@ -243,6 +243,25 @@ static uint32_t micro_guess(const struct train_case *c)
 	return l.micro;
 }
 
+/* What a table leaves open and the GPU's memory decides: what one GPU cannot hold, were
+ * even half of the activations computed again, was cut further. Experts over the tensor-
+ * parallel ranks as well; else, without a pipeline, everything by Megatron's FSDP. */
+static void held_mend(const char *stack, struct train_case *c)
+{
+	static const struct memory_habit half = {.5, 0};
+	struct train_layout *l = &c->layout;
+	struct train_memory memory;
+
+	memory_make(&c->model, l, &half, &memory);
+	if (memory.total <= c->who.gpu->memory_gb * 1e9)
+		return;
+	if (l->etp == 1 && l->tp > 1)
+		l->etp = 0;
+	else if (!strcmp(stack_family(stack), "nvidia") && l->pp == 1 && l->ep == 1 &&
+		 l->shard == SHARD_OPTIMIZER)
+		l->shard = SHARD_ALL;
+}
+
 static void flags_read(const struct reader *r, const char *stack, struct train_case *c)
 {
 	struct train_layout *l = &c->layout;
@@ -304,6 +323,7 @@ static enum err layout_read(
 				: 1;
 	if (l->vp > 1 && (uint64_t)l->vp * l->pp > c->model.layers + 2)
 		l->vp = 1;
+	held_mend(stack, c);
 	return OK;
 }
 
@@ -444,6 +464,8 @@ static enum err row_read(struct reader *r, struct train_case *c)
 		return err_set(ERR_USAGE, "%s, row %u: no figures for GPU '%s'", r->name,
 			r->row + 1, field(r, "gpu"));
 	e = model_read(r, &c->model);
+	/* MegaScale changed the model so that a layer sends half as often. */
+	c->model.is_parallel = !strcmp(stack, "megascale");
 	if (!e)
 		e = layout_read(r, stack, c);
 	if (!e)

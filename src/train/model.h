@@ -38,8 +38,9 @@ struct train_model {
 	bool has_expert_bias;
 	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim; /* latent attention */
 	uint32_t window, window_every; /* every so-manyth layer looks back so far only */
-	bool is_adapter; /* LoRA: the matrices are frozen, their gradients not made */
-	bool is_figures; /* parameters and work as published, sizes guessed */
+	bool is_parallel; /* attention and feed-forward beside each other, not in turn */
+	bool is_adapter;  /* LoRA: the matrices are frozen, their gradients not made */
+	bool is_figures;  /* parameters and work as published, sizes guessed */
 	double figure_params, figure_active;
 };
 

@@ -144,6 +144,7 @@ static enum err layer_wires(const struct cut *cut, struct train_work *w)
 	const struct train_model *m = cut->m;
 	const struct train_layout *l = cut->l;
 	double state = WORD * cut->tokens * m->hidden, one = 0;
+	double blocks = m->is_parallel ? 1 : 2; /* that tensor parallelism sends around */
 	enum err e = OK;
 
 	if (l->tp > 1 && l->is_sequence_parallel) {
@@ -153,10 +154,10 @@ static enum err layer_wires(const struct cut *cut, struct train_work *w)
 		if (!e)
 			e = group_time(
 				cut, GROUP_TP, COLL_REDUCE_SCATTER, state, &reduce);
-		w->tp_s = 2 * (gather + reduce);
+		w->tp_s = blocks * (gather + reduce);
 	} else if (l->tp > 1) {
 		e = group_time(cut, GROUP_TP, COLL_ALL_REDUCE, state, &one);
-		w->tp_s = 2 * one;
+		w->tp_s = blocks * one;
 	}
 	if (!e && l->cp > 1) {
 		double kv = 2.0 * WORD * cut->tokens * m->kv_heads * m->head_dim /

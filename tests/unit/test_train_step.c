@@ -6,6 +6,7 @@
 
 #include "test.h"
 #include "train/calib.h"
+#include "train/cases.h"
 #include "train/goodput.h"
 
 static void near(double a, double b, double share)
@@ -297,6 +298,28 @@ static void seed(uint32_t pods, double measured, double *seconds)
 	net_free(&net);
 }
 
+/* Rows of a table, read: what is not told follows from what a GPU can hold, and a block
+ * whose halves are beside each other sends half as often. */
+static void rows(void)
+{
+	static const char text[] =
+		"stack,model,gpu,gpus,nodes,tp,pp,ep,mbs,gbs,seq,precision,sharding\n"
+		"megascale,gpt3-175b,A100-80,256,32,8,8,1,1,768,2048,bf16,\n"
+		"nemo,gpt3-175b,A100-80,256,32,8,8,1,1,768,2048,bf16,\n"
+		"dgxc-nemo,grok1-314b,GB200,128,32,4,1,8,1,256,8192,bf16,\n"
+		"megatron-bridge,llama3-70b,GB300,64,16,1,1,1,2,256,8192,nvfp4,dist-opt\n"
+		"megatron-bridge,llama3-70b,GB300,64,16,1,4,1,1,256,8192,nvfp4,dist-"
+		"opt\n";
+	struct train_cases cases;
+
+	EQ(train_cases_parse(text, sizeof(text) - 1, "rows", &cases), OK);
+	near(2 * cases.cases[0].work.tp_s, cases.cases[1].work.tp_s, 1e-9);
+	EQ(layout_expert_tp(&cases.cases[2].layout), 4);
+	EQ(cases.cases[3].layout.shard, SHARD_ALL);
+	EQ(cases.cases[4].layout.shard, SHARD_OPTIMIZER);
+	train_cases_free(&cases);
+}
+
 static void goodput(void)
 {
 	struct train_goodput g;
@@ -319,6 +342,7 @@ int main(void)
 	experts();
 	recompute();
 	parts();
+	rows();
 	goodput();
 	seed(1, 36.0, &one);
 	seed(4, 33.9, &four);

@@ -69,6 +69,12 @@ int command_plan(int argc, char **argv)
 		return plan_accuracy(&args);
 	if (args.calibrate)
 		return plan_calibrate(args.calibrate);
+	if (args.gpus_last && (args.json || args.svg)) {
+		fprintf(stderr,
+			"weft plan: a range of GPUs is a table; ask for --json or "
+			"--svg of one of its sizes\n");
+		return EXIT_USAGE;
+	}
 	if (args.gpus_last)
 		return plan_scaling(&args);
 	e = plan_run_make(&args, !args.search, &run);

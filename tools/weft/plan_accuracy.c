@@ -322,6 +322,69 @@ static bool is_same_sweep(const struct train_case *a, const struct train_case *b
 	       a->model.layers == b->model.layers;
 }
 
+/* Alike in all that a table of cases tells. */
+static bool is_same_case(const struct train_case *a, const struct train_case *b)
+{
+	return !strcmp(a->who.stack, b->who.stack) && a->who.gpu == b->who.gpu &&
+	       !strcmp(a->model.name, b->model.name) &&
+	       a->model.layers == b->model.layers && a->model.heads == b->model.heads &&
+	       a->model.hidden == b->model.hidden && a->work.nodes == b->work.nodes &&
+	       layout_is_same(&a->layout, &b->layout);
+}
+
+/* The mean error of the runs that are like `i`, were `step_s` the answer to all. */
+static double twins_error(
+	const struct study *s, uint32_t i, double step_s, uint32_t *count)
+{
+	double sum = 0;
+
+	*count = 0;
+	for (uint32_t j = 0; j < s->cases.count; j++) {
+		const struct train_case *b = &s->cases.cases[j];
+
+		if (!is_scored(b) || !is_same_case(&s->cases.cases[i], b))
+			continue;
+		sum += 100 * fabs(step_s / b->step_s - 1);
+		++*count;
+	}
+	return sum / *count;
+}
+
+/* Runs with the same inputs took different times, and a prediction is one number: the
+ * mean error of the best one is a limit that no model passes. It is at one of the
+ * measured times; the smallest worst error is between the shortest and the longest. */
+static void limit_print(const struct study *s, bool is_audited)
+{
+	double sum = 0, worst = 0;
+	uint32_t twins = 0, all = 0;
+
+	for (uint32_t i = 0; i < s->cases.count; i++) {
+		const struct train_case *a = &s->cases.cases[i];
+		double best = INFINITY;
+		uint32_t count = 0;
+
+		if (!is_scored(a) || (is_audited && !a->is_audited))
+			continue;
+		for (uint32_t j = 0; j < s->cases.count; j++) {
+			const struct train_case *b = &s->cases.cases[j];
+
+			if (!is_scored(b) || !is_same_case(a, b))
+				continue;
+			best = fmin(best, twins_error(s, i, b->step_s, &count));
+			worst = fmax(worst, 100 * fabs(a->step_s - b->step_s) /
+						    (a->step_s + b->step_s));
+		}
+		twins += count > 1;
+		sum += best;
+		all++;
+	}
+	if (twins)
+		printf("the limit%s: of %u rows %u have the inputs of another; the best "
+		       "answers to those are off by %.1f %% in the mean, the worst by "
+		       "%.1f %%\n",
+			is_audited ? ", audited" : "", all, twins, sum / twins, worst);
+}
+
 static void tau_print(const struct study *s)
 {
 	uint32_t good = 0, bad = 0;
@@ -476,6 +539,8 @@ int plan_accuracy(const struct plan_args *args)
 			memory_rows_print(&s);
 		}
 		sources_print(&s);
+		limit_print(&s, false);
+		limit_print(&s, true);
 		memory_print(&s);
 		verdicts_print(&s);
 		cells_print(&s);

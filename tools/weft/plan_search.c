@@ -108,6 +108,9 @@ static enum err sensitivity_print(struct plan_run *run, const struct search_hit 
 
 static void megatron_print(const struct train_layout *l)
 {
+	static const char *const eight[PRECISIONS] = {"", " --fp8-format hybrid",
+		" --fp8-format e4m3 --fp8-recipe mxfp8", " --fp4-format e2m1"};
+
 	printf("\nMegatron-LM:\n  --tensor-model-parallel-size %u "
 	       "--pipeline-model-parallel-size %u --context-parallel-size %u \\\n"
 	       "  --micro-batch-size %u --global-batch-size %u --seq-length %u",
@@ -131,8 +134,7 @@ static void megatron_print(const struct train_layout *l)
 		       "--recompute-num-layers 1");
 	if (l->recompute == RECOMPUTE_SELECTIVE)
 		printf(" \\\n  --recompute-granularity selective");
-	printf(" \\\n  %s\n",
-		l->precision == PRECISION_BF16 ? "--bf16" : "--bf16 --fp8-format hybrid");
+	printf(" \\\n  --bf16%s\n", eight[l->precision]);
 }
 
 static void deepspeed_print(const struct train_layout *l)
@@ -153,20 +155,29 @@ static void deepspeed_print(const struct train_layout *l)
 		l->shard == SHARD_HYBRID ? ", \"zero_hpz_partition_size\": 8" : "");
 }
 
-static void torchtitan_print(const struct train_layout *l)
+static void torchtitan_print(const struct train_layout *l, uint32_t layers)
 {
 	bool is_sharded = l->shard != SHARD_NONE;
 	uint32_t inner = l->shard == SHARD_HYBRID ? l->shard_size : l->dp;
+	/* A pipeline is given the micro-batches of a step as one local batch. */
+	uint32_t local = l->pp > 1 ? l->batch / l->dp : l->micro;
 
 	printf("\ntorchtitan:\n  [training]\n  local_batch_size = %u\n"
 	       "  global_batch_size = %u\n  seq_len = %u\n  [parallelism]\n"
 	       "  tensor_parallel_degree = %u\n  pipeline_parallel_degree = %u\n"
 	       "  context_parallel_degree = %u\n  data_parallel_shard_degree = %u\n"
 	       "  data_parallel_replicate_degree = %u\n",
-		l->micro, l->batch, l->sequence, l->tp, l->pp, l->cp,
-		is_sharded ? inner : 1, is_sharded ? l->dp / inner : l->dp);
+		local, l->batch, l->sequence, l->tp, l->pp, l->cp, is_sharded ? inner : 1,
+		is_sharded ? l->dp / inner : l->dp);
+	if (l->pp > 1)
+		printf("  pipeline_parallel_schedule = \"%s1F1B\"\n"
+		       "  pipeline_parallel_microbatch_size = %u\n",
+			l->vp > 1 ? "Interleaved" : "", l->micro);
 	if (l->vp > 1)
-		printf("  pipeline_parallel_schedule = \"Interleaved1F1B\"\n");
+		printf("  pipeline_parallel_layers_per_stage = %u\n",
+			layers / (l->pp * l->vp));
+	if (l->ep > 1)
+		printf("  expert_parallel_degree = %u\n", l->ep);
 	if (l->shard == SHARD_KEEP)
 		printf("  fsdp_reshard_after_forward = \"never\"\n");
 	printf("  [activation_checkpoint]\n  mode = \"%s\"\n",
@@ -184,6 +195,16 @@ static int nothing_fits(const struct plan_run *run, const struct search_result *
 	return EXIT_WRONG;
 }
 
+/* As data or as a picture: the layout that won. */
+static int winner_show(struct plan_run *run, const struct search_hit *best)
+{
+	enum err e = hit_answer(run, best);
+
+	if (e)
+		return plan_failed(e);
+	return run->args->svg ? plan_svg(run, run->args->svg) : plan_json(run);
+}
+
 int plan_search(struct plan_run *run)
 {
 	struct search_result found;
@@ -197,6 +218,8 @@ int plan_search(struct plan_run *run)
 		return plan_failed(e);
 	if (!found.hit_count)
 		return nothing_fits(run, &found);
+	if (run->args->json || run->args->svg)
+		return winner_show(run, &found.hits[0]);
 	printf("%s on %u x %s (%u x %s), batch %u of %u tokens, %s\n", run->model.name,
 		run->net.site.nodes, run->net.site.machine, run->layout.gpus,
 		run->gpu->name, found.hits[0].layout.batch, run->layout.sequence,
@@ -212,7 +235,7 @@ int plan_search(struct plan_run *run)
 	if (!e) {
 		megatron_print(&found.hits[0].layout);
 		deepspeed_print(&found.hits[0].layout);
-		torchtitan_print(&found.hits[0].layout);
+		torchtitan_print(&found.hits[0].layout, run->model.layers);
 	}
 	return e ? plan_failed(e) : EXIT_GOOD;
 }
