@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "detour.h"
-#include "port.h"
+#include "free_port.h"
 #include "ranks.h"
 #include "relay.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "port.h"
+#include "free_port.h"
 #include "ranks.h"
 
 static const char one[] = "a key that every process of the job knows";

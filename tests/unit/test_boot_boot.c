@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "entries.h"
+#include "free_port.h"
 #include "log_text.h"
 #include "net/psk.h"
-#include "port.h"
 #include "spy.h"
 #include "test.h"
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "detour.h"
+#include "free_port.h"
 #include "judge.h"
 #include "life.h"
-#include "port.h"
 #include "ranks.h"
 #include "strike.h"
 #include "traces.h"

@@ -1,5 +1,5 @@
-#ifndef PORT_H
-#define PORT_H
+#ifndef FREE_PORT_H
+#define FREE_PORT_H
 
 /* Ports for tests that name one in advance. */
 
