@@ -18,7 +18,7 @@ struct job *job_create(enum job_kind kind, struct comm *parent)
 	job->kind = kind;
 	job->parent = parent;
 	/* of now: a group may change it before its end */
-	job->gpu_context = gpu_context_of(parent);
+	job->gpu_context = gpu_context();
 	return job;
 }
 
@@ -213,16 +213,25 @@ static enum err chain_free(struct job *head)
 	return first;
 }
 
+/* Its parent's, once that is known to be one; else the caller's. */
+static void *chain_context(const struct job *head)
+{
+	bool has_parent = head->entered_parent || head->holds_parent;
+	void *context = has_parent ? gpu_context_of(head->parent) : NULL;
+
+	return context ? context : head->gpu_context;
+}
+
 static void *waited_main(void *arg)
 {
-	gpu_context_use(((struct job *)arg)->gpu_context);
+	gpu_context_use(chain_context(arg));
 	chain_run(arg, OK);
 	return NULL;
 }
 
 static void *background_main(void *arg)
 {
-	gpu_context_use(((struct job *)arg)->gpu_context);
+	gpu_context_use(chain_context(arg));
 	chain_run(arg, OK);
 	chain_free(arg);
 	return NULL;
@@ -233,7 +242,7 @@ static void chain_run_here(struct job *head)
 {
 	void *had = gpu_context();
 
-	gpu_context_use(head->gpu_context);
+	gpu_context_use(chain_context(head));
 	chain_run(head, OK);
 	gpu_context_use(had);
 }

@@ -20,7 +20,7 @@ void gpu_context_use(void *context)
 
 void *gpu_context_of(const struct comm *comm)
 {
-	return comm && comm->gpu ? cuda_engine_context(comm->gpu) : gpu_context();
+	return comm->gpu ? cuda_engine_context(comm->gpu) : NULL;
 }
 
 enum err gpu_context_listed(const struct gpu_listed *listed, void **context)

@@ -17,8 +17,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 void *gpu_context(void);
 void gpu_context_use(void *context);
 
-/* .. which a child of this communicator works in, whatever is current; the program's
- * where it has none. */
+/* .. which this communicator's GPU works in, and a child's does; NULL: it has none. */
 void *gpu_context_of(const struct comm *comm);
 
 /* .. of the rank that is to work on this device of a list of `count`. Without a list
