@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -267,6 +268,23 @@ enum err boot_meet(const struct boot_args *args, void *records, struct meeting *
 	else
 		*meeting = m;
 	return e;
+}
+
+uint32_t boot_root_pid(const struct meeting *meeting)
+{
+	const struct visit *visit = &meeting->visit;
+	struct ucred there = {0};
+	socklen_t room = sizeof(there);
+
+	if (visit->to.family != ADDR_UNIX ||
+		getsockopt(visit->fd, SOL_SOCKET, SO_PEERCRED, &there, &room))
+		return 0;
+	return (uint32_t)there.pid;
+}
+
+void boot_root_name(struct meeting *meeting, const char *name)
+{
+	meeting->visit.args.root = name;
 }
 
 void boot_refuse(const struct boot_args *args)

@@ -82,6 +82,12 @@ struct meeting;
  * anything and there is no meeting. */
 enum err boot_meet(const struct boot_args *args, void *records, struct meeting **meeting);
 
+/* The process of this host in which its ranks meet; 0: it is of another, or not known. */
+uint32_t boot_root_pid(const struct meeting *meeting);
+
+/* .. and what it is called when it does not answer or has gone; borrowed. */
+void boot_root_name(struct meeting *meeting, const char *name);
+
 /* Only tell the others that this rank cannot come (args->failed, err_last()), as well as
  * that can be done; needs no memory. */
 void boot_refuse(const struct boot_args *args);

@@ -79,15 +79,6 @@ enum err control_open(const struct control_args *args, struct control **control)
 	return e;
 }
 
-/* A rank that is lost, if any; it is the first that we hear of. */
-static const struct station *lost_find(const struct session *session)
-{
-	for (uint32_t i = 0; i < session->node_count; i++)
-		if (session->nodes[i].state == NODE_DEAD)
-			return &session->nodes[i];
-	return NULL;
-}
-
 static enum err loss_report(const struct station *lost)
 {
 	return err_set(ERR_REMOTE, "rank %u was lost while the communicator was made: %s",
@@ -100,7 +91,7 @@ enum err control_check(const struct control *control)
 	enum err e = OK;
 
 	hub_lock();
-	lost = lost_find(control->session);
+	lost = session_lost_first(control->session);
 	if (lost)
 		e = loss_report(lost);
 	hub_unlock();
@@ -138,7 +129,7 @@ enum err control_settle(
 	hub_lock();
 	for (;;) {
 		missing = session_unsettled(session);
-		lost = lost_find(session);
+		lost = session_lost_first(session);
 		if (lost)
 			e = loss_report(lost);
 		else if (abort && atomic_load_explicit(abort, memory_order_relaxed))

@@ -233,6 +233,7 @@ void session_lose_here(struct session *session, uint32_t index, const char *why)
 	if (node->state == NODE_DEAD)
 		return;
 	node->state = NODE_DEAD;
+	node->lost_ns = clock_ns();
 	node->is_wanted = false;
 	snprintf(node->why, sizeof(node->why), "%s", why);
 	log_info(LOG_BOOTSTRAP, "boot: the process of rank %u is lost: %s",
@@ -686,14 +687,23 @@ static uint64_t mend_tick(struct session *session, uint64_t now_ns)
 }
 
 /* Who is absent may have left in peace, and the word of that is on its way to us. When it
- * has not come for so long, we are cut off from those who would bring it. */
+ * has not come for so long, we are cut off from those who would bring it. Who is missed
+ * after a loss has ended because of it, as far as we can tell. */
 static uint64_t absent_tick(struct session *session, uint32_t index, uint64_t now_ns)
 {
-	uint64_t end = add_ns(session->nodes[index].trouble_ns, session_limit_ns());
+	uint64_t missed = session->nodes[index].trouble_ns;
+	uint64_t end = add_ns(missed, session_limit_ns());
+	const struct station *lost = session_lost_first(session);
+	bool is_after = lost && missed >= lost->lost_ns;
+	char why[STATION_WHY_BYTES] = "its process has ended";
 
 	if (now_ns < end)
 		return end;
-	session_lose_here(session, index, "its process has ended");
+	if (is_after)
+		snprintf(why, sizeof(why),
+			"its process has ended, after rank %u was lost",
+			lost->first_rank);
+	session_lose_here(session, index, why);
 	return UINT64_MAX;
 }
 

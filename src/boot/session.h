@@ -70,7 +70,8 @@ struct station {
 	int trouble;	  /* errno of the last try; 0: it took the call and hung up */
 	uint64_t trouble_ns, retry_ns;
 	uint32_t tries;
-	char why[STATION_WHY_BYTES]; /* NODE_DEAD: what was said of it */
+	uint64_t lost_ns;	     /* NODE_DEAD: since when .. */
+	char why[STATION_WHY_BYTES]; /* .. and what was said of it */
 };
 
 struct session {
@@ -143,6 +144,9 @@ void session_lose_here(struct session *session, uint32_t node, const char *why);
 
 /* The others have given this process up: no use in calling them. */
 bool session_is_given_up(const struct session *session);
+
+/* The process that was lost first, as far as is known here; NULL: none. */
+const struct station *session_lost_first(const struct session *session);
 
 bool session_is_remote(const struct session *session, uint32_t node);
 

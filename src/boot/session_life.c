@@ -219,6 +219,20 @@ void session_forgive(struct session *session, uint64_t late_ns, uint64_t now_ns)
 			put_off(&session->nodes[i].trouble_ns, late_ns, now_ns);
 }
 
+const struct station *session_lost_first(const struct session *session)
+{
+	const struct station *first = NULL;
+
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		const struct station *node = &session->nodes[i];
+
+		if (node->state == NODE_DEAD &&
+			(!first || node->lost_ns < first->lost_ns))
+			first = node;
+	}
+	return first;
+}
+
 uint32_t session_unsettled(const struct session *session)
 {
 	for (uint32_t i = 0; i < session->node_count; i++)

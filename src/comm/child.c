@@ -72,6 +72,7 @@ struct birth_place {
 	const uint32_t *members; /* NULL: all of the parent */
 	uint32_t count;
 	uint64_t start_ns;
+	uint64_t call; /* of the parent, by which members know of each other; 0: none */
 };
 
 /* Who has given up and ended then is not the cause of anything. */
@@ -122,6 +123,19 @@ static enum err gone_check(const struct birth_place *place)
 	return err_set(ERR_REMOTE, "rank %u failed: %s", first, why);
 }
 
+/* In the call by which this rank learned of the members one of them may have failed, and
+ * does not know of this child. */
+static enum err unaware_check(const struct birth_place *place)
+{
+	uint32_t culprit;
+	enum err e = OK;
+
+	for (uint32_t i = 0; place->call && i < place->count && !e; i++)
+		e = health_missed(
+			place->parent->health, place->members[i], place->call, &culprit);
+	return e;
+}
+
 /* Can every member still take part? Asked again and again while waiting. Causes first:
  * the rank that the parent's failure is blamed on, then the dead, then those that have
  * given up, perhaps because of them. */
@@ -136,6 +150,8 @@ static enum err members_check(void *arg, bool has_met)
 		e = dead_check(parent, culprit);
 	for (uint32_t i = 0; i < place->count && !e; i++)
 		e = dead_check(parent, place->members ? place->members[i] : i);
+	if (!e && !has_met)
+		e = unaware_check(place);
 	return e || has_met ? e : gone_check(place);
 }
 
@@ -200,6 +216,7 @@ static enum err mail_wait(
 struct wish {
 	enum birth_kind kind;
 	int color, key;
+	uint64_t call; /* by which members are known; 0: by votes */
 };
 
 /* Members know each other: meet and connect. */
@@ -207,7 +224,8 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	const uint32_t *members, uint32_t count, struct comm *child)
 {
 	bool is_split = wish->kind == BIRTH_SPLIT;
-	struct birth_place place = {parent, child, members, count, clock_ns()};
+	struct birth_place place = {
+		parent, child, members, count, clock_ns(), wish->call};
 	struct comm_init_args args = {.id_count = 1,
 		.rank_count = count,
 		.device = parent->device,
@@ -295,7 +313,8 @@ static enum err colors_gather(
 static enum err colors_vote(struct comm *parent, const struct comm *child,
 	struct color_key mine, struct color_key *all)
 {
-	struct birth_place place = {parent, child, NULL, parent->rank_count, clock_ns()};
+	struct birth_place place = {
+		parent, child, NULL, parent->rank_count, clock_ns(), 0};
 	uint64_t number = ++parent->vote_count;
 	struct vote *vote = &peer_status(parent->peers, parent->rank)->votes[number % 2];
 
@@ -323,7 +342,7 @@ enum err comm_split(
 {
 	struct color_key *all = calloc(parent->rank_count, sizeof(*all));
 	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
-	const struct wish wish = {BIRTH_SPLIT, color, key};
+	struct wish wish = {BIRTH_SPLIT, color, key, 0};
 	enum err e = OK;
 
 	parent->split_count++;
@@ -332,10 +351,12 @@ enum err comm_split(
 			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
 	if (e) /* the others are waiting for this rank's colour */
 		comm_fail(parent, e, parent->rank);
-	if (!e && comm_is_revoked(parent))
+	if (!e && comm_is_revoked(parent)) {
 		e = colors_vote(parent, child, (struct color_key){color, key}, all);
-	else if (!e)
+	} else if (!e) {
 		e = colors_gather(parent, (struct color_key){color, key}, all);
+		wish.call = health_completed(parent->health);
+	}
 	*no_color = !e && color == NO_COLOR;
 	if (!e && !*no_color) {
 		uint32_t count = color_members(all, parent->rank_count, color, members);
@@ -408,7 +429,7 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		.device = parent ? parent->device : rank,
 		.caller = "ncclCommGrow"};
 	struct birth_place place = {
-		parent, child, NULL, parent ? parent->rank_count : 0, clock_ns()};
+		parent, child, NULL, parent ? parent->rank_count : 0, clock_ns(), 0};
 	struct boot_id found;
 	uint64_t number;
 	enum err e = OK;

@@ -9,6 +9,7 @@
 #include "base/param.h"
 #include "comm/state.h"
 #include "comm/touch.h"
+#include "link/watch.h"
 #include "link/wires.h"
 #include "net/iface.h"
 #include "net/plugin.h"
@@ -34,6 +35,8 @@ struct data_net {
 	struct net_end *plugin_listener; /* owned */
 };
 
+/* For how long a rank that is stopped by another's end looks for it. */
+enum { CAUSE_MS = 30 };
 enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 4 };
 
 _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
@@ -323,6 +326,39 @@ static uint32_t first_of_host(const struct comm *comm)
 	return rank;
 }
 
+/* A process that is about to end has closed its files before it is seen to have ended. */
+static bool ends_now(uint32_t pid)
+{
+	struct watch *watch = NULL;
+	bool has_ended = false;
+	enum err e = watch_get(pid, &watch);
+
+	for (int i = 0; !e && watch && i < CAUSE_MS && !has_ended; i++) {
+		has_ended = watch_has_ended(watch);
+		if (!has_ended)
+			usleep(1000);
+	}
+	watch_put(watch);
+	return has_ended;
+}
+
+enum err comm_board_attach(
+	struct comm *comm, const struct board_address *address, uint32_t owner)
+{
+	const struct board_size size = comm_board_size(comm);
+	enum err e = board_attach(address, &size, &comm->board);
+	char why[ERR_TEXT_BYTES];
+
+	if (!e)
+		return OK;
+	snprintf(why, sizeof(why), "%s", err_last());
+	if (ends_now((uint32_t)address->pid))
+		return err_set(ERR_REMOTE,
+			"rank %u (process %d) died while the communicator was made",
+			owner, address->pid);
+	return err_set(e, "%s", why);
+}
+
 /* Rank 0 had made a board before it knew that there are several hosts. */
 static enum err board_renew(struct comm *comm)
 {
@@ -379,7 +415,6 @@ size_t comm_hosts_tile(const struct comm *comm)
 
 enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 {
-	const struct board_size size = comm_board_size(comm);
 	struct host_record *records = calloc(comm->rank_count, sizeof(*records));
 	struct host_record mine = {
 		.pid = (uint32_t)getpid(), .cache_bytes = cache_of_a_core()};
@@ -398,8 +433,8 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 	if (!e && !records) /* without them this rank has refused to come */
 		e = ERR_SYSTEM;
 	if (!e && !comm->board)
-		e = board_attach(
-			&records[first_of_host(comm)].board, &size, &comm->board);
+		e = comm_board_attach(
+			comm, &records[first_of_host(comm)].board, first_of_host(comm));
 	if (!e)
 		e = data_choose(comm, &net, records);
 	if (!e)

@@ -29,4 +29,8 @@ size_t comm_hosts_tile(const struct comm *comm);
 /* What the board of this rank's host is made for. */
 struct board_size comm_board_size(const struct comm *comm);
 
+/* Share the board that rank `owner` of this host has made, if it still lives. */
+enum err comm_board_attach(
+	struct comm *comm, const struct board_address *address, uint32_t owner);
+
 #endif

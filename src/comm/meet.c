@@ -22,7 +22,7 @@
 /* What must be the same everywhere, because ranks decide by it what to do. */
 static const enum param settings[] = {PARAM_TILE, PARAM_SCHEDULE, PARAM_EAGER_BYTES,
 	PARAM_ALGO, PARAM_PROTO, PARAM_TUNER_PLUGIN};
-enum { CAUSE_MS = 30 };
+enum { CAUSE_MS = 30, ROOT_NAME_BYTES = 48 };
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), SETTING_TEXT = 20 };
 
 /* A setting as others see it: enough to compare all of it and to name most. */
@@ -202,12 +202,11 @@ static enum err hosts_find(struct comm *comm, const struct peer_record *records)
  * need no pulse: they end together. */
 static enum err comm_attach(struct comm *comm, const struct peer_record *records)
 {
-	const struct board_size size = comm_board_size(comm);
 	struct rank_status *status;
 	enum err e = OK;
 
 	if (!comm->board)
-		e = board_attach(&records[0].board, &size, &comm->board);
+		e = comm_board_attach(comm, &records[0].board, 0);
 	if (e)
 		return e;
 	comm->probe = comm->board->token;
@@ -312,6 +311,23 @@ static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *recor
 	return e;
 }
 
+/* Ranks that wait for the process in which they meet can say whose it is, once they know
+ * each other. The ranks of a child know it from the first. */
+static void root_name(const struct comm *comm, const struct peer_record *records,
+	struct meeting *meeting, char name[ROOT_NAME_BYTES])
+{
+	uint32_t pid = boot_root_pid(meeting), rank = 0;
+
+	while (rank < comm->rank_count &&
+		(records[rank].pid != pid ||
+			records[rank].host_hash != records[comm->rank].host_hash))
+		rank++;
+	if (!pid || rank == comm->rank_count)
+		return;
+	snprintf(name, ROOT_NAME_BYTES, "rank %u (process %u)", rank, pid);
+	boot_root_name(meeting, name);
+}
+
 /* Step by step, and after each all hear how it went with everybody. Rank 0 keeps the
  * segment's descriptor open for the others, so nobody goes on, and perhaps leaves, before
  * all have mapped it. */
@@ -410,6 +426,7 @@ enum err comm_meet(
 		.is_root_lost = &is_root_lost};
 	const struct board_size size = comm_board_size(comm);
 	struct meeting *meeting = NULL;
+	char root[ROOT_NAME_BYTES];
 	uint64_t start = clock_ns();
 	enum err e;
 
@@ -429,6 +446,8 @@ enum err comm_meet(
 	boot.failed = e;
 	e = boot_meet(&boot, records, &meeting);
 	times->bootstrap = clock_ns() - start;
+	if (!e && records && !args->root)
+		root_name(comm, records, meeting, root);
 	if (!e && records) /* without them this rank has refused to come */
 		e = comm_join(comm, records, meeting, times);
 	if (e && is_root_lost)

@@ -119,21 +119,34 @@ static enum err rank_gone(
 	return health_left(rank);
 }
 
+enum err health_missed(
+	const struct health *health, uint32_t rank, uint64_t number, uint32_t *culprit)
+{
+	const struct rank_status *status = status_of(health, rank);
+
+	/* pairs with the last store of health_tell() */
+	if (rank == health->rank ||
+		atomic_load_explicit(&status->state, memory_order_acquire) !=
+			RANK_FAILED ||
+		atomic_load(&status->failed_at) > number)
+		return OK;
+	return rank_failed(health, rank, culprit);
+}
+
 enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit)
 {
+	enum err e = OK;
+
 	/* what was read of others before is not younger than what is read now */
 	atomic_thread_fence(memory_order_acquire);
-	for (uint32_t rank = 0; rank < health->rank_count; rank++) {
-		const struct rank_status *status = status_of(health, rank);
+	for (uint32_t rank = 0; rank < health->rank_count && !e; rank++)
+		e = health_missed(health, rank, number, culprit);
+	return e;
+}
 
-		/* pairs with the last store of health_tell() */
-		if (rank != health->rank &&
-			atomic_load_explicit(&status->state, memory_order_acquire) ==
-				RANK_FAILED &&
-			atomic_load(&status->failed_at) <= number)
-			return rank_failed(health, rank, culprit);
-	}
-	return OK;
+uint64_t health_completed(const struct health *health)
+{
+	return health->completed ? atomic_load(health->completed) : 0;
 }
 
 enum err health_dead(const struct health *health, uint32_t rank)

@@ -50,6 +50,13 @@ enum err health_left(uint32_t rank);
  * is written with a failure only, here and below. */
 enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit);
 
+/* .. and has this one? */
+enum err health_missed(
+	const struct health *health, uint32_t rank, uint64_t number, uint32_t *culprit);
+
+/* How many calls this rank has completed. */
+uint64_t health_completed(const struct health *health);
+
 /* The rank that died, left or failed and so cannot do what we need, as a sentence and
  * ERR_REMOTE; OK when all are well. `needed(what, rank)` is true for ranks we still need.
  */

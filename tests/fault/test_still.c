@@ -2,7 +2,8 @@
  * A rank stands still late in the making of the first communicator across hosts, where
  * the root would wait for it as long as it waits for anybody: the others name it as soon
  * as it has been silent for too long. Ranks are processes that believe to be on different
- * hosts. This program has a send() of its own, in which the victim stops.
+ * hosts. On one host it is rank 0, in whose process they meet: the others name it when
+ * their time is over. This program has a send() of its own, in which the victim stops.
  */
 #include <dlfcn.h>
 #include <nccl.h>
@@ -43,13 +44,27 @@ static struct shared {
 	int sends[RANKS]; /* by the rank's own thread, until it is in */
 } * shared;
 
+static bool on_one_host;
+
+static void victim_is_named(int victim)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name),
+		on_one_host ? "rank %d (process " : "rank %d was lost", victim);
+	if (!strstr(ncclGetLastError(NULL), name) ||
+		!strstr(ncclGetLastError(NULL), on_one_host ? "did not answer in time"
+							    : "nothing was heard of it"))
+		EQ_STR(ncclGetLastError(NULL), name);
+}
+
 static void rank_run(int rank, int victim, int moment)
 {
-	char host[16], name[32];
+	char host[16];
 	ncclComm_t comm;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(host, sizeof(host), "host%d", rank);
+	snprintf(host, sizeof(host), "host%d", on_one_host ? 0 : rank);
 	setenv("NCCL_HOSTID", host, 1);
 	if (!rank) {
 		EQ(ncclGetUniqueId(&shared->id), ncclSuccess);
@@ -65,11 +80,9 @@ static void rank_run(int rank, int victim, int moment)
 		EQ(ncclCommDestroy(comm), ncclSuccess);
 		_exit(0);
 	}
-	EQ(ncclCommInitRank(&comm, RANKS, shared->id, rank), ncclRemoteError);
-	snprintf(name, sizeof(name), "rank %d was lost", victim);
-	if (!strstr(ncclGetLastError(NULL), name) ||
-		!strstr(ncclGetLastError(NULL), "nothing was heard of it"))
-		EQ_STR(ncclGetLastError(NULL), name);
+	EQ(ncclCommInitRank(&comm, RANKS, shared->id, rank),
+		on_one_host ? ncclTimeout : ncclRemoteError);
+	victim_is_named(victim);
 	/* whose process has the root stays until all have heard */
 	atomic_fetch_add(&shared->told, 1);
 	while (atomic_load(&shared->told) < RANKS - 1)
@@ -118,5 +131,9 @@ int main(void)
 	for (int victim = 0; victim < 2; victim++)
 		for (int before = 0; before < 2; before++)
 			job_run(victim, shared->sends[victim] - before);
+	setenv("WEFT_BOOT_TIMEOUT_SEC", "2", 1);
+	on_one_host = true;
+	job_run(NOBODY, 0);
+	job_run(0, shared->sends[0]);
 	return 0;
 }

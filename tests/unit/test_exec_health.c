@@ -93,6 +93,12 @@ static void one_fails(void)
 	EQ(health_failed(world.ranks[0], 5, &culprit), ERR_USAGE);
 	EQ(culprit, 2);
 	EQ(strcmp(err_last(), "rank 2 calls another collective"), 0);
+	EQ(health_missed(world.ranks[0], 1, 4, &culprit), OK);
+	EQ(health_missed(world.ranks[0], 2, 5, &culprit), OK);
+	EQ(health_missed(world.ranks[0], 1, 5, &culprit), ERR_USAGE);
+	EQ(strcmp(err_last(), "rank 2 calls another collective"), 0);
+	EQ(health_completed(world.ranks[0]), 0);
+	EQ(health_completed(world.ranks[1]), 4);
 	EQ(health_check(world.ranks[0], needs_one, &other, &culprit), OK);
 	EQ(health_blamed(world.ranks[1]), 2);
 	culprit = UNTOUCHED;
