@@ -68,13 +68,23 @@ static void support(const struct sim_effect *effect, int steps, struct sim_param
 			params->spread[size] = effect->spread[size];
 }
 
+enum sim_method sim_method_kin(enum sim_method method)
+{
+	bool is_tree = method >= SIM_TREE_LL && method <= SIM_TREE_SIMPLE;
+
+	return is_tree ? (enum sim_method)(method - SIM_TREE_LL + SIM_RING_LL) : method;
+}
+
 void sim_calib_find(const struct sim_calib *calib, enum sim_wire wire, enum sim_wire net,
 	enum sim_method method, struct sim_params *params)
 {
+	enum sim_method kin = sim_method_kin(method);
 	double logs[SIM_PARAMS];
 
 	*params = (struct sim_params){0};
 	sim_params_default(method, logs);
+	for (int p = 0; p < SIM_PARAMS && kin != method; p++)
+		logs[p] += calib->effects[SIM_ANY][kin].log[p];
 	for (int steps = 0;; steps += 2, wire = sim_wire_parent(wire)) {
 		const struct sim_effect *own = &calib->effects[wire][method];
 		const struct sim_effect *all = &calib->effects[wire][SIM_ALL_METHODS];

@@ -68,6 +68,10 @@ void sim_calib_load(struct sim_calib *calib);
 void sim_calib_find(const struct sim_calib *calib, enum sim_wire wire, enum sim_wire net,
 	enum sim_method method, struct sim_params *params);
 
+/* A tree with a protocol is like a ring with it, but for what is its own; others stand
+ * for themselves. */
+enum sim_method sim_method_kin(enum sim_method method);
+
 /* The start of all fits, as logarithms. */
 void sim_params_default(enum sim_method method, double logs[SIM_PARAMS]);
 

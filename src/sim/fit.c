@@ -7,7 +7,7 @@
 /* A row this far off costs as much as a part that strays once; see stray(). Rows further
  * off than TRUST count less and less; ALIKE is of weight_of(). */
 static const double RESIDUAL = .02, TRUST = .07, ALIKE = .35;
-enum { ROUNDS_MAX = 60, PARTS_MAX = 8 * SIM_PARAMS, SPREAD_ROWS = 8 };
+enum { ROUNDS_MAX = 60, PARTS_MAX = 10 * SIM_PARAMS, SPREAD_ROWS = 8 };
 static const double SPREAD_LEAST = .03, SPREAD_QUANTILE = .92;
 static const double NUDGE = 1e-5, DAMPING_FIRST = 1e-2, DAMPING_MOST = 1e8;
 
@@ -86,6 +86,7 @@ static void part_add(struct fit *fit, enum sim_wire wire, int method)
 /* Those of a class and of all above it. */
 static void line_add(struct fit *fit, enum sim_wire wire, int method)
 {
+	part_add(fit, SIM_ANY, sim_method_kin((enum sim_method)method));
 	for (;; wire = sim_wire_parent(wire)) {
 		part_add(fit, wire, method);
 		part_add(fit, wire, SIM_ALL_METHODS);
@@ -180,10 +181,16 @@ static void touch_make(const struct fit *fit, const struct sim_sample *s,
 	for (int p = 0; p < SIM_PARAMS; p++) {
 		struct sim_params near = *params;
 		enum sim_wire wire = p == SIM_H ? s->net : s->wire;
+		enum sim_method kin;
 		double slope;
 
 		near.value[p] *= 1 + NUDGE;
 		slope = (residual(s, &near) - off) / NUDGE;
+		kin = sim_method_kin(s->method);
+		if (kin != s->method && fit->number[SIM_ANY][kin][p] >= 0) {
+			touch->part[touch->count] = fit->number[SIM_ANY][kin][p];
+			touch->slope[touch->count++] = slope;
+		}
 		for (;; wire = sim_wire_parent(wire)) {
 			int own = fit->number[wire][s->method][p];
 			int all = fit->number[wire][SIM_ALL_METHODS][p];

@@ -7,6 +7,13 @@
 #include "sim/scene.h"
 #include "topo/instance.h"
 
+/* What a cloud tells its users to set in the environment. Google's for TCPX: only Ring
+ * and Simple, eight channels with a thread each, and one interface for plain sockets. */
+static const struct habit {
+	const char *algo, *proto;
+	double threads;
+} tcpx_habit = {"ring", "simple", 8};
+
 /* Words of a platform, the more particular first. NICs are given where a cloud differs
  * from the machine that stands for it. */
 static const struct platform_word {
@@ -14,34 +21,35 @@ static const struct platform_word {
 	enum sim_wire outer; /* SIM_ANY: the machine's */
 	uint32_t nics;
 	double nic_GBps;
+	const struct habit *habit; /* NULL: none */
 } platforms[] = {
-	{"g4dn.metal", "g4dn.metal", SIM_ANY, 0, 0},
-	{"a3-highgpu", "hgx-h100-4nic", SIM_TCPX, 4, 25},
-	{"A3 High", "hgx-h100-4nic", SIM_TCPX, 4, 25},
-	{"A3 Edge", "hgx-h100-4nic", SIM_TCPX, 4, 25},
-	{"a3-mega", "dgx-h100", SIM_TCPXO, 8, 25},
-	{"A3 Mega", "dgx-h100", SIM_TCPXO, 8, 25},
-	{"a3-ultra", "dgx-h100", SIM_ROCE, 8, 50},
-	{"A3 Ultra", "dgx-h100", SIM_ROCE, 8, 50},
-	{"A4 B200", "dgx-b200", SIM_ROCE, 8, 50},
-	{"a4-highgpu", "dgx-b200", SIM_ROCE, 8, 50},
-	{"GB200", "p6e-gb200.36xlarge", SIM_IB, 4, 50},
-	{"GB300", "p6e-gb200.36xlarge", SIM_IB, 4, 100},
-	{"B200", "dgx-b200", SIM_ANY, 0, 0},
-	{"B300", "dgx-b200-800g", SIM_ANY, 0, 0},
-	{"H100 PCIe pair", "pcie-h100-nvbridge-4gpu", SIM_ANY, 0, 0},
-	{"NVLink bridge", "pcie-a100-nvbridge-4gpu", SIM_ANY, 0, 0},
-	{"R760xa", "pcie-l40s-4gpu", SIM_VIRTUAL, 1, 12.5},
-	{"L40S", "pcie-l40s-8gpu-2nic", SIM_VIRTUAL, 1, 12.5},
-	{"H100 PCIe", "pcie-a100-4gpu-spr", SIM_ANY, 0, 0},
-	{"A100 PCIe", "pcie-a100-4gpu-spr", SIM_ANY, 0, 0},
-	{"H200", "dgx-h100", SIM_ANY, 0, 0},
-	{"H800", "dgx-h100", SIM_ANY, 0, 0},
-	{"H100", "dgx-h100", SIM_ANY, 0, 0},
-	{"A100", "dgx-a100", SIM_ANY, 0, 0},
-	{"V100", "dgx-1v", SIM_ANY, 0, 0},
-	{"A10G", "g5.xlarge", SIM_ANY, 0, 0},
-	{"T4", "g4dn.metal", SIM_ANY, 0, 0},
+	{"g4dn.metal", "g4dn.metal", SIM_ANY, 0, 0, NULL},
+	{"a3-highgpu", "hgx-h100-4nic", SIM_TCPX, 4, 25, &tcpx_habit},
+	{"A3 High", "hgx-h100-4nic", SIM_TCPX, 4, 25, &tcpx_habit},
+	{"A3 Edge", "hgx-h100-4nic", SIM_TCPX, 4, 25, &tcpx_habit},
+	{"a3-mega", "dgx-h100", SIM_TCPXO, 8, 25, NULL},
+	{"A3 Mega", "dgx-h100", SIM_TCPXO, 8, 25, NULL},
+	{"a3-ultra", "dgx-h100", SIM_ROCE, 8, 50, NULL},
+	{"A3 Ultra", "dgx-h100", SIM_ROCE, 8, 50, NULL},
+	{"A4 B200", "dgx-b200", SIM_ROCE, 8, 50, NULL},
+	{"a4-highgpu", "dgx-b200", SIM_ROCE, 8, 50, NULL},
+	{"GB200", "p6e-gb200.36xlarge", SIM_IB, 4, 50, NULL},
+	{"GB300", "p6e-gb200.36xlarge", SIM_IB, 4, 100, NULL},
+	{"B200", "dgx-b200", SIM_ANY, 0, 0, NULL},
+	{"B300", "dgx-b200-800g", SIM_ANY, 0, 0, NULL},
+	{"H100 PCIe pair", "pcie-h100-nvbridge-4gpu", SIM_ANY, 0, 0, NULL},
+	{"NVLink bridge", "pcie-a100-nvbridge-4gpu", SIM_ANY, 0, 0, NULL},
+	{"R760xa", "pcie-l40s-4gpu", SIM_VIRTUAL, 1, 12.5, NULL},
+	{"L40S", "pcie-l40s-8gpu-2nic", SIM_VIRTUAL, 1, 12.5, NULL},
+	{"H100 PCIe", "pcie-a100-4gpu-spr", SIM_ANY, 0, 0, NULL},
+	{"A100 PCIe", "pcie-a100-4gpu-spr", SIM_ANY, 0, 0, NULL},
+	{"H200", "dgx-h100", SIM_ANY, 0, 0, NULL},
+	{"H800", "dgx-h100", SIM_ANY, 0, 0, NULL},
+	{"H100", "dgx-h100", SIM_ANY, 0, 0, NULL},
+	{"A100", "dgx-a100", SIM_ANY, 0, 0, NULL},
+	{"V100", "dgx-1v", SIM_ANY, 0, 0, NULL},
+	{"A10G", "g5.xlarge", SIM_ANY, 0, 0, NULL},
+	{"T4", "g4dn.metal", SIM_ANY, 0, 0, NULL},
 };
 
 /* Words of a network that name what carries messages. "TCP (no EFA)" names EFA too, so
@@ -108,6 +116,21 @@ static const char *machine_named(const char *platform)
 	return best;
 }
 
+static void list_set(char to[SIM_LIST_BYTES], const char *list)
+{
+	if (list)
+		snprintf(to, SIM_LIST_BYTES, "%s", list);
+}
+
+static void habit_apply(const struct habit *habit, struct sim_site *site)
+{
+	if (site->nodes < 2)
+		return;
+	list_set(site->algo, habit->algo);
+	list_set(site->proto, habit->proto);
+	site->threads = habit->threads;
+}
+
 static enum err platform_apply(const struct sim_words *words, struct sim_site *site)
 {
 	const char *named = machine_named(words->platform);
@@ -131,6 +154,8 @@ static enum err platform_apply(const struct sim_words *words, struct sim_site *s
 			site->is_aws = false;
 			site->regions = REGION_NONE;
 		}
+		if (word->habit)
+			habit_apply(word->habit, site);
 		return OK;
 	}
 	return err_set(ERR_USAGE,
@@ -157,10 +182,8 @@ static void net_apply(const struct sim_words *words, struct sim_site *site)
 			continue;
 		if (change->nics)
 			site->nics = change->nics;
-		if (change->algo)
-			snprintf(site->algo, sizeof(site->algo), "%s", change->algo);
-		if (change->proto)
-			snprintf(site->proto, sizeof(site->proto), "%s", change->proto);
+		list_set(site->algo, change->algo);
+		list_set(site->proto, change->proto);
 		site->no_nvls |= change->no_nvls;
 		site->sharp |= change->sharp;
 	}
@@ -195,6 +218,7 @@ enum err sim_resolve(const struct sim_words *words, struct sim_site *site)
 	e = platform_apply(words, site);
 	if (e)
 		return e;
+	sim_site_version(site, words->version);
 	net_apply(words, site);
 	racks_apply(words, site);
 	return OK;

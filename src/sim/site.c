@@ -222,21 +222,37 @@ void sim_site_sockets(struct sim_site *site)
 {
 	site->outer = site->is_aws ? SIM_ENA : SIM_TCP;
 	site->regions = REGION_NONE;
-	if (site->nics == 4 && site->nic_GBps == 25)
-		return;
 	site->nics = 1;
-	if (site->nic_GBps > 12.5)
+	if (site->nic_GBps > 12.5 && !site->threads)
 		site->nic_GBps = 12.5;
 }
 
-/* One thread of the host pushes the sockets of a NIC. */
+enum { FIRST_NVLS = 17, FIRST_TUNER = 19 };
+
+void sim_site_version(struct sim_site *site, const char *version)
+{
+	unsigned major, minor;
+
+	if (sscanf(version, "%3u.%3u", &major, &minor) != 2 || major != 2)
+		return;
+	site->no_nvls |= minor < FIRST_NVLS;
+	if (minor < FIRST_TUNER)
+		site->regions = REGION_NONE;
+}
+
+/* One thread of the host moves so much through sockets. NCCL's proxy sends and receives
+ * in one thread; where the vendor of the card is AWS it has helpers for each. */
 static const double SOCKET_GBPS = 5;
 
 double sim_site_nic_total(const struct sim_site *site)
 {
+	double threads = site->threads > 0	  ? site->threads
+			 : site->outer == SIM_ENA ? 1
+						  : .5;
 	double each = site->nic_GBps;
 
-	if ((site->outer == SIM_TCP || site->outer == SIM_ENA) && each > SOCKET_GBPS)
-		each = SOCKET_GBPS;
+	if ((site->outer == SIM_TCP || site->outer == SIM_ENA) &&
+		each > threads * SOCKET_GBPS)
+		each = threads * SOCKET_GBPS;
 	return site->nics * each;
 }

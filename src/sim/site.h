@@ -62,12 +62,12 @@ struct sim_site {
 	uint32_t gpus;	     /* of a node that take part */
 	uint32_t nics;	     /* of a node that take part; 0: the machine's */
 	double nic_GBps;     /* of each; 0: the machine's */
+	double threads;	     /* of the host for the sockets of a NIC; 0: NCCL's own */
 	enum sim_wire inner; /* inside a node */
 	enum sim_wire outer; /* between nodes; SIM_ANY on one node */
 	uint32_t domain;     /* nodes of an NVLink domain; 0, 1: none */
 	bool is_aws;	     /* the plugin's own choices hold */
 	bool no_nvls;
-	bool before_tuner;	   /* an NCCL so old that no plugin chooses for it */
 	bool is_environment;	   /* NCCL_ALGO and the like of the environment count */
 	bool sharp;		   /* the switches reduce */
 	char algo[SIM_LIST_BYTES]; /* as NCCL_ALGO; "" all */
@@ -82,6 +82,11 @@ enum err sim_site_machine(struct sim_site *site, const char *name);
 /* Plain TCP between nodes: over the one ordinary interface of a cloud's machine, or over
  * those for the GPUs where it has several. */
 void sim_site_sockets(struct sim_site *site);
+
+/* What an NCCL of this version ("2.18.5", "2.9.9 era") cannot choose: it has no switch
+ * before 2.17, and no plugin's tuner before 2.19. Words that begin with no version say
+ * nothing. After sim_site_machine(). */
+void sim_site_version(struct sim_site *site, const char *version);
 
 /* The same as XML, with the site's NICs; the caller's. */
 enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree);

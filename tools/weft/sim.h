@@ -25,6 +25,7 @@ struct sim_args {
 	double factor;
 	uint32_t pods, pod_gpus, pod_nics; /* 0: not cut into pods */
 	uint32_t nics;			   /* 0: the machine's */
+	const char *nccl;		   /* its version; "": not said */
 	enum sim_net net;
 	bool json, has_explain;
 	uint64_t explain;

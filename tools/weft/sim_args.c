@@ -139,14 +139,13 @@ static bool coll(struct sim_args *args)
 		       "sendrecv");
 }
 
-/* Before 2.19 the AWS plugin had no tuner of its own to choose with. */
 static bool nccl(struct sim_args *args)
 {
 	static const char *const known[] = {"2.18", "2.23", "2.27", "2.30", "2.32"};
 
 	for (int i = 0; i < 5; i++)
 		if (!strncmp(optarg, known[i], 4) && (!optarg[4] || optarg[4] == '.')) {
-			args->site.before_tuner = i == 0;
+			args->nccl = optarg;
 			return true;
 		}
 	return option_wrong(&set, "--nccl", "2.18, 2.23, 2.27, 2.30 and 2.32 are known");
@@ -270,7 +269,8 @@ bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 	*args = (struct sim_args){.coll = COLL_ALL_REDUCE,
 		.first = 8,
 		.last = (uint64_t)8 << 30,
-		.factor = 2};
+		.factor = 2,
+		.nccl = ""};
 	args->site.nodes = 1;
 	fabric_plan_default(&args->plan);
 	option_start();

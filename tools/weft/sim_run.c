@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/param.h"
 #include "sim/resolve.h"
 #include "sim/tiles.h"
 #include "topo/instance.h"
@@ -46,8 +47,8 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 		return e;
 	site->gpus = gpus ? gpus : info->gpu_count;
 	site->is_environment = true;
-	if (site->before_tuner)
-		site->regions = REGION_NONE;
+	sim_site_version(site, args->nccl);
+	site->threads = (double)param_int(PARAM_SOCKET_NTHREADS);
 	fabric_plan_apply(&args->plan, site);
 	if (args->nics)
 		site->nics = args->nics;
