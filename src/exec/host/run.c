@@ -10,7 +10,6 @@
 #include "base/param.h"
 #include "exec/host/doing.h"
 #include "exec/host/remote.h"
-#include "exec/host/seat.h"
 #include "exec/host/state.h"
 
 enum {
@@ -25,7 +24,6 @@ enum {
 	DOZES = 1024,	   /* after a yield .. */
 	TIDE_US = 20,	   /* copies follow each other, so the next is under way */
 	HOG_NS = 1000000,  /* .. that took so long */
-	SEAT_NS = 5000000, /* between looks at who is on the same core */
 	RUNNING_INLINE = 8 /* enough for a send and a receive per neighbour */
 };
 
@@ -127,10 +125,6 @@ static void yield_to_ranks(struct host_engine *engine)
 	sched_yield();
 	if (clock_ns() - before > HOG_NS)
 		engine->dozes = DOZES;
-	if (before - engine->seated_ns < SEAT_NS)
-		return;
-	engine->seated_ns = before;
-	seat_look(engine->peers);
 }
 
 enum idle_turn { IDLE_AGAIN, IDLE_DOZE, IDLE_CHECK };

@@ -112,7 +112,6 @@ struct host_engine {
 	uint32_t spin_turns, patience;
 	bool has_cores;	    /* for each rank of this host */
 	uint32_t dozes;	    /* so often it sleeps where it would yield, see run.c */
-	uint64_t seated_ns; /* it looked who else is on its core, see seat.h */
 	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
 	uint32_t culprit; /* the last failure is blamed on; of the thread that runs calls
 			   */
