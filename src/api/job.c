@@ -240,11 +240,12 @@ static void *background_main(void *arg)
 /* The caller finds its context as it was. */
 static void chain_run_here(struct job *head)
 {
-	void *had = gpu_context();
+	void *had = gpu_context(), *wanted = chain_context(head);
 
-	gpu_context_use(chain_context(head));
+	gpu_context_use(wanted);
 	chain_run(head, OK);
-	gpu_context_use(had);
+	if (wanted != had)
+		gpu_context_back(had);
 }
 
 /* Jobs of one parent behind each other; what is left in the list are the heads. A chain

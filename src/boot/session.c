@@ -693,13 +693,13 @@ static uint64_t absent_tick(struct session *session, uint32_t index, uint64_t no
 {
 	uint64_t missed = session->nodes[index].trouble_ns;
 	uint64_t end = add_ns(missed, session_limit_ns());
-	const struct station *lost = session_lost_first(session);
-	bool is_after = lost && missed >= lost->lost_ns;
+	const struct station *lost;
 	char why[STATION_WHY_BYTES] = "its process has ended";
 
 	if (now_ns < end)
 		return end;
-	if (is_after)
+	lost = session_lost_first(session);
+	if (lost && missed >= lost->lost_ns)
 		snprintf(why, sizeof(why),
 			"its process has ended, after rank %u was lost",
 			lost->first_rank);

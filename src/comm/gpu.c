@@ -18,6 +18,11 @@ void gpu_context_use(void *context)
 		cuda_driver()->context_set(context);
 }
 
+void gpu_context_back(void *context)
+{
+	cuda_driver()->context_set(context);
+}
+
 void *gpu_context_of(const struct comm *comm)
 {
 	return comm->gpu ? cuda_engine_context(comm->gpu) : NULL;

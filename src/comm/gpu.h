@@ -17,6 +17,9 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos);
 void *gpu_context(void);
 void gpu_context_use(void *context);
 
+/* After another's was used: the thread has its own again, or none as before (NULL). */
+void gpu_context_back(void *context);
+
 /* .. which this communicator's GPU works in, and a child's does; NULL: it has none. */
 void *gpu_context_of(const struct comm *comm);
 

@@ -91,11 +91,11 @@ static struct net_plugin *file_try(const char *asked, const struct net_plugin_ar
 	return net_plugin_start(file, args);
 }
 
-/* Plugins set variables for the library when they start, as NCCL_TOPO_FILE. */
+/* Plugins set variables for the library when they start, as NCCL_TOPO_FILE. Not the
+ * tuner: ranks compare it when they meet, and not all have started a plugin by then. */
 static void environment_changed(void)
 {
 	param_forget(PARAM_TOPO_FILE);
-	param_forget(PARAM_TUNER_PLUGIN);
 	param_forget(PARAM_PROTO);
 }
 

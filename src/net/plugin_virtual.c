@@ -7,12 +7,13 @@
 #include "base/log.h"
 #include "base/param.h"
 
-/* Functions of one card have paths that differ in the last letter alone. */
+/* Functions of one card have paths that differ in the last letter alone, after a dot. */
 static bool is_one_card(const struct plugin_device *a, const struct plugin_device *b)
 {
 	size_t bytes = strlen(a->pci_path);
 
-	return bytes && bytes == strlen(b->pci_path) &&
+	return bytes > 1 && a->pci_path[bytes - 2] == '.' &&
+	       bytes == strlen(b->pci_path) &&
 	       !strncmp(a->pci_path, b->pci_path, bytes - 1);
 }
 

@@ -10,8 +10,8 @@ enum { BOUNCE_LEAST = 2 << 20 };
  * piece by piece is for the program to give access to. */
 static bool is_elsewhere(const struct cuda_engine *engine, const struct cuda_where *where)
 {
-	return where->is_device && where->context && where->device >= 0 &&
-	       where->device != engine->reach.device;
+	return where->is_device && !where->is_managed && where->context &&
+	       where->device >= 0 && where->device != engine->reach.device;
 }
 
 enum err bounce_look(

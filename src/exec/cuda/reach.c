@@ -83,7 +83,8 @@ static void blocks_agree(
 
 struct lent {
 	struct lent *next;
-	cu_context context; /* the owner's */
+	const struct cuda_engine *owner; /* NULL: it has gone */
+	cu_context context;		 /* the owner's */
 	cu_ptr ptr;
 	uint32_t users;
 };
@@ -99,7 +100,7 @@ enum err lent_make(const struct cuda_engine *engine, cu_ptr ptr)
 	if (!made)
 		return err_set(ERR_SYSTEM, "no memory for a CUDA engine");
 	pthread_mutex_lock(&lent_lock);
-	*made = (struct lent){lents, engine->context, ptr, 1};
+	*made = (struct lent){lents, engine, engine->context, ptr, 1};
 	lents = made;
 	pthread_mutex_unlock(&lent_lock);
 	return OK;
@@ -130,13 +131,27 @@ void lent_drop(cu_ptr ptr)
 	lent_count(ptr, (uint32_t)-1);
 }
 
+/* Has an engine of its context yet to go, which frees it then? With the lock. */
+static bool is_anothers(const struct lent *lent, const struct cuda_engine *engine)
+{
+	const struct lent *other = lents;
+
+	while (other && (!other->owner || other->context != lent->context))
+		other = other->next;
+	return lent->context != engine->context && other;
+}
+
 /* One that nobody uses, taken out; NULL: there is none. */
 static struct lent *lent_unused(const struct cuda_engine *engine)
 {
-	struct lent **link = &lents, *found;
+	struct lent **link, *found;
 
 	pthread_mutex_lock(&lent_lock);
-	while (*link && ((*link)->users || (*link)->context != engine->context))
+	for (found = lents; found; found = found->next)
+		if (found->owner == engine)
+			found->owner = NULL;
+	link = &lents;
+	while (*link && ((*link)->users || is_anothers(*link, engine)))
 		link = &(*link)->next;
 	found = *link;
 	if (found)
@@ -147,12 +162,15 @@ static struct lent *lent_unused(const struct cuda_engine *engine)
 
 void lent_sweep(const struct cuda_engine *engine)
 {
+	const struct cuda_driver *driver = engine->driver;
 	struct lent *lent;
 
 	while ((lent = lent_unused(engine))) {
-		engine->driver->mem_free(lent->ptr);
+		if (!driver->context_set(lent->context))
+			driver->mem_free(lent->ptr);
 		free(lent);
 	}
+	driver->context_set(engine->context);
 }
 
 /* ---- halls ---- */

@@ -182,8 +182,9 @@ enum err engine_hall(struct cuda_engine *engine, uint32_t rank, cu_ptr *hall);
 
 /* Device memory of a rank that others of its process use as well, counted; between
  * processes the driver counts. To free waits for all that its GPU was given, which may
- * wait for what another rank is yet to call: so only an engine of the same GPU frees,
- * when it goes itself, whatever is not used any more. lent_take(): false, it is gone. */
+ * wait for what another rank is yet to call: so an engine of the same GPU frees, when it
+ * goes itself, whatever is not used any more; or the last one that used it, where its GPU
+ * has no engine left. lent_take(): false, it is gone. */
 enum err lent_make(const struct cuda_engine *engine, cu_ptr ptr);
 bool lent_take(cu_ptr ptr);
 void lent_drop(cu_ptr ptr);

@@ -55,6 +55,7 @@ enum err cuda_where(
 	if (result && !is_stranger(result))
 		return cuda_check(result, "asking what a buffer's address is");
 	answer.is_device = !result && (type == CU_MEMORY_DEVICE || is_managed);
+	answer.is_managed = is_managed != 0;
 	answer.is_shareable = is_shareable != 0;
 	answer.is_by_fd = !answer.is_shareable && !is_managed && !pool &&
 			  handle_types & HANDLE_FD && answer.block_id &&

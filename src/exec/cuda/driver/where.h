@@ -13,6 +13,7 @@
 
 struct cuda_where {
 	bool is_device;	    /* else host memory, pinned or not, and the rest is 0 */
+	bool is_managed;    /* kernels of every GPU reach it */
 	bool is_shareable;  /* the driver would let another process open it, share.h */
 	bool is_by_fd;	    /* the same by a file descriptor: memory of cuMemCreate */
 	int device;	    /* its ordinal; negative: managed memory of no device */
