@@ -362,9 +362,17 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t ptr)
 	return area ? DONE : INVALID;
 }
 
+/* What this process has of the current device is not left. */
 int cuMemGetInfo_v2(size_t *left, size_t *all)
 {
+	int device = context_here()->device;
+
 	*left = *all = (size_t)1 << 36;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < AREAS_MAX; i++)
+		if (areas[i].kind == DEVICE && areas[i].device == device)
+			*left -= areas[i].bytes;
+	pthread_mutex_unlock(&lock);
 	return DONE;
 }
 

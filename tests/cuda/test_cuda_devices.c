@@ -65,6 +65,30 @@ static void devices_listed(struct rank *rank)
 	memory_close(&crew);
 }
 
+/* Ranks that go one after the other leave nothing of theirs, though those after them used
+   it until they went. A first time is for what stays with the process. */
+static void devices_given_back(struct rank *rank)
+{
+	size_t before[CREW_MAX] = {0};
+
+	for (int turn = 0; turn < 2; turn++) {
+		struct crew crew;
+
+		crew_open(&crew, rank);
+		memory_open(&crew);
+		sums_check(&crew, turn, turn);
+		for (int i = 0; i < crew.count; i++)
+			OK(ncclMemFree(crew.seats[i].own));
+		crew_close(&crew);
+		for (int i = 0; i < gpu_count(); i++) {
+			gpu_use(i);
+			if (turn)
+				EQ(gpu_free_bytes(), before[i]);
+			before[i] = gpu_free_bytes();
+		}
+	}
+}
+
 /* Without a list, and a rank by itself on another device than the current one. */
 static void devices_not_listed(struct rank *rank)
 {
@@ -191,6 +215,7 @@ static void devices_elsewhere(struct rank *rank)
 
 static const struct part parts[] = {
 	{"listed", "g2 g4", devices_listed, .value = 0},
+	{"given back", "g2 g4", devices_given_back, .value = 0},
 	{"not listed", "1x1", devices_not_listed, .value = 0},
 	{"split", "g4", devices_split, .value = 0},
 	{"two streams", "g2 g4", devices_two_streams, .value = 0},
