@@ -6,7 +6,8 @@
  * entered between two marks: by the thread of each rank while it is in the call, and by
  * the other threads of its process until the result is there.
  *
- * usage: trace_life host|device PxT BYTES
+ * usage: trace_life host|device PxT BYTES CALLS
+ * Traces the call after so many.
  * Prints `rank R thread T depth D OBJECT OFFSET` for each function entered; thread 0 is
  * the one that calls.
  */
@@ -18,7 +19,7 @@
 #include "gpu.h"
 #include "ranks.h"
 
-enum { WARM_UP = 40, NOTES_MAX = 1 << 17, OTHERS_MAX = 16 };
+enum { NOTES_MAX = 1 << 17, OTHERS_MAX = 16 };
 
 #define UNTRACED __attribute__((no_instrument_function))
 #define HOOK	 UNTRACED __attribute__((visibility("default")))
@@ -42,6 +43,7 @@ static _Atomic bool is_traced;
 struct job {
 	bool is_device;
 	size_t bytes;
+	int calls; /* before the one that is traced */
 };
 
 UNTRACED static struct notes *notes_here(void)
@@ -133,11 +135,11 @@ static void run(struct rank *rank)
 		buffer = gpu_alloc(job->bytes);
 	else
 		OK(ncclMemAlloc(&buffer, job->bytes));
-	for (int i = 0; i <= WARM_UP; i++) {
+	for (int i = 0; i <= job->calls; i++) {
 		if (job->is_device)
 			gpu_wait(stream);
 		rank_meet(rank);
-		is_traced = i == WARM_UP;
+		is_traced = i == job->calls;
 		own = is_traced ? notes : NULL;
 		OK(ncclAllReduce(buffer, buffer, job->bytes / 4, ncclFloat, ncclSum, comm,
 			(cudaStream_t)stream));
@@ -161,13 +163,14 @@ int main(int argc, char **argv)
 	struct job job;
 	struct ranks ranks = {.function = run, .argument = &job};
 
-	if (argc != 4 ||
+	if (argc != 5 ||
 		sscanf(argv[2], "%dx%d", &ranks.processes, &ranks.threads) != 2) {
-		fprintf(stderr, "usage: trace_life host|device PxT BYTES\n");
+		fprintf(stderr, "usage: trace_life host|device PxT BYTES CALLS\n");
 		return 2;
 	}
 	job.is_device = !strcmp(argv[1], "device");
 	job.bytes = strtoul(argv[3], NULL, 0);
+	job.calls = atoi(argv[4]);
 	if (job.is_device)
 		gpu_need();
 	ranks_run(&ranks);
