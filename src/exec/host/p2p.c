@@ -77,7 +77,8 @@ static enum err send_step(struct p2p *p2p, struct box *box)
 	uint64_t taken = atomic_load_explicit(&box->taken, memory_order_acquire);
 	struct letter letter = {.total = p2p->bytes, .bytes = p2p->bytes};
 
-	if (atomic_load_explicit(&box->refused, memory_order_relaxed))
+	/* before it was set, the receiver wrote what it expects */
+	if (atomic_load_explicit(&box->refused, memory_order_acquire))
 		return refused(p2p, box);
 	if (p2p->lent)
 		return taken == posted ? OK : ERR_AGAIN;
