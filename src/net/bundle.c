@@ -180,7 +180,7 @@ void bundle_came(struct net_end *end, uint32_t index)
 	if (!fibre->cable.ahead)
 		fibre->cable.ahead = malloc(AHEAD_BYTES);
 	if (fibre->cable.guard.kind == NET_SEALED)
-		fibre->sealed = malloc(BLOCK_GUARDED + OUTS_MAX * SHORT_BYTES);
+		fibre->sealed = malloc(BLOCK_SEALED + OUTS_MAX * SHORT_BYTES);
 	if (!fibre->cable.ahead ||
 		(fibre->cable.guard.kind == NET_SEALED && !fibre->sealed)) {
 		cable_lost(&fibre->cable, "no memory for it");

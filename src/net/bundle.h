@@ -28,9 +28,9 @@
 enum {
 	BLOCK_LEAST = 32 << 10, /* a message is not cut smaller than that */
 	BLOCK_MOST = 256 << 10,
-	BLOCK_GUARDED = 128 << 10, /* .. where each byte is looked at: stays in cache */
-	WINDOW = 64,		   /* blocks of a cable that no note has counted yet */
-	NOTE_EVERY = 8,		   /* .. so many blocks at the latest */
+	BLOCK_SEALED = 128 << 10, /* .. which is also how exactly a wrong one is placed */
+	WINDOW = 64,		  /* blocks of a cable that no note has counted yet */
+	NOTE_EVERY = 8,		  /* .. so many blocks at the latest */
 	OUTS_MAX = 8,
 	MUTE_LOOK_MS = 100,
 	STALL_MS = 100,

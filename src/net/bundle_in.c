@@ -157,13 +157,14 @@ static enum err body_read(struct bundle *bundle, struct fibre *fibre)
 }
 
 /* .. and this the other. */
-static bool body_check(struct bundle *bundle, struct fibre *fibre)
+static bool body_check(
+	struct bundle *bundle, struct fibre *fibre, struct guard_span *wrong)
 {
 	bool is_right;
 
 	fibre->is_busy = true;
 	bundle_unlock(bundle);
-	is_right = guard_check_body(&fibre->cable.guard, &fibre->in, fibre->in_to);
+	is_right = guard_check_body(&fibre->cable.guard, &fibre->in, fibre->in_to, wrong);
 	bundle_lock(bundle);
 	fibre->is_busy = false;
 	return is_right;
@@ -185,15 +186,16 @@ static void parcel_add(struct net_end *end, struct parcel *parcel,
 	end->bundle->has_changed |= parcel->is_whole;
 }
 
-static enum err body_broken(struct bundle *bundle, struct fibre *fibre)
+static enum err body_broken(
+	struct bundle *bundle, struct fibre *fibre, struct guard_span wrong)
 {
-	uint64_t first = le64toh(fibre->in.offset);
-	uint32_t bytes = le32toh(fibre->in.bytes);
+	uint64_t offset = le64toh(fibre->in.offset);
 
 	snprintf(fibre->cable.why, sizeof(fibre->cable.why),
 		"message %" PRIu64 " was changed on the way, in its bytes %" PRIu64
 		" to %" PRIu64,
-		le64toh(fibre->in.message), first, first + (bytes ? bytes - 1 : 0));
+		le64toh(fibre->in.message), offset + wrong.first,
+		offset + (wrong.end ? wrong.end - 1 : 0));
 	return bundle_broken(bundle, &fibre->cable);
 }
 
@@ -275,11 +277,12 @@ static void lost_take(struct net_end *end, uint32_t index)
 
 static enum err block_take(struct net_end *end, struct fibre *fibre)
 {
+	struct guard_span wrong;
 	enum err e = OK;
 
 	end->bundle->last = (uint32_t)(fibre - end->bundle->fibres);
-	if (!body_check(end->bundle, fibre))
-		return body_broken(end->bundle, fibre);
+	if (!body_check(end->bundle, fibre, &wrong))
+		return body_broken(end->bundle, fibre, wrong);
 	if (fibre->cable.phase == CABLE_LOST)
 		return ERR_REMOTE;
 	switch (le32toh(fibre->in.kind)) {

@@ -14,7 +14,7 @@
 /* Each open cable gets a part of a long message. */
 static uint32_t step_choose(const struct bundle *bundle, size_t bytes)
 {
-	uint32_t most = bundle->manner.guard == NET_BARE ? BLOCK_MOST : BLOCK_GUARDED;
+	uint32_t most = bundle->manner.guard == NET_SEALED ? BLOCK_SEALED : BLOCK_MOST;
 	uint32_t open = 0;
 	size_t step;
 

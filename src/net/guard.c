@@ -70,22 +70,55 @@ static struct nonce nonce_of(enum part part, uint64_t number)
 		{htole32((uint32_t)number), htole32((uint32_t)(number >> 32))}};
 }
 
-static void sum_put(unsigned char *tag, const void *bytes, size_t count, enum part part,
-	uint64_t number)
-{
-	uint64_t sum = htole64(sum_of(bytes, count, 2 * number + (uint64_t)part));
+/* What a tag is of checksums: of the first GUARD_SPAN bytes and of the rest. */
+struct sums {
+	uint64_t of[2];
+};
+static_assert(sizeof(struct sums) == GUARD_TAG_BYTES, "they fill a tag");
 
-	memset(tag, 0, GUARD_TAG_BYTES);
-	memcpy(tag, &sum, sizeof(sum));
+static struct sums sums_of(
+	const void *bytes, size_t count, enum part part, uint64_t number)
+{
+	uint64_t seed = 2 * number + (uint64_t)part;
+	size_t first = count < GUARD_SPAN ? count : GUARD_SPAN;
+	struct sums sums = {{htole64(sum_of(bytes, first, seed)), 0}};
+
+	if (count > first)
+		sums.of[1] = htole64(
+			sum_of((const char *)bytes + first, count - first, seed));
+	return sums;
 }
 
-static bool sum_check(const unsigned char *tag, const void *bytes, size_t count,
-	enum part part, uint64_t number)
+static void sums_put(unsigned char *tag, const void *bytes, size_t count, enum part part,
+	uint64_t number)
 {
-	unsigned char right[GUARD_TAG_BYTES];
+	struct sums sums = sums_of(bytes, count, part, number);
 
-	sum_put(right, bytes, count, part, number);
-	return !memcmp(right, tag, sizeof(right));
+	memcpy(tag, &sums, sizeof(sums));
+}
+
+/* `wrong`: what lies in parts whose sum is another. */
+static bool sums_check(const struct block_head *head, const char *data, uint64_t number,
+	struct guard_span *wrong)
+{
+	uint32_t bytes = le32toh(head->bytes);
+	uint32_t middle = bytes < GUARD_SPAN ? bytes : GUARD_SPAN;
+	struct sums right = sums_of(data, bytes, PART_BODY, number), sent;
+	bool is_first_right, is_rest_right;
+
+	memcpy(&sent, head->body_tag, sizeof(sent));
+	is_first_right = right.of[0] == sent.of[0];
+	is_rest_right = right.of[1] == sent.of[1];
+	*wrong = (struct guard_span){
+		is_first_right ? middle : 0, is_rest_right ? middle : bytes};
+	return is_first_right && is_rest_right;
+}
+
+static bool sum_check_head(const struct block_head *head, uint64_t number)
+{
+	struct sums right = sums_of(head, HEAD_TAGGED, PART_HEAD, number);
+
+	return !memcmp(&right, head->head_tag, sizeof(right));
 }
 
 const char *guard_put(
@@ -99,8 +132,8 @@ const char *guard_put(
 
 	switch (guard->kind) {
 	case NET_SUMMED:
-		sum_put(head->body_tag, data, bytes, PART_BODY, number);
-		sum_put(head->head_tag, head, HEAD_TAGGED, PART_HEAD, number);
+		sums_put(head->body_tag, data, bytes, PART_BODY, number);
+		sums_put(head->head_tag, head, HEAD_TAGGED, PART_HEAD, number);
 		break;
 	case NET_SEALED:
 		crypto_aead_chacha20poly1305_ietf_encrypt_detached((unsigned char *)room,
@@ -124,8 +157,7 @@ bool guard_check_head(const struct guard *guard, const struct block_head *head)
 
 	switch (guard->kind) {
 	case NET_SUMMED:
-		return sum_check(
-			head->head_tag, head, HEAD_TAGGED, PART_HEAD, guard->in_count);
+		return sum_check_head(head, guard->in_count);
 	case NET_SEALED:
 		return !crypto_aead_chacha20poly1305_ietf_decrypt_detached(&nothing, NULL,
 			&nothing, 0, head->head_tag, (const unsigned char *)head,
@@ -135,15 +167,17 @@ bool guard_check_head(const struct guard *guard, const struct block_head *head)
 	}
 }
 
-bool guard_check_body(struct guard *guard, const struct block_head *head, char *data)
+bool guard_check_body(struct guard *guard, const struct block_head *head, char *data,
+	struct guard_span *wrong)
 {
 	uint64_t number = guard->in_count++;
 	uint32_t bytes = le32toh(head->bytes);
 	struct nonce body = nonce_of(PART_BODY, number);
 
+	*wrong = (struct guard_span){0, bytes};
 	switch (guard->kind) {
 	case NET_SUMMED:
-		return sum_check(head->body_tag, data, bytes, PART_BODY, number);
+		return sums_check(head, data, number, wrong);
 	case NET_SEALED:
 		return !crypto_aead_chacha20poly1305_ietf_decrypt_detached(
 			(unsigned char *)data, NULL, (const unsigned char *)data, bytes,

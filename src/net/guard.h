@@ -6,6 +6,9 @@
  * for as many bytes as a changed head says. Blocks are numbered on each connection, and
  * the number is in both tags: one that is left out, repeated or moved is noticed.
  *
+ * The tag of a block's bytes has a checksum for the first GUARD_SPAN of them and one for
+ * the rest, so that blocks can be twice as long as a wrong byte's place is exact.
+ *
  * The keys of a seal are of one connection and direction: both ends make a fresh pair
  * (X25519), which they show in the claim and in the welcome, and mix what the pairs give
  * with the key that both know.
@@ -20,7 +23,7 @@
 #include "net/auth.h"
 #include "net/net.h"
 
-enum { GUARD_PUBLIC_BYTES = 32, GUARD_TAG_BYTES = 16 };
+enum { GUARD_PUBLIC_BYTES = 32, GUARD_TAG_BYTES = 16, GUARD_SPAN = 128 << 10 };
 
 /* As it travels: little-endian, in front of a block's bytes. */
 struct block_head {
@@ -60,7 +63,14 @@ const char *guard_put(
 /* Is this the head of the next block that comes? */
 bool guard_check_head(const struct guard *guard, const struct block_head *head);
 
-/* .. and are these its bytes? Where they were sealed, `data` is what was sent then. */
-bool guard_check_body(struct guard *guard, const struct block_head *head, char *data);
+/* Bytes of a block, from `first` to before `end`. */
+struct guard_span {
+	uint32_t first, end;
+};
+
+/* .. and are these its bytes? If not, `wrong` says which of them cannot be trusted. Where
+ * they were sealed, `data` is what was sent then. */
+bool guard_check_body(struct guard *guard, const struct block_head *head, char *data,
+	struct guard_span *wrong);
 
 #endif

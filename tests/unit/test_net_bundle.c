@@ -2,6 +2,7 @@
  * that are lost while they carry something, and bytes that are changed on the way. */
 #include "net/bundle.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -399,47 +400,87 @@ static enum err relayed(uint64_t flip_at, char *out, struct relay *relay)
 	return e;
 }
 
-/* Where the bytes of the connecting end stand. */
-enum {
-	CLAIM = sizeof(struct claim_words),
-	HEAD = sizeof(struct block_head),
-	SECOND = CLAIM + HEAD + BLOCK_GUARDED /* the second block */
-};
+enum { CLAIM = sizeof(struct claim_words), HEAD = sizeof(struct block_head) };
+
+/* Where the bytes of the connecting end stand: each block has its head in front. */
+static uint64_t head_at(uint32_t step, uint64_t block)
+{
+	return CLAIM + block * (HEAD + step);
+}
+
+static uint64_t byte_at(uint32_t step, uint64_t byte)
+{
+	return head_at(step, byte / step) + HEAD + byte % step;
+}
+
+static void flip_is_placed(uint64_t at, char *out, const char *words)
+{
+	struct relay relay;
+
+	EQ(relayed(at, out, &relay), ERR_REMOTE);
+	TRUE(strstr(err_last(), words));
+	TRUE(strstr(err_last(), "the connection with 127.0.0.1:"));
+	relay_stop(&relay);
+}
+
+/* The same places at either guard, though the blocks of checksums are twice as long. */
+static void flips_are_placed(uint32_t step, char *out)
+{
+	static const struct {
+		uint64_t byte;
+		const char *words;
+	} flips[] = {{0, "message 0 was changed on the way, in its bytes 0 to 131071"},
+		{131071, "in its bytes 0 to 131071"},
+		{131072, "in its bytes 131072 to 262143"},
+		{262143, "in its bytes 131072 to 262143"},
+		{262144, "in its bytes 262144 to 299999"},
+		{SECRET_BYTES - 1, "in its bytes 262144 to 299999"}};
+	/* the head itself, how many bytes it has, both halves of a tag, the other tag */
+	static const uint32_t of_head[] = {0, 24, 33, 41, 48};
+	uint64_t blocks = (SECRET_BYTES + step - 1) / step;
+	struct relay relay;
+
+	EQ(relayed(UINT64_MAX, out, &relay), OK);
+	EQ(relay.seen, CLAIM + blocks * HEAD + SECRET_BYTES);
+	relay_stop(&relay);
+	for (size_t i = 0; i < sizeof(flips) / sizeof(flips[0]); i++)
+		flip_is_placed(byte_at(step, flips[i].byte), out, flips[i].words);
+	for (size_t i = 0; i < sizeof(of_head) / sizeof(of_head[0]); i++)
+		flip_is_placed(
+			head_at(step, 0) + of_head[i], out, "the head of its block 0");
+	flip_is_placed(head_at(step, 1), out, "the head of its block 1");
+}
 
 static void test_changed(void)
 {
-	static const struct {
-		uint64_t at;
-		const char *words;
-	} flips[] = {{CLAIM, "the head of its block 0"},
-		{CLAIM + 24, "the head of its block 0"}, /* how many bytes it has */
-		{CLAIM + 33, "the head of its block 0"}, /* a tag */
-		{CLAIM + HEAD - 16, "the head of its block 0"},
-		{CLAIM + HEAD,
-			"message 0 was changed on the way, in its bytes 0 to 131071"},
-		{SECOND - 1,
-			"message 0 was changed on the way, in its bytes 0 to 131071"},
-		{SECOND, "the head of its block 1"},
-		{SECOND + HEAD + 7, "message 0 was changed on the way, in its bytes "
-				    "131072 to 262143"},
-		{CLAIM + 3 * HEAD + SECRET_BYTES - 1, "in its bytes 262144 to 299999"}};
 	char *out = malloc(SECRET_BYTES);
-	struct relay relay;
 
 	fill(out, SECRET_BYTES, 9);
-	for (uint32_t guard = NET_SUMMED; guard <= NET_SEALED; guard++) {
-		manner = (struct net_manner){.guard = (enum net_guard)guard};
-		EQ(relayed(UINT64_MAX, out, &relay), OK);
-		EQ(relay.seen, CLAIM + 3 * HEAD + SECRET_BYTES);
-		relay_stop(&relay);
-		for (size_t i = 0; i < sizeof(flips) / sizeof(flips[0]); i++) {
-			EQ(relayed(flips[i].at, out, &relay), ERR_REMOTE);
-			TRUE(strstr(err_last(), flips[i].words));
-			TRUE(strstr(err_last(), "the connection with 127.0.0.1:"));
-			relay_stop(&relay);
-		}
-	}
+	manner = (struct net_manner){.guard = NET_SUMMED};
+	flips_are_placed(BLOCK_MOST, out);
+	manner = (struct net_manner){.guard = NET_SEALED};
+	flips_are_placed(BLOCK_SEALED, out);
 	free(out);
+}
+
+/* In both halves at once: all of it is named. */
+static void test_changed_twice(void)
+{
+	uint32_t bytes = GUARD_SPAN + 1000;
+	struct block_head head = {.bytes = htole32(bytes)};
+	char *data = calloc(1, bytes);
+	struct guard to, from;
+	struct guard_span wrong;
+
+	guard_init(&to, NET_SUMMED);
+	guard_init(&from, NET_SUMMED);
+	TRUE(guard_put(&to, &head, data, NULL) == data);
+	data[0]++;
+	data[GUARD_SPAN]++;
+	TRUE(!guard_check_body(&from, &head, data, &wrong));
+	EQ(wrong.first, 0);
+	EQ(wrong.end, bytes);
+	free(data);
 }
 
 /* Who listens finds no eight bytes of what was sent, and not the same twice. */
@@ -462,8 +503,8 @@ static void test_unreadable(void)
 	EQ(first.seen, second.seen);
 	TRUE(memcmp(first.heard + CLAIM + HEAD, second.heard + CLAIM + HEAD, 1000));
 	/* and two blocks of the same bytes do not look alike */
-	TRUE(memcmp(first.heard + CLAIM + HEAD + 2000, first.heard + SECOND + HEAD + 2000,
-		1000));
+	TRUE(memcmp(first.heard + CLAIM + HEAD + 2000,
+		first.heard + byte_at(BLOCK_SEALED, BLOCK_SEALED + 2000), 1000));
 	relay_stop(&first);
 	relay_stop(&second);
 	free(out);
@@ -506,6 +547,7 @@ int main(void)
 	test_lost_before();
 	test_lost_early();
 	test_changed();
+	test_changed_twice();
 	test_unreadable();
 	test_disagree();
 	return 0;
