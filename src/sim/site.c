@@ -111,14 +111,40 @@ static const struct {
 	{"pcie", SIM_PCIE, SIM_ROCE, false, REGION_NONE},
 };
 
+/* A word of the one that names a GPU ("gb200" of "gb200-nvl72"), in the other. */
+static bool shares_gpu(const char *name, const char *other)
+{
+	enum { LEAST = 4, MOST = 15 };
+
+	while (*name) {
+		size_t length = strcspn(name, "-._ ");
+		char word[MOST + 1];
+
+		snprintf(word, sizeof(word), "%.*s", length < MOST ? (int)length : MOST,
+			name);
+		if (length >= LEAST && strpbrk(word, "0123456789") > word &&
+			strcasestr(other, word))
+			return true;
+		name += length + (name[length] != 0);
+	}
+	return false;
+}
+
+/* The GPU counts for more than letters that happen to agree. */
 static const char *nearest(const char *name)
 {
-	uint32_t count;
+	enum { OTHER_GPU = 1000 };
+	uint32_t count, least = UINT32_MAX;
 	const struct instance_info *list = instance_list(&count), *best = list;
 
-	for (uint32_t i = 1; i < count; i++)
-		if (edits_between(name, list[i].name) < edits_between(name, best->name))
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t far = edits_between(name, list[i].name) +
+			       (shares_gpu(name, list[i].name) ? 0 : OTHER_GPU);
+
+		if (far < least)
 			best = &list[i];
+		least = far < least ? far : least;
+	}
 	return best->name;
 }
 

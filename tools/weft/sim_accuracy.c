@@ -283,6 +283,58 @@ static void twins_print(const struct study *study)
 	free(of);
 }
 
+/* Why a row may be far off with its source left out. */
+enum lot { LOT_ALONE, LOT_SEEN, LOT_TWINS, LOT_BOTH, LOTS }; /* both: the two before */
+
+static enum lot lot_of(const struct study *study, uint32_t at, double *of)
+{
+	const struct sim_sample *s = &study->samples[at];
+
+	if (twins_error(study, at, of) > FAR)
+		return LOT_TWINS;
+	for (uint32_t i = 0; i < study->count; i++)
+		if (study->samples[i].source != s->source &&
+			study->samples[i].wire == s->wire &&
+			study->samples[i].method == s->method)
+			return LOT_SEEN;
+	return LOT_ALONE;
+}
+
+/* Every row from 1 MiB is in one lot: where a prediction from outside is far off, and
+ * whether anybody else could have told. */
+static void lots_print(const struct study *study)
+{
+	static const char *const names[LOTS] = {"no other source of wire and method",
+		"other sources, none says otherwise",
+		"other sources of equal calls differ", "other sources, all of them"};
+	double *errors = calloc(study->count + 1, sizeof(*errors));
+	double *of = calloc(study->count + 1, sizeof(*of));
+
+	printf("\n%-38s %5s  %8s  %8s\n", "from 1 MiB, source left out", "rows",
+		"over 15 %", "p90 %");
+	for (int lot = 0; errors && of && lot < LOTS; lot++) {
+		uint32_t found = 0, far = 0;
+
+		for (uint32_t i = 0; i < study->count; i++) {
+			enum lot its = lot_of(study, i, of);
+
+			if (study->samples[i].bytes < 1 << 20 ||
+				(lot == LOT_BOTH ? its == LOT_ALONE
+						 : its != (enum lot)lot))
+				continue;
+			errors[found] = percent(study->verdicts[i].outside);
+			far += errors[found++] > FAR;
+		}
+		if (!found)
+			continue;
+		qsort(errors, found, sizeof(*errors), by_size);
+		printf("%-38s %5u  %9u  %8.1f\n", names[lot], found, far,
+			errors[(uint32_t)(.9 * (found - 1))]);
+	}
+	free(errors);
+	free(of);
+}
+
 static void worst_print(const struct study *study)
 {
 	double ceiling = INFINITY;
@@ -368,6 +420,7 @@ int sim_accuracy(int count, char **paths)
 		return status;
 	tables_print(&study);
 	twins_print(&study);
+	lots_print(&study);
 	worst_print(&study);
 	printf("\n");
 	wrong_print(&study);

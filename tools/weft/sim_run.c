@@ -1,6 +1,7 @@
 /* One configuration: the site with its pods and fabric, and every size answered. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/param.h"
@@ -22,6 +23,26 @@ static enum err net_apply(enum sim_net net, struct sim_site *site)
 		site->is_aws = false;
 		site->regions = REGION_NONE;
 	}
+	return OK;
+}
+
+/* What is out of range is no number to predict with. */
+static enum err threads_read(double *threads)
+{
+	enum { MOST = 16 };
+	const char *text = param_environment("NCCL_SOCKET_NTHREADS");
+	char *end;
+
+	*threads = 0;
+	if (!text || !*text)
+		return OK;
+	*threads = strtod(text, &end);
+	if (end == text || *end || !(*threads >= 0 && *threads <= MOST))
+		return err_set(ERR_USAGE,
+			"NCCL_SOCKET_NTHREADS='%.32s': give a whole number from 0 to %d, "
+			"or unset it",
+			text, MOST);
+	*threads = (double)param_int(PARAM_SOCKET_NTHREADS);
 	return OK;
 }
 
@@ -48,7 +69,9 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	site->gpus = gpus ? gpus : info->gpu_count;
 	site->is_environment = true;
 	sim_site_version(site, args->nccl);
-	site->threads = (double)param_int(PARAM_SOCKET_NTHREADS);
+	e = threads_read(&site->threads);
+	if (e)
+		return e;
 	fabric_plan_apply(&args->plan, site);
 	if (args->nics)
 		site->nics = args->nics;
