@@ -29,9 +29,9 @@ static struct ofi_device devices[DEVICES_MAX];
 static int count;
 
 /* From the best to the last; each is compared with the beginning of a provider's name, so
- * `tcp` is `tcp;ofi_rxm`, too. 1.17 has the newer TCP under the name of net. */
+ * `tcp` is `tcp;ofi_rxm`, too. What is tcp from 1.18 on is net in 1.17. */
 static const char *const order[] = {
-	"efa", "verbs", "cxi", "opx", "psm3", "psm2", "tcp", "net", "sockets", "udp"};
+	"efa", "verbs", "cxi", "opx", "psm3", "psm2", "net", "tcp", "sockets", "udp"};
 enum { ORDER_COUNT = sizeof(order) / sizeof(order[0]) };
 
 int provider_rank(const char *provider)

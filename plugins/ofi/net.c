@@ -126,11 +126,26 @@ static void tuner_offer(void)
 	platform_variable_set(entry);
 }
 
+/* libfabric 1.17 has the TCP of all later ones under the name of net; what it calls tcp
+ * takes four messages where that takes one. Who wants that names its layer, too. */
+static void tcp_prepare(void)
+{
+	const char *named = getenv("FI_PROVIDER");
+
+	if (!named || strcmp(named, "tcp") ||
+		FI_VERSION_GE(fi_version(), FI_VERSION(1, 18)))
+		return;
+	say_info("FI_PROVIDER=tcp is taken for net, as which libfabric 1.17 has the tcp "
+		 "of later ones; FI_PROVIDER=tcp,ofi_rxm is the older one");
+	setenv("FI_PROVIDER", "tcp,net", 1);
+}
+
 /* What has to be known before libfabric looks for its devices. */
 static void fabric_prepare(void)
 {
 	char type[PLATFORM_TYPE_BYTES];
 
+	tcp_prepare();
 	platform_type(type);
 	if (type[0])
 		platform_variable_set("FI_EFA_FORK_SAFE=1");

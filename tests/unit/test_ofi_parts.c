@@ -62,6 +62,7 @@ static void test_choice(void)
 {
 	TRUE(provider_rank("efa") < provider_rank("verbs;ofi_rxm"));
 	TRUE(provider_rank("verbs;ofi_rxm") < provider_rank("tcp;ofi_rxm"));
+	TRUE(provider_rank("net") < provider_rank("tcp;ofi_rxm"));
 	TRUE(provider_rank("tcp") < provider_rank("sockets"));
 	EQ(provider_rank("shm"), -1); /* it reaches no other host */
 	TRUE(list_has("lo,docker0", "lo"));
