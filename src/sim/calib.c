@@ -28,7 +28,6 @@ void sim_params_time(const struct sim_params *params, const struct sim_load *loa
 	time->transfer_us = load->ideal_us / v[SIM_E];
 	s = sqrt(load->bytes / (load->cut * v[SIM_Z]));
 	time->ramp_us = time->latency_us * v[SIM_R] * load->width * s / (1 + s);
-	time->latency_us += load->messages_us;
 	whole = time->latency_us + time->ramp_us;
 	time->time_us = pow(pow(whole, q) + pow(time->transfer_us, q), 1 / q);
 }

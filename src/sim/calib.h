@@ -80,7 +80,6 @@ void sim_params_default(enum sim_method method, double logs[SIM_PARAMS]);
  * takes to fill the pipeline; both are 1 for the eight GPUs of a node. */
 struct sim_load {
 	double latency_us, hops, ideal_us, bytes, width, cut;
-	double messages_us; /* of the host, one after the other; no part of a fit */
 };
 struct sim_time {
 	double latency_us, ramp_us, transfer_us; /* of which some overlap */

@@ -282,8 +282,7 @@ uint32_t sim_cases_samples(const struct sim_cases *cases, struct sim_sample *sam
 			.method = c->terms.method,
 			.bytes = c->bytes,
 			.load = {c->terms.latency_us, c->terms.hops, c->terms.ideal_us,
-				(double)c->bytes, c->terms.width, c->terms.cut,
-				c->terms.messages_us},
+				(double)c->bytes, c->terms.width, c->terms.cut},
 			.time_us = c->time_us,
 			.source = c->source};
 	}

@@ -198,48 +198,6 @@ static void cuts_set(const struct sim_scene *scene, struct sim_terms *terms)
 		terms->cut = terms->width = scene->ranks / USUAL / scene->nvl_groups;
 }
 
-/* What sockets carry costs the host so much for each message and both ways, whatever its
- * size: a word of control and 8 KiB, by loopback (docs/design/11-sim.md). */
-static const double MESSAGE_US = 8.2;
-
-/* NCCL has one channel for so many bytes of a call: 64 (or 8, where flags travel along)
- * for each of 512 threads; a ring with LL, for each rank. */
-static double channels_of(
-	const struct sim_scene *scene, enum sim_method method, double bytes)
-{
-	bool is_simple = method == SIM_RING_SIMPLE || method == SIM_TREE_SIMPLE;
-	double each = 512. * (is_simple ? 64 : 8) *
-		      (method == SIM_RING_LL ? scene->ranks : 1);
-	double most = scene->decision->cluster->coll_channels;
-
-	if (scene->site.channels)
-		most = scene->site.channels;
-	return fmin(most, fmax(1, floor(bytes / each)));
-}
-
-/* The thread that serves a NIC has its messages of all channels one after the other: of a
- * ring's every step, of a tree's ways up and down, of all far peers. */
-static double messages_of(
-	const struct sim_scene *scene, int coll, enum sim_method method, double bytes)
-{
-	double n = scene->ranks, local = n / scene->nvl_groups, each;
-
-	if (method == SIM_P2P)
-		return coll == SIM_SENDRECV ? 1 : n - local;
-	if (coll == COLL_BROADCAST || coll == COLL_REDUCE)
-		each = 1;
-	else if (is_tree(method))
-		each = 2;
-	else
-		each = (n - 1) * (coll == COLL_ALL_REDUCE ? 2 : 1);
-	return each * fmax(1, channels_of(scene, method, bytes) / scene->site.nics);
-}
-
-static bool is_sockets(enum sim_wire wire)
-{
-	return wire == SIM_TCP || wire == SIM_ENA || wire == SIM_TCPX;
-}
-
 enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 	const struct sim_strain *strain, struct sim_terms *terms)
 {
@@ -261,10 +219,6 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 		terms->outer_us *= strain->outer[sim_traffic_of(coll, terms->method)];
 	}
 	cuts_set(scene, terms);
-	terms->messages_us = 0;
-	if (scene->nvl_groups > 1 && is_sockets(scene->site.outer))
-		terms->messages_us = MESSAGE_US * messages_of(scene, coll, terms->method,
-							  (double)bytes);
 	terms->ideal_us = together(terms->inner_us, terms->outer_us);
 	return OK;
 }
@@ -273,7 +227,7 @@ void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *term
 	uint64_t bytes, double bus_factor, struct sim_answer *answer)
 {
 	struct sim_load load = {terms->latency_us, terms->hops, terms->ideal_us,
-		(double)bytes, terms->width, terms->cut, terms->messages_us};
+		(double)bytes, terms->width, terms->cut};
 	struct sim_params params;
 	struct sim_time time;
 	double wide;

@@ -16,7 +16,6 @@ struct sim_terms {
 	double inner_us, outer_us; /* of the busiest link inside and between nodes */
 	double ideal_us;	   /* of both together */
 	double cut, width;	   /* of struct sim_load */
-	double messages_us;	   /* the same */
 };
 
 struct sim_answer {

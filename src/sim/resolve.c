@@ -8,14 +8,11 @@
 #include "topo/instance.h"
 
 /* What a cloud tells its users to set in the environment. Google's for TCPX: only Ring
- * and Simple, eight channels with a thread each, and one interface for plain sockets; its
- * profile for TCPXO: no LL and no switch. */
+ * and Simple, eight channels with a thread each, and one interface for plain sockets. */
 static const struct habit {
 	const char *algo, *proto;
-	uint32_t channels;
 	double threads;
-} tcpx_habit = {"ring", "simple", 8, 8},
-  tcpxo_habit = {"ring,tree", "ll128,simple", 0, 0};
+} tcpx_habit = {"ring", "simple", 8};
 
 /* Words of a platform, the more particular first. NICs are given where a cloud differs
  * from the machine that stands for it. */
@@ -30,8 +27,8 @@ static const struct platform_word {
 	{"a3-highgpu", "hgx-h100-4nic", SIM_TCPX, 4, 25, &tcpx_habit},
 	{"A3 High", "hgx-h100-4nic", SIM_TCPX, 4, 25, &tcpx_habit},
 	{"A3 Edge", "hgx-h100-4nic", SIM_TCPX, 4, 25, &tcpx_habit},
-	{"a3-mega", "dgx-h100", SIM_TCPXO, 8, 25, &tcpxo_habit},
-	{"A3 Mega", "dgx-h100", SIM_TCPXO, 8, 25, &tcpxo_habit},
+	{"a3-mega", "dgx-h100", SIM_TCPXO, 8, 25, NULL},
+	{"A3 Mega", "dgx-h100", SIM_TCPXO, 8, 25, NULL},
 	{"a3-ultra", "dgx-h100", SIM_ROCE, 8, 50, NULL},
 	{"A3 Ultra", "dgx-h100", SIM_ROCE, 8, 50, NULL},
 	{"A4 B200", "dgx-b200", SIM_ROCE, 8, 50, NULL},
@@ -131,7 +128,6 @@ static void habit_apply(const struct habit *habit, struct sim_site *site)
 		return;
 	list_set(site->algo, habit->algo);
 	list_set(site->proto, habit->proto);
-	site->channels = habit->channels;
 	site->threads = habit->threads;
 }
 

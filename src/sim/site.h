@@ -62,7 +62,6 @@ struct sim_site {
 	uint32_t gpus;	     /* of a node that take part */
 	uint32_t nics;	     /* of a node that take part; 0: the machine's */
 	double nic_GBps;     /* of each; 0: the machine's */
-	uint32_t channels;   /* at most; 0: as many as the graphs have */
 	double threads;	     /* of the host for the sockets of a NIC; 0: NCCL's own */
 	enum sim_wire inner; /* inside a node */
 	enum sim_wire outer; /* between nodes; SIM_ANY on one node */

@@ -32,9 +32,6 @@ static void test_words(void)
 	site = resolved("Nebius H100", "InfiniBand (k8s)", 2, 16);
 	EQ_STR(site.machine, "dgx-h100");
 	EQ(site.outer, SIM_IB);
-	site = resolved("GCP A3 Mega H100", "GPUDirect-TCPXO", 2, 16);
-	EQ_STR(site.algo, "ring,tree");
-	EQ_STR(site.proto, "ll128,simple");
 	site = resolved("GB200 NVL72", "MNNVL + InfiniBand (2 racks)", 36, 144);
 	EQ(site.domain, 18);
 	site = resolved("H200 SXM 8-GPU node", "NVLink algo=Ring", 1, 8);
@@ -191,24 +188,6 @@ static void test_trees(void)
 		     2) < 1e-6);
 }
 
-/* A thread has the messages of a ring's 30 steps one after the other, those of a channel
- * for each 32 KiB and of eight at most; four NICs have a thread each. */
-static void test_messages(void)
-{
-	struct sim_site tcp = resolved("GCP a3-highgpu-8g H100", "TCP", 2, 16);
-	struct sim_site tcpx = resolved(
-		"GCP a3-highgpu-8g H100", "GPUDirect-TCPX", 2, 16);
-	struct sim_site ib = resolved("H100", "InfiniBand algo=ring", 2, 16);
-	double one = terms_of(&tcp, 1 << 15).messages_us;
-
-	TRUE(one > 0);
-	TRUE(fabs(terms_of(&tcp, 1 << 16).messages_us / one - 2) < 1e-9);
-	TRUE(fabs(terms_of(&tcp, 1 << 18).messages_us / one - 8) < 1e-9);
-	TRUE(fabs(terms_of(&tcp, 1 << 26).messages_us / one - 8) < 1e-9);
-	TRUE(fabs(terms_of(&tcpx, 1 << 26).messages_us / one - 2) < 1e-9);
-	TRUE(terms_of(&ib, 1 << 26).messages_us == 0);
-}
-
 enum { MADE = 24 };
 
 /* Measurements of two sources that follow the formula, each by a constant of its own. */
@@ -217,8 +196,7 @@ static void samples_make(double second, struct sim_sample samples[MADE])
 	struct sim_params made = {.value = {.9, 4, 2, 1 << 20, .8, .4}};
 
 	for (int i = 0; i < MADE; i++) {
-		struct sim_load load = {
-			20, 2, exp2(i / 1.5), exp2(i / 1.5) * 50e3, 1, 1, 0};
+		struct sim_load load = {20, 2, exp2(i / 1.5), exp2(i / 1.5) * 50e3, 1, 1};
 		struct sim_time time;
 
 		sim_params_time(&made, &load, &time);
@@ -334,7 +312,6 @@ int main(void)
 	test_monotony();
 	test_loads();
 	test_trees();
-	test_messages();
 	test_fit();
 	test_left_out();
 	test_cases();
