@@ -108,6 +108,8 @@ static const struct param_info table[PARAM_COUNT] = {
 		"1: send by GPUDirect RDMA too, 0: only receive; -2: as the GPU is"},
 	[PARAM_NET_GDR_C2C] = {"NCCL_NET_GDR_C2C", PARAM_INT, 1, 0, 1, .meaning =
 		"1: GPUDirect RDMA over C2C to a NIC of the CPU"},
+	[PARAM_GDR_FLUSH_DISABLE] = {"NCCL_GDR_FLUSH_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: what a network plugin received into GPU memory is not flushed"},
 	[PARAM_NET_DISABLE_INTRA] = {"NCCL_NET_DISABLE_INTRA", PARAM_INT, 0, 0, 1, .meaning =
 		"1: never use NICs between GPUs of one host"},
 	[PARAM_PXN_DISABLE] = {"NCCL_PXN_DISABLE", PARAM_INT, 0, 0, 1, .meaning =

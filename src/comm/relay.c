@@ -9,6 +9,7 @@
 #include "comm/inside.h"
 #include "comm/replay.h"
 #include "comm/state.h"
+#include "comm/straight.h"
 #include "exec/cuda/berth.h"
 #include "exec/cuda/engine.h"
 #include "tune/device.h"
@@ -27,7 +28,8 @@ struct relay {
 	 * yet */
 	struct planner *planner;
 	struct replays *replays; /* owned: NULL until a call is captured */
-	bool is_settled;	 /* no stream comes to any of these any more */
+	struct straight straight;
+	bool is_settled; /* no stream comes to any of these any more */
 };
 
 /* In the context that is current. */
@@ -63,9 +65,9 @@ enum err relay_open(struct comm *comm, const void *ptr)
 	driver->context_set(had);
 	if (e)
 		return e;
-	log_info(LOG_INIT, "%s: through pinned host memory",
-		comm->hosts ? "device memory between hosts"
-			    : "messages between GPUs without peer access");
+	if (!comm->hosts)
+		log_info(LOG_INIT, "messages between GPUs without peer access: through "
+				   "pinned host memory");
 	atomic_store(&comm->relay, relay);
 	return OK;
 }
@@ -130,6 +132,9 @@ enum err relay_await(const struct work *work)
 
 	if (!work->berth)
 		return OK;
+	/* plugins may ask the driver of memory that they are told of */
+	if (work->job.kind == JOB_P2P && work->job.p2p.gpu)
+		cuda_berths_enter(work->comm->relay->berths);
 	while (!cuda_berth_is_handed_over(work->berth)) {
 		if (atomic_load(&work->comm->abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
@@ -147,6 +152,8 @@ enum err relay_await(const struct work *work)
 
 void relay_hand_back(const struct work *work)
 {
+	if (work->trial.is_over)
+		straight_learn(&work->comm->relay->straight, &work->trial);
 	if (work->berth)
 		cuda_berth_hand_back(work->berth);
 }
@@ -173,8 +180,10 @@ struct trip {
 	struct passenger in, out, scalar;
 	struct cut cut;
 	struct cuda_berth *berth;
-	bool is_alone;	/* the only one of its group */
-	bool is_kept;	/* it is captured into a graph */
+	struct p2p_trial trial; /* of its buffer; data is NULL: none */
+	bool is_straight;	/* its buffer is the network's, and not in the berth */
+	bool is_alone;		/* the only one of its group */
+	bool is_kept;		/* it is captured into a graph */
 	bool is_behind; /* another of its communicator is before it in the group */
 };
 
@@ -243,9 +252,14 @@ static enum err trip_measure(struct trip *trip)
 	trip->in.is_aboard = is_device(call->in, trip->in.bytes);
 	trip->out.is_aboard = is_device(call->out, trip->out.bytes);
 	trip->scalar.is_aboard = is_device(call->op.scalar_pointer, trip->scalar.bytes);
+	straight_decide(call->comm, &call->comm->relay->straight);
+	trip->is_straight = straight_takes(
+		&call->comm->relay->straight, call, &trip->trial);
 	e = trip->in.is_aboard ? cuda_memory_check(call->in, trip->in.bytes, true) : OK;
 	if (!e && trip->out.is_aboard)
 		e = cuda_memory_check(call->out, trip->out.bytes, false);
+	if (trip->is_straight)
+		trip->in.is_aboard = trip->out.is_aboard = false;
 	return e;
 }
 
@@ -498,6 +512,22 @@ static struct call_profile *trip_profile(const struct trip *trip)
 	return trip->is_kept ? NULL : profile;
 }
 
+/* A message that lies in the GPU's memory, or whose memory is tried after it. Graphs are
+ * for what has been. */
+static void straight_fill(const struct trip *trip, struct work *work)
+{
+	struct relay *relay = trip->call->comm->relay;
+	bool is_tried = trip->trial.data && !trip->is_kept && !relay->replays;
+
+	if (!trip->is_straight && !is_tried)
+		return;
+	work->job.p2p.gpu = &relay->straight.gpu;
+	if (trip->is_straight)
+		return;
+	work->trial = trip->trial;
+	work->job.p2p.trial = &work->trial;
+}
+
 /* The calls of one communicator, from call `first` on, as one batch for its thread. */
 static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t count)
 {
@@ -512,6 +542,7 @@ static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t cou
 			continue;
 		work_fill(&trips[i].relayed, &works[used]);
 		works[used].berth = trips[i].berth;
+		straight_fill(&trips[i], &works[used]);
 		tide_fill(&trips[i], &works[used]);
 		works[used++].profile = trip_profile(&trips[i]);
 	}
@@ -608,7 +639,8 @@ static enum err hosts_wait(const struct trip *trips, uint32_t count)
 	for (uint32_t i = 0; i < count && !e; i++) {
 		struct comm *comm = trips[i].call->comm;
 
-		if (!trips[i].out.bytes || trips[i].out.is_aboard || trips[i].is_kept)
+		if (!trips[i].out.bytes || trips[i].out.is_aboard ||
+			trips[i].is_straight || trips[i].is_kept)
 			continue;
 		if (comm->relay->replays) /* the stream has to come to it first */
 			e = stream_settle(&trips[i]);

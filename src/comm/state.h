@@ -131,6 +131,7 @@ struct work {
 	struct call_profile *profile; /* on a stream: counted; or NULL */
 	bool entered;		      /* the first of its comm: it leaves, too */
 	struct cuda_berth *berth; /* where its buffers lie, see relay.h; NULL: nowhere */
+	struct p2p_trial trial;	  /* .. what is tried after it, if the job says so */
 	struct host_tide tide;	  /* .. and how they come and go, if the job says so */
 };
 

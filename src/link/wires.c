@@ -123,3 +123,25 @@ const struct net_ops *wires_net(const struct wires *wires)
 {
 	return wires->net;
 }
+
+const char *wires_gpu_refusal(const struct wires *wires, const struct net_gpu *gpu)
+{
+	return wires->plugin ? net_plugin_gpu_refusal(wires->plugin, gpu)
+			     : "sockets take host memory only";
+}
+
+void wires_in_gpu(struct net_end *end, const struct net_gpu *gpu)
+{
+	net_plugin_in_gpu(end, gpu);
+}
+
+bool wires_try_gpu(
+	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes)
+{
+	return net_plugin_try_gpu(end, gpu, data, bytes);
+}
+
+const char *wires_name(const struct wires *wires)
+{
+	return wires->plugin ? net_plugin_name(wires->plugin) : wires->net->name;
+}

@@ -14,6 +14,7 @@
 enum wire_purpose { WIRE_LANE_0, WIRE_LANE_1, WIRE_P2P, WIRE_PURPOSES };
 
 struct wires;
+struct net_gpu;
 
 struct wires_args {
 	const struct net_ops *net;
@@ -37,5 +38,17 @@ enum err wires_from(struct wires *wires, uint32_t rank, enum wire_purpose purpos
 	struct net_end **end);
 
 const struct net_ops *wires_net(const struct wires *wires);
+
+/* Why what is sent and received cannot lie in a GPU's memory, in words; NULL: it can, see
+ * net/plugin.h. */
+const char *wires_gpu_refusal(const struct wires *wires, const struct net_gpu *gpu);
+
+/* What goes next by this end lies there; and would it be taken? */
+void wires_in_gpu(struct net_end *end, const struct net_gpu *gpu);
+bool wires_try_gpu(
+	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
+
+/* By what a message travels that can, for people: the plugin's name. */
+const char *wires_name(const struct wires *wires);
 
 #endif

@@ -153,6 +153,17 @@ const struct plugin_device *net_plugin_device(const struct net_plugin *plugin)
 	return &plugin->device;
 }
 
+const char *net_plugin_gpu_refusal(
+	const struct net_plugin *plugin, const struct net_gpu *gpu)
+{
+	if (!(plugin->device.memory & PLUGIN_CUDA) && !speak_has_dmabuf(plugin))
+		return "the network plugin takes host memory only";
+	/* nobody could say when a received message is there */
+	if (speak_must_flush(plugin, gpu) && !plugin->file->abi->iflush)
+		return "the network plugin has no flush, which this GPU needs";
+	return NULL;
+}
+
 int net_plugin_device_count(const struct net_plugin *plugin)
 {
 	return plugin->device_count;

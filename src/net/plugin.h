@@ -49,6 +49,27 @@ void net_plugin_close(struct net_plugin *plugin); /* NULL is fine */
 const char *net_plugin_name(const struct net_plugin *plugin);
 int net_plugin_version(const struct net_plugin *plugin);
 
+/* What there is to know of a GPU for messages that lie in its memory. */
+struct net_gpu {
+	/* A descriptor of the memory as a dma-buf, the caller's to close, and where in it
+	 * `data` is. False: there is none. */
+	bool (*dmabuf)(const void *data, size_t bytes, int *fd, uint64_t *offset);
+	bool needs_flush; /* it may read old bytes after a card has told of new ones */
+};
+
+/* Why messages cannot lie there, in words; NULL: they can. */
+const char *net_plugin_gpu_refusal(
+	const struct net_plugin *plugin, const struct net_gpu *gpu);
+
+/* What is sent or received next by this end lies in a GPU's memory, which only the plugin
+ * touches. `gpu` is borrowed until that is over. */
+void net_plugin_in_gpu(struct net_end *end, const struct net_gpu *gpu);
+
+/* Would the plugin be given this memory? Where it refuses, the log has a sentence. By an
+ * end that has carried a message. */
+bool net_plugin_try_gpu(
+	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
+
 /* Have this called by plugins that tell what they do with a message (version 10 and
  * later); its parent is what net_ops.tell() has named that message by. For all plugins of
  * the process; NULL: nobody listens. */

@@ -5,7 +5,8 @@
  * devices take are cut alike at both ends, and empty ones do not travel. Messages under
  * way are asked about in order, the oldest first, as NCCL does. Short ones go through
  * memory of the connection that the plugin knows; for others the caller's memory is
- * made known while they are under way.
+ * made known while they are under way. What lies in a GPU's memory is never touched here:
+ * it is made known as such, however short, and what has come there is flushed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +53,11 @@ _Static_assert(sizeof(struct plugin_claim) == 80, "no padding on the wire");
 struct piece {
 	char *data;
 	size_t bytes;
-	void *known;   /* .. to the plugin, for this piece alone */
-	void *request; /* the plugin's; NULL: not asked for yet */
-	bool is_short; /* it goes through the connection's own memory */
+	void *known;		   /* .. to the plugin, for this piece alone */
+	void *request;		   /* the plugin's; NULL: not asked for yet */
+	bool is_short;		   /* it goes through the connection's own memory */
+	const struct net_gpu *gpu; /* in whose memory it lies; NULL: the host's */
+	bool is_flushing;	   /* it has come, and `request` is the flush's */
 	void *told;
 };
 
@@ -85,7 +88,9 @@ struct plugin_end {
 	uint32_t looks; /* since something moved */
 	uint64_t still_ns;
 	bool is_lost, is_still_told;
-	void *told; /* of what is asked for next */
+	void *told;		   /* of what is asked for next, */
+	const struct net_gpu *gpu; /* and in whose memory it lies; NULL: the host's */
+	bool is_gpu_told, is_refusal_told;
 };
 
 static struct plugin_end *end_of(struct net_end *end)
@@ -184,7 +189,8 @@ static enum err shorts_make(struct plugin_end *end)
 	end->shorts = aligned_alloc(SHORT_BYTES, ALL);
 	if (!end->shorts)
 		return err_set(ERR_SYSTEM, "no memory for short messages");
-	result = speak_reg(end->plugin, end->comm, end->shorts, ALL, &end->shorts_known);
+	result = speak_reg(end->plugin, end->comm,
+		&(struct speak_memory){end->shorts, ALL, NULL}, &end->shorts_known);
 	return result ? end_lost(end, "regMr", result) : OK;
 }
 
@@ -211,8 +217,9 @@ static enum err piece_post(struct plugin_end *end, uint32_t i)
 		if (is_sender)
 			memcpy(message.data, piece->data, piece->bytes);
 	} else if (!piece->known) {
-		result = speak_reg(
-			end->plugin, end->comm, piece->data, piece->bytes, &piece->known);
+		result = speak_reg(end->plugin, end->comm,
+			&(struct speak_memory){piece->data, piece->bytes, piece->gpu},
+			&piece->known);
 	}
 	if (result)
 		return end_lost(end, "regMr", result);
@@ -251,6 +258,24 @@ static enum err piece_judge(struct plugin_end *end, const struct piece *piece, i
 		file->name, file->version, bytes, end_rank(end), piece->bytes);
 }
 
+/* A card may tell that bytes have come before a GPU would read them: ask once for all of
+ * a piece to be there. ERR_AGAIN: that is under way. */
+static enum err piece_flush(struct plugin_end *end, struct piece *piece)
+{
+	const struct speak_message message = {
+		end->comm, piece->data, piece->bytes, piece->known, NULL};
+	int result;
+
+	if (!piece->gpu || piece->is_flushing || end->kind == END_SENDER ||
+		!speak_must_flush(end->plugin, piece->gpu))
+		return OK;
+	piece->is_flushing = true;
+	result = speak_flush(end->plugin, &message, &piece->request);
+	if (result)
+		return end_lost(end, "iflush", result);
+	return piece->request ? ERR_AGAIN : OK;
+}
+
 static enum err piece_test(struct plugin_end *end)
 {
 	const struct plugin_abi *abi = end->plugin->file->abi;
@@ -265,7 +290,11 @@ static enum err piece_test(struct plugin_end *end)
 		return end_lost(end, "test", result);
 	if (!is_done)
 		return ERR_AGAIN;
-	e = piece_judge(end, piece, bytes[0]);
+	e = piece->is_flushing ? OK : piece_judge(end, piece, bytes[0]);
+	if (!e)
+		e = piece_flush(end, piece);
+	if (e == ERR_AGAIN)
+		return e;
 	if (!e && piece->is_short && end->kind == END_RECEIVER)
 		memcpy(piece->data, short_of(end, 0), piece->bytes);
 	if (piece->known)
@@ -340,7 +369,8 @@ static enum err piece_add(struct plugin_end *end, char *data, size_t bytes)
 		return ERR_SYSTEM;
 	*piece = (struct piece){.data = data,
 		.bytes = bytes,
-		.is_short = bytes <= SHORT_BYTES,
+		.is_short = bytes <= SHORT_BYTES && !end->gpu,
+		.gpu = end->gpu,
 		.told = end->told};
 	return OK;
 }
@@ -360,6 +390,7 @@ static enum err plugin_recv(
 		first += left < most ? left : most;
 	} while (!e && first < bytes);
 	end->told = NULL;
+	end->gpu = NULL;
 	*request = (struct net_request){
 		.end = net_end, .goal = end->done + end->pieces.count};
 	return e;
@@ -374,6 +405,50 @@ static enum err plugin_send(struct net_end *net_end, const void *data, size_t by
 static void plugin_tell(struct net_end *end, void *told)
 {
 	end_of(end)->told = told;
+}
+
+/* One line a connection, as NCCL's; which GPUs these are is not known in this room. */
+static void gpu_log(const struct plugin_end *end)
+{
+	log_info(LOG_INIT | LOG_NET,
+		"Channel 00/0 : %u[%u] -> %u[%u] [%s] via NET/%s/%d/GDRDMA",
+		end->claim.from, end->claim.from, end->claim.to, end->claim.to,
+		end->kind == END_SENDER ? "send" : "receive", end->plugin->file->name,
+		end->plugin->device_index);
+}
+
+void net_plugin_in_gpu(struct net_end *net_end, const struct net_gpu *gpu)
+{
+	struct plugin_end *end = end_of(net_end);
+
+	end->gpu = gpu;
+	if (!end->is_gpu_told)
+		gpu_log(end);
+	end->is_gpu_told = true;
+}
+
+bool net_plugin_try_gpu(
+	struct net_end *net_end, const struct net_gpu *gpu, void *data, size_t bytes)
+{
+	struct plugin_end *end = end_of(net_end);
+	const struct plugin_file *file = end->plugin->file;
+	struct speak_memory memory = {data, bytes, gpu};
+	void *known = NULL;
+	int result;
+
+	if (bytes > end->message_bytes_max)
+		memory.bytes = end->message_bytes_max;
+	result = speak_reg(end->plugin, end->comm, &memory, &known);
+	if (!result)
+		return !file->abi->dereg(end->comm, known);
+	if (!end->is_refusal_told)
+		log_warn("the network plugin %s (v%d) refuses GPU memory for rank %u: "
+			 "regMr gave: %s; it goes through pinned host memory, "
+			 "NCCL_NET_GDR_LEVEL=LOC has it go so without a try",
+			file->name, file->version, end_rank(end),
+			err_name((enum err)result));
+	end->is_refusal_told = true;
+	return false;
 }
 
 /* Plugins have nothing to wait on. Who asks to wait has yielded in vain: where others

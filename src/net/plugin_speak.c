@@ -3,6 +3,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/param.h"
 
 enum {
 	/* of versions that do not say, and of those that would take more at once */
@@ -204,14 +207,44 @@ int speak_accept(const struct net_plugin *plugin, void *listener, void **receive
 	return abi->accept.v6(listener, receiver);
 }
 
-int speak_reg(const struct net_plugin *plugin, void *comm, void *data, size_t bytes,
-	void **known)
+static int reg_plainly(const struct net_plugin *plugin, void *comm,
+	const struct speak_memory *memory, void **known)
 {
 	const struct plugin_abi *abi = plugin->file->abi;
+	int kind = memory->gpu ? PLUGIN_CUDA : PLUGIN_HOST;
 
 	if (plugin->file->version >= 8)
-		return abi->reg.v8(comm, data, bytes, PLUGIN_HOST, known);
-	return abi->reg.v6(comm, data, (int)bytes, PLUGIN_HOST, known);
+		return abi->reg.v8(comm, memory->data, memory->bytes, kind, known);
+	return abi->reg.v6(comm, memory->data, (int)memory->bytes, kind, known);
+}
+
+bool speak_has_dmabuf(const struct net_plugin *plugin)
+{
+	return plugin->device.memory & PLUGIN_DMABUF && plugin->file->abi->reg_dmabuf;
+}
+
+/* A GPU's memory by its dma-buf, where both know of that, else by its address. */
+int speak_reg(const struct net_plugin *plugin, void *comm,
+	const struct speak_memory *memory, void **known)
+{
+	int result = ERR_SYSTEM, fd = -1;
+	uint64_t offset = 0;
+
+	if (memory->gpu && speak_has_dmabuf(plugin) &&
+		memory->gpu->dmabuf(memory->data, memory->bytes, &fd, &offset)) {
+		result = plugin->file->abi->reg_dmabuf(comm, memory->data, memory->bytes,
+			PLUGIN_CUDA, offset, fd, known);
+		close(fd);
+	}
+	if (!result || (memory->gpu && !(plugin->device.memory & PLUGIN_CUDA)))
+		return result;
+	return reg_plainly(plugin, comm, memory, known);
+}
+
+bool speak_must_flush(const struct net_plugin *plugin, const struct net_gpu *gpu)
+{
+	return (gpu->needs_flush || plugin->device.must_flush) &&
+	       !param_int(PARAM_GDR_FLUSH_DISABLE);
 }
 
 int speak_send(const struct net_plugin *plugin, const struct speak_message *message,
@@ -247,4 +280,15 @@ int speak_recv(const struct net_plugin *plugin, const struct speak_message *mess
 		return abi->irecv.v9(
 			message->comm, 1, &data, &bytes, &tag, &known, request);
 	return abi->irecv.v6(message->comm, 1, &data, &old_bytes, &tag, &known, request);
+}
+
+int speak_flush(const struct net_plugin *plugin, const struct speak_message *message,
+	void **request)
+{
+	void *data = message->data, *known = message->known;
+	int bytes = (int)message->bytes;
+
+	*request = NULL;
+	return plugin->file->abi->iflush(
+		message->comm, 1, &data, &bytes, &known, request);
 }

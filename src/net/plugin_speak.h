@@ -51,9 +51,15 @@ int speak_listen(const struct net_plugin *plugin, void *handle, void **listener)
 int speak_connect(const struct net_plugin *plugin, void *handle, void **sender);
 int speak_accept(const struct net_plugin *plugin, void *listener, void **receiver);
 
-/* Host memory. `bytes` is no more than the device's message_bytes_max. */
-int speak_reg(const struct net_plugin *plugin, void *comm, void *data, size_t bytes,
-	void **known);
+/* Memory to tell a connection of. `bytes` is no more than the device's
+ * message_bytes_max. */
+struct speak_memory {
+	void *data;
+	size_t bytes;
+	const struct net_gpu *gpu; /* whose it is; NULL: the host's */
+};
+int speak_reg(const struct net_plugin *plugin, void *comm,
+	const struct speak_memory *memory, void **known);
 
 /* A message and the connection it goes by. */
 struct speak_message {
@@ -66,6 +72,14 @@ struct speak_message {
 int speak_send(const struct net_plugin *plugin, const struct speak_message *message,
 	void **request);
 int speak_recv(const struct net_plugin *plugin, const struct speak_message *message,
+	void **request);
+/* Does it take a GPU's memory as a dma-buf? */
+bool speak_has_dmabuf(const struct net_plugin *plugin);
+/* Has what is received into this GPU's memory to be flushed? */
+bool speak_must_flush(const struct net_plugin *plugin, const struct net_gpu *gpu);
+/* What was received into a GPU's memory is seen by it once this is done; no request: it
+ * is. */
+int speak_flush(const struct net_plugin *plugin, const struct speak_message *message,
 	void **request);
 
 #endif

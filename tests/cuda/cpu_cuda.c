@@ -540,6 +540,27 @@ int cuIpcCloseMemHandle(uint64_t ptr)
 	return area_end(ptr);
 }
 
+/* Nobody maps it: it says what of the memory it stands for. */
+int cuMemGetHandleForAddressRange(
+	int *handle, uint64_t ptr, size_t bytes, int type, unsigned long long flags)
+{
+	const struct area *area;
+	bool is_device;
+
+	pthread_mutex_lock(&lock);
+	area = area_of(ptr);
+	is_device = area && area->kind == DEVICE &&
+		    is_within(ptr + bytes - 1, area->block->base, area->block->bytes);
+	pthread_mutex_unlock(&lock);
+	if (!is_device || type != 1 || flags || ptr % PAGE || !bytes || bytes % PAGE)
+		return INVALID;
+	*handle = memfd_create("dmabuf", MFD_CLOEXEC);
+	if (*handle < 0)
+		return NO_MEMORY;
+	dprintf(*handle, "%llu %zu", (unsigned long long)ptr, bytes);
+	return DONE;
+}
+
 static void attribute_write(
 	const struct area *area, const struct block *block, int attribute, void *value)
 {
@@ -562,8 +583,8 @@ static void attribute_write(
 		word = block->id;
 	if (attribute == 2)
 		memcpy(value, &type, sizeof(type));
-	else if (attribute == 8 || attribute == 10)
-		*(char *)value = attribute == 10 && area->kind == DEVICE;
+	else if (attribute == 8 || attribute == 10 || attribute == 15)
+		*(char *)value = attribute != 8 && area->kind == DEVICE;
 	else if (attribute == 9)
 		memcpy(value, &area->device, sizeof(int));
 	else

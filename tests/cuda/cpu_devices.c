@@ -102,7 +102,10 @@ int cuDeviceGet(int *device, int ordinal)
 /* CPU_CUDA_MPS: is there an MPS server? */
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-	*value = attribute == 16    ? MULTIPROCESSORS
+	*value = attribute == 16 ? MULTIPROCESSORS
+		 : attribute == 75
+			 ? (getenv("CPU_CUDA_MAJOR") ? atoi(getenv("CPU_CUDA_MAJOR")) : 9)
+		 : attribute == 124 ? 1
 		 : attribute == 133 ? getenv("CPU_CUDA_MPS") != NULL
 				    : 0;
 	return device_check(device);

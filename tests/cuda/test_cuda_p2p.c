@@ -192,11 +192,24 @@ static void exchange_close(
 		sides_close(x, &crew->seats[s], &sides[s]);
 }
 
+/* For a second round in the same memory, which may go another way between hosts. */
+static void received_clear(
+	const struct exchange *x, const struct seat *seat, struct side *side)
+{
+	side_check(x, seat, side, false);
+	memset(side->host, FILLER, side->bytes);
+	gpu_write(side->gpu, side->host, side->bytes, seat->stream);
+	gpu_wait(seat->stream);
+}
+
 static void exchange_run(const struct crew *crew, const struct exchange *x)
 {
 	struct sides sides[CREW_MAX];
 
 	exchange_open(crew, x, sides);
+	exchange_start(crew, x, sides);
+	for (int s = 0; s < crew->count; s++)
+		received_clear(x, &crew->seats[s], &sides[s].received);
 	exchange_start(crew, x, sides);
 	exchange_close(crew, x, sides);
 }

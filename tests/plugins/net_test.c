@@ -27,12 +27,22 @@ enum { REQUESTS = 32, HANDLE_MAGIC = 0x7e57, LATE_TESTS = 300, BUSY = 3 };
 struct region {
 	char *data;
 	size_t bytes;
+	bool in_gpu;
+};
+
+/* What has come for a GPU, which does not see it before it is flushed. */
+struct unseen {
+	struct unseen *next;
+	char *data, *aside; /* aside owned */
+	size_t bytes;
 };
 
 struct request {
 	struct comm *comm;
 	bool is_used, is_send, is_asked, is_done;
 	char *data;
+	char *aside; /* where bytes for a GPU come; NULL: straight to `data` */
+	bool is_flush;
 	size_t bytes, head_done, data_done;
 	uint64_t room; /* what the receiver asked for, or its answer's size */
 	uint64_t size; /* of the message */
@@ -44,8 +54,10 @@ struct comm {
 	struct comm *next_begun;
 	int fd;
 	bool is_listener, is_send;
-	int regions;	      /* registered now */
-	uint64_t next, first; /* requests, in order */
+	int regions; /* registered now */
+	uint64_t gpu_messages, dmabufs, flushes;
+	struct unseen *unseen; /* owned, a list */
+	uint64_t next, first;  /* requests, in order */
 	struct request requests[REQUESTS];
 	uint64_t credit; /* a send's: what came of the receiver's next size */
 	size_t credit_done;
@@ -171,7 +183,11 @@ static ncclResult_t test_properties(int dev, ncclNetProperties_t *props)
 	props->name = names[dev];
 	props->pciPath = fault("ports") ? paths[dev % 2] : NULL;
 	props->guid = 100 + (uint64_t)dev;
-	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA : NCCL_PTR_HOST;
+	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA
+			    : fault("gdr")
+				    ? NCCL_PTR_HOST | (fault("dmabuf") ? NCCL_PTR_DMABUF
+								       : NCCL_PTR_CUDA)
+				    : NCCL_PTR_HOST;
 	props->speed = dev < 2 ? 25000 : 50000;
 	props->port = 1;
 	props->latency = 12.5f;
@@ -367,11 +383,35 @@ static ncclResult_t test_reg(
 {
 	struct region *region;
 
-	if (type != NCCL_PTR_HOST || size <= 0 || fault("register"))
+	if ((type != NCCL_PTR_HOST && !(type == NCCL_PTR_CUDA && fault("gdr") &&
+					      !fault("dmabuf") && !fault("refuse"))) ||
+		size <= 0 || fault("register"))
 		return ncclSystemError;
 	region = malloc(sizeof(*region));
-	*region = (struct region){data, (size_t)size};
+	*region = (struct region){data, (size_t)size, type == NCCL_PTR_CUDA};
 	((struct comm *)opaque)->regions++;
+	*mhandle = region;
+	return ncclSuccess;
+}
+
+/* The descriptor is the driver's stand-in's, which says what memory it is of. */
+static ncclResult_t test_reg_dmabuf(void *opaque, void *data, size_t size, int type,
+	uint64_t offset, int fd, void **mhandle)
+{
+	struct region *region;
+	unsigned long long first = 0;
+	size_t bytes = 0;
+	char text[64] = "";
+
+	if (type != NCCL_PTR_CUDA || !fault("dmabuf") || fault("refuse") ||
+		pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+		sscanf(text, "%llu %zu", &first, &bytes) != 2 ||
+		first + offset != (uintptr_t)data || offset + size > bytes)
+		return ncclSystemError;
+	region = malloc(sizeof(*region));
+	*region = (struct region){data, size, true};
+	((struct comm *)opaque)->regions++;
+	((struct comm *)opaque)->dmabufs++;
 	*mhandle = region;
 	return ncclSuccess;
 }
@@ -402,6 +442,9 @@ static struct request *request_make(
 	*request = (struct request){
 		.comm = comm, .is_used = true, .data = data, .bytes = bytes};
 	request->is_send = comm->is_send;
+	comm->gpu_messages += region->in_gpu;
+	if (region->in_gpu && !comm->is_send && !fault("coherent"))
+		request->aside = malloc(bytes);
 	comm->next++;
 	return request;
 }
@@ -503,6 +546,60 @@ static bool is_broken(const struct comm *comm)
 	       (peeked < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
+static void unseen_add(struct request *r)
+{
+	struct unseen *unseen = malloc(sizeof(*unseen));
+
+	*unseen = (struct unseen){r->comm->unseen, r->data, r->aside, r->size};
+	r->comm->unseen = unseen;
+	r->aside = NULL;
+}
+
+static void unseen_drop(struct unseen **at)
+{
+	struct unseen *unseen = *at;
+
+	*at = unseen->next;
+	free(unseen->aside);
+	free(unseen);
+}
+
+/* A flush needs memory that is registered, and no place in the row. */
+static ncclResult_t test_iflush(
+	void *opaque, int n, void **data, int *sizes, void **mhandles, void **request)
+{
+	const struct region *region = mhandles[0];
+	struct request *flush = calloc(1, sizeof(*flush));
+
+	if (n != 1 || !region->in_gpu || sizes[0] <= 0)
+		return ncclInvalidArgument;
+	((struct comm *)opaque)->flushes++;
+	*flush = (struct request){.comm = opaque,
+		.is_flush = true,
+		.data = data[0],
+		.bytes = (size_t)sizes[0]};
+	*request = flush;
+	return ncclSuccess;
+}
+
+/* Done when it is asked about the second time. */
+static ncclResult_t flush_test(struct request *flush, int *done)
+{
+	struct unseen **at = &flush->comm->unseen;
+
+	if (!flush->tests++)
+		return ncclSuccess;
+	while (*at && ((*at)->data != flush->data || (*at)->bytes != flush->bytes))
+		at = &(*at)->next;
+	if (!*at)
+		return ncclInternalError;
+	memcpy((*at)->data, (*at)->aside, (*at)->bytes);
+	unseen_drop(at);
+	free(flush);
+	*done = 1;
+	return ncclSuccess;
+}
+
 /* A receiver says how much it takes; then the size and the bytes come. */
 static ncclResult_t request_move(struct request *r)
 {
@@ -531,7 +628,10 @@ static ncclResult_t request_move(struct request *r)
 		return ncclSuccess;
 	if (!r->is_send && r->size > r->bytes)
 		return ncclInternalError;
-	r->is_done = move_some(r, r->data, r->size, &r->data_done, r->is_send);
+	r->is_done = move_some(
+		r, r->aside ? r->aside : r->data, r->size, &r->data_done, r->is_send);
+	if (r->is_done && r->aside)
+		unseen_add(r);
 	return ncclSuccess;
 }
 
@@ -542,6 +642,8 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
 	ncclResult_t result = ncclSuccess;
 
 	*done = 0;
+	if (r->is_flush)
+		return flush_test(r, done);
 	if (fault("test") && comm->next > 2)
 		return ncclInternalError;
 	/* all before it first */
@@ -580,6 +682,16 @@ static ncclResult_t comm_close(void *opaque)
 			comm->regions);
 		abort();
 	}
+	if (fault("count") && !comm->is_listener)
+		fprintf(stderr, "net_test: %s gpu %llu dmabuf %llu flushed %llu\n",
+			comm->is_send ? "sent" : "received",
+			(unsigned long long)comm->gpu_messages,
+			(unsigned long long)comm->dmabufs,
+			(unsigned long long)comm->flushes);
+	while (comm->unseen)
+		unseen_drop(&comm->unseen);
+	for (int i = 0; i < REQUESTS; i++)
+		free(comm->requests[i].aside);
 	close(comm->fd);
 	free(comm);
 	return ncclSuccess;
@@ -601,9 +713,11 @@ __attribute__((visibility("default"))) ncclNet_t JOIN(ncclNetPlugin_v, NET_VERSI
 	.connect = test_connect,
 	.accept = test_accept,
 	.regMr = test_reg,
+	.regMrDmaBuf = test_reg_dmabuf,
 	.deregMr = test_dereg,
 	.isend = test_isend,
 	.irecv = test_irecv,
+	.iflush = test_iflush,
 	.test = test_test,
 	.closeSend = comm_close,
 	.closeRecv = comm_close,

@@ -97,6 +97,15 @@ enum err cuda_memory_context(const void *ptr, cu_context *context);
 /* Is this memory the device's? False, at once, in a process without CUDA. */
 bool cuda_memory_is(const void *ptr);
 
+/* .. and such that a network card can be given it? Its number tells allocations apart. */
+bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id);
+
+/* .. as a dma-buf (struct net_gpu). */
+bool cuda_memory_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset);
+
+/* The first number of the current device's compute capability; 0: not known. */
+int cuda_device_major(void);
+
 /* ERR_ARGUMENT when a call's buffer in device memory goes beyond its allocation. */
 enum err cuda_memory_check(const void *ptr, size_t bytes, bool is_sent);
 

@@ -1,6 +1,8 @@
 /*
  * memory.c - device memory for users, and the context it belongs to.
  */
+#include <unistd.h>
+
 #include "exec/cuda/driver/context.h"
 #include "exec/cuda/kernels/kernels.h"
 #include "exec/cuda/state.h"
@@ -41,6 +43,55 @@ bool cuda_memory_is(const void *ptr)
 	return driver &&
 	       !driver->pointer_attributes(1, wanted, values, (cu_ptr)(uintptr_t)ptr) &&
 	       type == CU_MEMORY_DEVICE;
+}
+
+bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id)
+{
+	static const int wanted[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_IS_MANAGED,
+		CU_POINTER_IS_RDMA_CAPABLE, CU_POINTER_BUFFER_ID};
+	const struct cuda_driver *driver = ptr ? cuda_driver() : NULL;
+	unsigned type = 0, is_managed = 0, is_capable = 0;
+	void *values[] = {&type, &is_managed, &is_capable, buffer_id};
+
+	return driver &&
+	       !driver->pointer_attributes(4, wanted, values, (cu_ptr)(uintptr_t)ptr) &&
+	       type == CU_MEMORY_DEVICE && !is_managed && is_capable;
+}
+
+/* The driver gives whole pages. */
+bool cuda_memory_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t first = (uintptr_t)ptr / page * page;
+	uint64_t end = ((uintptr_t)ptr + bytes + page - 1) / page * page;
+	int device = cuda_device(), is_supported = 0, got = -1, had = 0;
+	cu_result result;
+
+	if (!driver || !driver->range_handle || device < 0 ||
+		driver->device_attribute(
+			&is_supported, CU_DEVICE_DMABUF, (cu_device)device) ||
+		!is_supported)
+		return false;
+	cuda_capture_relax(driver, &had);
+	result = driver->range_handle(&got, first, end - first, CU_RANGE_DMABUF, 0);
+	cuda_capture_restore(driver, had);
+	if (result || got < 0)
+		return false;
+	*fd = got;
+	*offset = (uintptr_t)ptr - first;
+	return true;
+}
+
+int cuda_device_major(void)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	int device = cuda_device(), major = 0;
+
+	if (!driver || device < 0 ||
+		driver->device_attribute(&major, CU_DEVICE_MAJOR, (cu_device)device))
+		return 0;
+	return major;
 }
 
 enum err cuda_memory_check(const void *ptr, size_t bytes, bool is_sent)

@@ -164,12 +164,14 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 /* The message itself goes next. */
 static void far_tell(struct p2p *p2p, struct net_end *end)
 {
-	struct host_engine *engine = p2p->engine;
+	const struct host_engine *engine = p2p->engine;
 	struct host_message message = {.peer = p2p->peer,
 		.is_send = p2p->is_send,
 		.count = 1,
 		.bytes = p2p->bytes};
 
+	if (p2p->gpu && !p2p->trial)
+		wires_in_gpu(end, p2p->gpu);
 	if (!engine->teller || !p2p->told)
 		return;
 	p2p->message = engine->teller->began(p2p->told, &message);
@@ -220,6 +222,18 @@ static enum err far_receive(struct p2p *p2p, const struct net_ops *net)
 	return net->recv(p2p->request.end, p2p->data, p2p->bytes, &p2p->request);
 }
 
+/* The connection is there now: it can be asked. */
+static void far_try(const struct p2p *p2p)
+{
+	struct p2p_trial *trial = p2p->trial;
+
+	if (!trial || trial->is_over || !p2p->bytes)
+		return;
+	trial->is_taken = wires_try_gpu(
+		p2p->request.end, p2p->gpu, trial->data, p2p->bytes);
+	trial->is_over = true;
+}
+
 static enum err far_step(struct p2p *p2p)
 {
 	const struct net_ops *net = wires_net(remote_wires(p2p->engine->remote));
@@ -235,6 +249,7 @@ static enum err far_step(struct p2p *p2p)
 	if (e == OK) {
 		p2p->done = p2p->bytes;
 		p2p->engine->taken[p2p->peer] += !p2p->is_send;
+		far_try(p2p);
 		tell_over(p2p->engine->teller, p2p->message);
 	}
 	return e == ERR_REMOTE ? host_blame_wire(p2p->engine, p2p->peer, e) : e;

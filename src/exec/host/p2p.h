@@ -15,12 +15,24 @@
 #include "link/peer.h"
 #include "link/wires.h"
 
+/* A message that went through host memory, and would the network take the GPU's memory it
+ * came from or went to? */
+struct p2p_trial {
+	void *data;	    /* the GPU's */
+	uint64_t buffer_id; /* the caller's */
+	bool is_over, is_taken;
+};
+
 struct p2p {
 	struct host_engine *engine;
 	bool is_send;
 	uint32_t peer;
 	struct pair_room *pair; /* with a rank of this host, from the first step on */
 	char *data;
+	/* with a rank of another host whose wires take a GPU's memory: whose this is, or
+	 * what is tried when the message is over; NULL: neither */
+	const struct net_gpu *gpu;
+	struct p2p_trial *trial;
 	size_t bytes, done;
 	bool started; /* a first letter was posted or taken */
 	bool lent;    /* send: waiting for the letter to be taken */

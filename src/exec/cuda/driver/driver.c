@@ -71,6 +71,8 @@ static const struct symbol {
 	{"cuMemMap", absent, offsetof(struct cuda_driver, range_map)},
 	{"cuMemUnmap", absent, offsetof(struct cuda_driver, range_unmap)},
 	{"cuMemSetAccess", absent, offsetof(struct cuda_driver, range_access)},
+	{"cuMemGetHandleForAddressRange", absent,
+		offsetof(struct cuda_driver, range_handle)},
 	{"cuPointerGetAttributes", NULL,
 		offsetof(struct cuda_driver, pointer_attributes)},
 	{"cuStreamCreate", NULL, offsetof(struct cuda_driver, stream_create)},

@@ -49,7 +49,12 @@ enum { CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 
 
 /* Device attributes. Do contexts of this process go through an MPS server? Drivers before
  * CUDA 12.4 do not know. */
-enum { CU_DEVICE_MULTIPROCESSORS = 16, CU_DEVICE_MPS_ENABLED = 133 };
+enum {
+	CU_DEVICE_MULTIPROCESSORS = 16,
+	CU_DEVICE_MAJOR = 75, /* of its compute capability */
+	CU_DEVICE_DMABUF = 124,
+	CU_DEVICE_MPS_ENABLED = 133
+};
 
 /* Pointer attributes. */
 enum {
@@ -63,6 +68,7 @@ enum {
 	CU_POINTER_RANGE_SIZE = 12,
 	/* since CUDA 11.7 */
 	CU_POINTER_HANDLE_TYPES = 14,
+	CU_POINTER_IS_RDMA_CAPABLE = 15,
 	CU_POINTER_POOL = 17,
 	CU_POINTER_MAPPING_SIZE = 18,
 	CU_POINTER_MAPPING_START = 19,
@@ -78,6 +84,7 @@ enum { CU_IPC_LAZY_PEER = 1 }; /* the only flag of ipc_open, and it must be give
 
 /* Physical memory, and where it may be used from. */
 typedef unsigned long long cu_physical;
+enum { CU_RANGE_DMABUF = 1 }; /* of range_handle */
 enum { CU_HANDLE_FD = 1, CU_LOCATION_DEVICE = 1, CU_ACCESS_READ_WRITE = 3 };
 struct cu_access {
 	int location_type, location_id;
@@ -160,6 +167,9 @@ struct cuda_driver {
 	cu_result (*range_unmap)(cu_ptr ptr, size_t bytes);
 	cu_result (*range_access)(
 		cu_ptr ptr, size_t bytes, const struct cu_access *access, size_t count);
+	/* NULL before CUDA 11.7 */
+	cu_result (*range_handle)(void *handle, cu_ptr ptr, size_t bytes, int type,
+		unsigned long long flags);
 	cu_result (*pointer_attributes)(
 		unsigned count, const int *attributes, void **values, cu_ptr ptr);
 	cu_result (*stream_create)(cu_stream *stream, unsigned flags);
