@@ -192,6 +192,19 @@ enum err model_find(const char *name, struct train_model *model)
 	return OK;
 }
 
+/* Sizes of experts and of latent attention, which most models have none of. */
+static bool is_sane_inside(const struct train_model *m)
+{
+	uint32_t most = 1 << 16;
+
+	if (m->experts > most || m->shared_ffn > 1 << 26 || m->positions > 1 << 28)
+		return false;
+	if (!m->kv_rank)
+		return true;
+	return m->kv_rank <= most && m->q_rank <= most && m->nope_dim <= most &&
+	       m->rope_dim <= most && m->value_dim >= 1 && m->value_dim <= most;
+}
+
 static bool is_sane(const struct train_model *m)
 {
 	return m->layers >= 1 && m->layers <= 100000 && m->hidden >= 1 &&
@@ -207,10 +220,18 @@ enum err model_check(const struct train_model *m)
 			"a model needs layers, a hidden size, heads and a vocabulary; %s "
 			"has %u, %u, %u and %u",
 			m->name, m->layers, m->hidden, m->heads, m->vocab);
+	if (!is_sane_inside(m))
+		return err_set(ERR_USAGE,
+			"the sizes inside %s are beyond reason: %u experts, shared ones "
+			"of %u, positions %u, latent attention of ranks %u and %u with "
+			"heads of %u, %u and %u; correct the one that is wrong",
+			m->name, m->experts, m->shared_ffn, m->positions, m->kv_rank,
+			m->q_rank, m->nope_dim, m->rope_dim, m->value_dim);
 	if (!is_sane(m))
 		return err_set(ERR_USAGE,
 			"the sizes of %s are beyond reason: %u layers of %u, %u heads of "
-			"%u, feed-forward %u, vocabulary %u",
+			"%u, feed-forward %u, vocabulary %u; correct the one that is "
+			"wrong",
 			m->name, m->layers, m->hidden, m->heads, m->head_dim, m->ffn,
 			m->vocab);
 	if (!m->ffn && !m->experts)

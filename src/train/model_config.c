@@ -96,7 +96,12 @@ static void experts(struct config *c, struct train_model *m)
 		c, (const char *const[4]){"moe_intermediate_size", NULL}, m->ffn);
 	m->dense_layers = number(
 		c, (const char *const[4]){"first_k_dense_replace", NULL}, 0);
-	if (shared <= 1024)
+	if (shared > 1024 && !c->e)
+		c->e = err_set(ERR_USAGE,
+			"%s: %u shared experts are beyond reason; correct "
+			"'n_shared_experts'",
+			c->name, shared);
+	else
 		m->shared_ffn = number(c,
 			(const char *const[4]){"shared_expert_intermediate_size", NULL},
 			shared * m->expert_ffn);

@@ -109,9 +109,9 @@ void sim_args_usage(FILE *file)
 /* "8:8G:2", "1M:1G", "64M" */
 static bool sizes(struct sim_args *args)
 {
-	char text[64], *last, *factor = NULL;
+	char text[64], *last, *factor = NULL, *end = "";
+	bool is_cut = snprintf(text, sizeof(text), "%s", optarg) >= (int)sizeof(text);
 
-	snprintf(text, sizeof(text), "%s", optarg);
 	last = strchr(text, ':');
 	if (last)
 		*last++ = 0;
@@ -119,8 +119,8 @@ static bool sizes(struct sim_args *args)
 		factor = strchr(last, ':');
 	if (factor)
 		*factor++ = 0;
-	args->factor = factor ? strtod(factor, NULL) : 2;
-	if (!units_size(text, &args->first) ||
+	args->factor = factor ? strtod(factor, &end) : 2;
+	if (is_cut || *end || !units_size(text, &args->first) ||
 		!units_size(last ? last : text, &args->last) || !args->first ||
 		args->last < args->first || args->last > (uint64_t)1 << 50 ||
 		!(args->factor >= 1.05 && args->factor <= 1e6))

@@ -1,10 +1,10 @@
 /* One configuration: the site with its pods and fabric, and every size answered. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/param.h"
+#include "common/units.h"
 #include "sim/resolve.h"
 #include "sim/tiles.h"
 #include "topo/instance.h"
@@ -26,23 +26,22 @@ static enum err net_apply(enum sim_net net, struct sim_site *site)
 	return OK;
 }
 
-/* What is out of range is no number to predict with. */
+/* What is out of range, or no whole number, is nothing to predict with. */
 static enum err threads_read(double *threads)
 {
 	enum { MOST = 16 };
 	const char *text = param_environment("NCCL_SOCKET_NTHREADS");
-	char *end;
+	int64_t number;
 
 	*threads = 0;
 	if (!text || !*text)
 		return OK;
-	*threads = strtod(text, &end);
-	if (end == text || *end || !(*threads >= 0 && *threads <= MOST))
+	if (!units_int(text, 0, MOST, &number))
 		return err_set(ERR_USAGE,
 			"NCCL_SOCKET_NTHREADS='%.32s': give a whole number from 0 to %d, "
 			"or unset it",
 			text, MOST);
-	*threads = (double)param_int(PARAM_SOCKET_NTHREADS);
+	*threads = (double)number;
 	return OK;
 }
 
