@@ -1,7 +1,8 @@
 /*
  * What one rank pays to lower its program: time and memory, for every schedule of the
- * catalog, in each mode, on one host and with eight ranks on each. Each case runs in a
- * child of its own, so that nothing is there yet and the peak is its own.
+ * catalog, in each mode, on one host and with eight ranks on each, of which it is the
+ * first and drives. Each case runs in a child of its own, so that nothing is there yet
+ * and the peak is its own.
  *
  * usage: lower RANKS...
  */
@@ -65,8 +66,11 @@ static int measure_apart(const struct lower_args *args)
 
 static int measure_kind(const struct sched_kind *kind, uint32_t ranks)
 {
-	struct lower_args args = {
-		.kind = kind, .rank_count = ranks, .rank = ranks / 3, .depth = DEPTH};
+	uint32_t host = ranks / 3 / RANKS_PER_HOST;
+	struct lower_args args = {.kind = kind,
+		.rank_count = ranks,
+		.rank = host * RANKS_PER_HOST,
+		.depth = DEPTH};
 	uint16_t *hosts = calloc(ranks, sizeof(*hosts));
 	int failed = !hosts;
 

@@ -109,7 +109,8 @@ static enum err sched_have(struct family *family, uint32_t rank)
 	return e;
 }
 
-/* .. and of those it sends to, where what is staged depends on who receives it. */
+/* .. and of those of its host it sends to, where what is staged depends on who receives
+ * it. */
 static enum err stage_have(struct family *family, enum lower_mode mode, uint32_t rank)
 {
 	enum err e = sched_have(family, rank);
@@ -121,9 +122,18 @@ static enum err stage_have(struct family *family, enum lower_mode mode, uint32_t
 					 : prog->tx_count;
 
 		for (uint32_t i = 0; i < count && !e; i++)
-			e = sched_have(family, prog->tx_peers[i]);
+			if (!ranks_are_apart(family->key.hosts, rank, prog->tx_peers[i]))
+				e = sched_have(family, prog->tx_peers[i]);
 	}
 	return e;
+}
+
+/* What a rank has to know of one it receives from: of its stage, only on its own host. */
+static enum err sender_have(struct family *family, uint32_t rank, uint32_t from)
+{
+	if (ranks_are_apart(family->key.hosts, rank, from))
+		return sched_have(family, from);
+	return stage_have(family, family->key.mode, from);
 }
 
 /* All that the program of a rank is made of. */
@@ -137,7 +147,7 @@ static enum err program_have(struct family *family, uint32_t rank)
 		for (uint32_t i = 0; i < prog->tx_count && !e; i++)
 			e = sched_have(family, prog->tx_peers[i]);
 		for (uint32_t i = 0; i < prog->rx_count && !e; i++)
-			e = stage_have(family, family->key.mode, prog->rx_peers[i]);
+			e = sender_have(family, rank, prog->rx_peers[i]);
 	}
 	return e;
 }
@@ -160,7 +170,13 @@ static uint32_t largest_power(uint32_t n)
 	return power;
 }
 
-enum { NEAR = 4, MIDDLES = 4, PER_START = 2 * NEAR + 2 * MIDDLES, MEMBERS = 5 };
+enum {
+	NEAR = 4,
+	MIDDLES = 4,
+	PER_START = 2 * NEAR + 2 * MIDDLES,
+	MEMBERS = 5,
+	SAMPLE_MAX = 2 * PER_START * MEMBERS
+};
 
 /* Ranks that differ from their neighbours in some schedule: number `at` of those counted
  * from rank 0, then of those counted from the root; the rank count past the last. */
@@ -193,10 +209,37 @@ static uint32_t sample_hosts_rank(
 	return sched_hosts_rank(hosts, host, members[at % MEMBERS]);
 }
 
-/* Between hosts, what is staged where is not asked: all of it is. */
+/* List the ranks of the sample, each once, and say how many they are. */
+static uint32_t sample_list(const struct family *family, uint32_t *ranks)
+{
+	uint32_t n = family->key.rank_count, root = family->key.root, count = 0;
+
+	for (uint32_t i = 0, rank = 0; rank < n; i++) {
+		uint32_t at = 0;
+
+		rank = family->hosts ? sample_hosts_rank(family->hosts, root, i)
+				     : sample_rank(n, root, i);
+		while (at < count && ranks[at] != rank)
+			at++;
+		if (rank < n && at == count)
+			ranks[count++] = rank;
+	}
+	return count;
+}
+
+/* Nobody else knows the family yet. */
+static void sched_forget(struct family *family, uint32_t rank)
+{
+	sched_fini(&family->written[rank]);
+	family->written[rank].lane_count = 0;
+}
+
+/* Between hosts, what is staged where is not asked: all of it is. So each schedule is
+ * looked at alone, and few of them are this rank's affair later. */
 static enum err measure_sample(struct family *family)
 {
 	struct lower_args as = family->key;
+	uint32_t ranks[SAMPLE_MAX], count = sample_list(family, ranks);
 	struct stage stage = {0};
 	enum err e = OK;
 
@@ -204,14 +247,12 @@ static enum err measure_sample(struct family *family)
 		as.mode = MODE_STAGED;
 		as.hosts = NULL;
 	}
-	for (uint32_t i = 0, rank; !e; i++) {
-		rank = family->hosts ? sample_hosts_rank(family->hosts, as.root, i)
-				     : sample_rank(as.rank_count, as.root, i);
-		if (rank == as.rank_count)
-			break;
-		e = stage_have(family, as.mode, rank);
+	for (uint32_t i = 0; i < count && !e; i++) {
+		e = stage_have(family, as.mode, ranks[i]);
 		if (!e)
-			e = measure_rank(family, &as, &stage, rank);
+			e = measure_rank(family, &as, &stage, ranks[i]);
+		if (!e && family->key.hosts)
+			sched_forget(family, ranks[i]);
 	}
 	if (family->key.hosts)
 		family->size.inbox_chunks = family->size.slot_chunks;

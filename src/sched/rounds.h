@@ -13,7 +13,8 @@
 struct rounds {
 	struct crew *crew;  /* borrowed */
 	struct map *shares; /* owned: [driver] blocks by rank */
-	uint32_t *at;	    /* owned: [driver] blocks already done */
+	uint32_t *at;	    /* owned: [driver] blocks already done .. */
+	uint32_t *run;	    /* .. and those of this round, behind them */
 };
 
 /* The shares of hosts `from` to `to`, which is not included. On failure, which sticks in

@@ -1,5 +1,6 @@
 #include "sched/stage.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,32 +8,81 @@
 
 enum { FANS_MIN = 4 };
 
-static bool is_same_group(const struct stage_fan *a, const struct stage_fan *b)
+/* Room for one more in a list. */
+static enum err list_grow(void **list, uint32_t count, uint32_t *room, size_t size)
 {
-	return a->tx == b->tx && a->fan == b->fan;
+	uint32_t wanted = *room ? 2 * *room : FANS_MIN;
+	void *grown;
+
+	if (count < *room)
+		return OK;
+	grown = realloc(*list, wanted * size);
+	if (!grown)
+		return err_set(ERR_SYSTEM, "no memory for %u staged fans", wanted);
+	*list = grown;
+	*room = wanted;
+	return OK;
+}
+
+/* The group of a fan: a lane has few, however many fans. */
+static enum err fan_group(
+	struct stage_lane *lane, const struct insn *insn, uint32_t *group)
+{
+	uint16_t fan = (uint16_t)insn_send_fan(insn);
+	void *list = lane->fan_groups;
+	enum err e;
+
+	for (uint32_t i = 0; i < lane->fan_group_count; i++)
+		if (lane->fan_groups[i].tx == insn->tx &&
+			lane->fan_groups[i].fan == fan) {
+			*group = i;
+			return OK;
+		}
+	e = list_grow(&list, lane->fan_group_count, &lane->fan_group_room,
+		sizeof(*lane->fan_groups));
+	lane->fan_groups = list;
+	if (e)
+		return e;
+	*group = lane->fan_group_count++;
+	lane->fan_groups[*group] = (struct stage_fan_group){.fan = fan, .tx = insn->tx};
+	return OK;
+}
+
+/* Where the fan of an event stands, or would. */
+static uint32_t fan_at(const struct stage_lane *lane, uint32_t event)
+{
+	uint32_t low = 0, high = lane->fan_count;
+
+	if (high && lane->fans[high - 1].event < event) /* most come in order */
+		return high;
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (lane->fans[middle].event < event)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 /* A fan is one event, though each of its connections may tell of it; they need not do so
  * in the order of events. */
 static enum err fan_add(struct stage_lane *lane, const struct insn *insn, uint32_t event)
 {
-	struct stage_fan fan = {
-		.event = event, .fan = (uint16_t)insn_send_fan(insn), .tx = insn->tx};
-	uint32_t at = lane->fan_count;
+	struct stage_fan fan = {.event = event};
+	uint32_t at = fan_at(lane, event);
+	void *list = lane->fans;
+	enum err e;
 
-	while (at > 0 && lane->fans[at - 1].event >= event)
-		at--;
 	if (at < lane->fan_count && lane->fans[at].event == event)
 		return OK;
-	if (lane->fan_count == lane->fan_room) {
-		uint32_t room = lane->fan_room ? 2 * lane->fan_room : FANS_MIN;
-		struct stage_fan *fans = realloc(lane->fans, room * sizeof(*fans));
-
-		if (!fans)
-			return err_set(ERR_SYSTEM, "no memory for %u staged fans", room);
-		lane->fans = fans;
-		lane->fan_room = room;
-	}
+	e = list_grow(&list, lane->fan_count, &lane->fan_room, sizeof(*lane->fans));
+	lane->fans = list;
+	if (!e)
+		e = fan_group(lane, insn, &fan.group);
+	if (e)
+		return e;
 	memmove(&lane->fans[at + 1], &lane->fans[at],
 		(lane->fan_count++ - at) * sizeof(fan));
 	lane->fans[at] = fan;
@@ -103,6 +153,29 @@ static enum err lane_all(
 	return e;
 }
 
+/* `count` staged messages of an instruction over a connection. */
+static enum err sends_add(struct stage_lane *lane, const struct insn *insn, uint32_t conn,
+	uint32_t event, uint32_t count)
+{
+	chunks_note(lane, insn);
+	if (insn_send_fan(insn) > 1)
+		return fan_add(lane, insn, event);
+	plain_add(lane, conn, event, count);
+	return OK;
+}
+
+/* To another host: what is sent takes a slot or not, whoever receives it. */
+static enum err conn_sent(struct stage_lane *lane, const struct prog *prog, uint32_t tx)
+{
+	struct walk walk = {.prog = prog, .sends = true, .conn = tx};
+	enum err e = OK;
+
+	for (; !e && walk_on(&walk); walk.left = 0)
+		if (insn_takes_slot(walk.insn, HOW_SENT))
+			e = sends_add(lane, walk.insn, tx, walk.first, walk.left);
+	return e;
+}
+
 /* What cannot be lent, nor land with its receiver, nor be sent from where it stands. */
 static enum err lane_some(struct stage_lane *lane, struct pair *pair,
 	const struct sched *scheds, const struct lower_args *args)
@@ -115,22 +188,17 @@ static enum err lane_some(struct stage_lane *lane, struct pair *pair,
 	for (uint32_t tx = 0; tx < conn_count && !e; tx++) {
 		uint32_t to = prog->tx_peers[tx];
 
-		if (!ranks_are_apart(args->hosts, args->rank, to) &&
-			!lane_may_be_staged_to(&scheds[to].lanes[pair->lane], args->mode))
+		if (ranks_are_apart(args->hosts, args->rank, to)) {
+			e = conn_sent(lane, prog, tx);
+			continue;
+		}
+		if (!lane_may_be_staged_to(&scheds[to].lanes[pair->lane], args->mode))
 			continue;
 		pair_from(pair, scheds, args->rank, tx);
-		while (!(e = pair_next(pair, &meeting)) && meeting.count) {
-			if (!insn_takes_slot(
-				    meeting.send, pair_how(pair, &meeting, args)))
-				continue;
-			chunks_note(lane, meeting.send);
-			if (insn_send_fan(meeting.send) > 1)
-				e = fan_add(lane, meeting.send, meeting.sent);
-			else
-				plain_add(lane, tx, meeting.sent, meeting.count);
-			if (e)
-				return e;
-		}
+		while (!e && !(e = pair_next(pair, &meeting)) && meeting.count)
+			if (insn_takes_slot(meeting.send, pair_how(pair, &meeting, args)))
+				e = sends_add(lane, meeting.send, tx, meeting.sent,
+					meeting.count);
 	}
 	return e;
 }
@@ -141,12 +209,14 @@ static enum err lane_count(struct stage_lane *lane)
 {
 	uint32_t longest = lane->fan_count;
 
+	lane->group_count = lane->fan_group_count;
 	for (uint32_t i = 0; i < lane->fan_count; i++) {
-		lane->fans[i].index = 0;
-		for (uint32_t j = 0; j < i; j++)
-			lane->fans[i].index += is_same_group(
-				&lane->fans[i], &lane->fans[j]);
-		lane->group_count += !lane->fans[i].index;
+		struct stage_fan *fan = &lane->fans[i];
+		struct stage_fan_group *group = &lane->fan_groups[fan->group];
+
+		if (!group->period)
+			group->first = fan->event;
+		fan->index = group->period++;
 	}
 	for (uint32_t conn = 0; conn < lane->conn_count; conn++) {
 		lane->group_count += lane->first[conn] != STAGE_NEVER;
@@ -166,7 +236,7 @@ static enum err lane_fill(struct stage_lane *lane, struct pair *pair,
 	enum err e;
 
 	lane->conn_count = prog->tx_count;
-	lane->fan_count = lane->group_count = lane->chunks = 0;
+	lane->fan_count = lane->fan_group_count = lane->chunks = 0;
 	for (uint32_t conn = 0; conn < lane->conn_count; conn++) {
 		lane->first[conn] = STAGE_NEVER;
 		lane->period[conn] = 0;
@@ -199,8 +269,10 @@ enum err stage_fill(
 
 void stage_fini(struct stage *stage)
 {
-	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
+	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++) {
 		free(stage->lanes[lane].fans);
+		free(stage->lanes[lane].fan_groups);
+	}
 	*stage = (struct stage){0};
 }
 
@@ -211,25 +283,22 @@ static uint32_t groups_before(const struct stage_lane *lane, uint32_t event)
 
 	for (uint32_t conn = 0; conn < lane->conn_count; conn++)
 		count += lane->first[conn] < event;
-	for (uint32_t i = 0; i < lane->fan_count; i++)
-		count += !lane->fans[i].index && lane->fans[i].event < event;
+	for (uint32_t i = 0; i < lane->fan_group_count; i++)
+		count += lane->fan_groups[i].first < event;
 	return count;
 }
 
 /* The group and the message of a fan. */
 static void fan_find(const struct stage_lane *lane, uint32_t event, struct place *place)
 {
-	const struct stage_fan *mine = lane->fans;
+	const struct stage_fan *mine = &lane->fans[fan_at(lane, event)];
+	const struct stage_fan_group *group;
 
-	while (mine->event != event)
-		mine++;
+	assert(mine < lane->fans + lane->fan_count && mine->event == event);
+	group = &lane->fan_groups[mine->group];
 	place->chunk = (uint16_t)mine->index;
-	for (uint32_t i = 0; i < lane->fan_count; i++)
-		if (is_same_group(&lane->fans[i], mine)) {
-			if (!place->period++)
-				place->group = (uint16_t)groups_before(
-					lane, lane->fans[i].event);
-		}
+	place->period = (uint16_t)group->period;
+	place->group = (uint16_t)groups_before(lane, group->first);
 }
 
 struct place stage_place(

@@ -13,12 +13,18 @@
 
 enum { STAGE_NEVER = 0xffffffff };
 
+/* A group of several connections. */
+struct stage_fan_group {
+	uint32_t first, period; /* as those of one connection */
+	uint16_t fan;		/* connections .. */
+	uint8_t tx;		/* .. from this one on */
+};
+
 /* A staged send to several connections. */
 struct stage_fan {
 	uint32_t event;
-	uint32_t index; /* among those over the same connections */
-	uint16_t fan;	/* connections .. */
-	uint8_t tx;	/* .. from this one on */
+	uint32_t group; /* in the lane's fan_groups */
+	uint32_t index; /* among those of the group */
 };
 
 struct stage_lane {
@@ -28,9 +34,11 @@ struct stage_lane {
 	uint32_t conn_count;	/* that many are valid */
 	struct stage_fan *fans; /* owned; by event */
 	uint32_t fan_count, fan_room;
-	uint32_t group_count;
-	uint32_t slot;	 /* the first of this lane */
-	uint32_t chunks; /* of the largest staged message; 0: none is staged */
+	struct stage_fan_group *fan_groups; /* owned */
+	uint32_t fan_group_count, fan_group_room;
+	uint32_t group_count; /* of one connection or several */
+	uint32_t slot;	      /* the first of this lane */
+	uint32_t chunks;      /* of the largest staged message; 0: none is staged */
 };
 
 struct stage {
