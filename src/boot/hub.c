@@ -189,13 +189,30 @@ static void strangers_look(uint64_t now_ns)
 	}
 }
 
+/* While the door is full only who has named a session that is here has its time:
+ * strangers do not know one, and a caller may be slow because its host has much to do.
+ * Half of the places are for others all the same: who listens on the way knows the name,
+ * too. */
+static uint64_t stranger_ms(
+	const struct strand *strand, bool is_crowded, uint32_t *kept_count)
+{
+	if (!is_crowded)
+		return STRANGER_MS;
+	if (strand->phase != STRAND_CLAIM || *kept_count >= STRANGERS_MAX / 2)
+		return CROWDED_MS;
+	++*kept_count;
+	return STRANGER_MS;
+}
+
 /* Put out who takes too long. Not while events are looked at, which may be of them. */
 static void strangers_sweep(uint64_t now_ns)
 {
-	uint64_t patience = hub.stranger_count < STRANGERS_MAX ? STRANGER_MS : CROWDED_MS;
+	bool is_crowded = hub.stranger_count >= STRANGERS_MAX;
+	uint32_t kept_count = 0;
 
 	for (struct strand **at = &hub.strangers; *at;) {
 		struct strand *strand = *at;
+		uint64_t patience = stranger_ms(strand, is_crowded, &kept_count);
 
 		if (strand->phase != STRAND_GONE &&
 			now_ns - strand->since_ns <= patience * CLOCK_MS) {
