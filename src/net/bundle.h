@@ -105,7 +105,7 @@ struct helper {
 	uint32_t index;
 	pthread_t thread;
 	int wake_fd; /* owned */
-	bool is_asleep;
+	bool is_asleep, is_called;
 };
 
 /* Which cables to look at: every `step`-th, from `first` on. */

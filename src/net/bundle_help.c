@@ -25,10 +25,15 @@ void bundle_unlock(struct bundle *bundle)
 		pthread_mutex_unlock(&bundle->lock);
 }
 
+/* One that is awake may have looked already at what there is to do now: it lets go of the
+ * lock while it reads and writes. So it looks once more before it sleeps. */
 static void helper_wake(struct helper *helper)
 {
 	uint64_t one = 1;
 
+	helper->is_called = true;
+	if (!helper->is_asleep)
+		return;
 	helper->is_asleep = false;
 	if (write(helper->wake_fd, &one, sizeof(one)) < 0)
 		return; /* it has been woken more often than it can count */
@@ -37,8 +42,7 @@ static void helper_wake(struct helper *helper)
 void helpers_wake(struct bundle *bundle)
 {
 	for (uint32_t i = 0; i < bundle->helper_count; i++)
-		if (bundle->helpers[i].is_asleep)
-			helper_wake(&bundle->helpers[i]);
+		helper_wake(&bundle->helpers[i]);
 }
 
 static void helper_sleep(struct helper *helper, uint32_t step)
@@ -72,11 +76,13 @@ static void *helper_main(void *argument)
 	bundle_lock(bundle);
 	portion.step = bundle->helper_count;
 	while (!bundle->is_closing) {
+		helper->is_called = false;
 		if (!bundle_is_lost(bundle))
 			bundle_move(helper->end, portion);
 		if (bundle_is_lost(bundle))
 			pthread_cond_signal(&bundle->news);
-		helper_sleep(helper, portion.step);
+		if (!helper->is_called)
+			helper_sleep(helper, portion.step);
 	}
 	bundle_unlock(bundle);
 	return NULL;
