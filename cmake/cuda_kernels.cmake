@@ -58,7 +58,8 @@ function(weft_cuda_binary binary file targets)
       -Werror all-warnings -D_Static_assert=static_assert -I${folder}
       -o ${binary} ${folder}/exec/cuda/kernels/${file}.cu
     DEPENDS ${folder}/exec/cuda/kernels/${file}.cu ${parts} ${folder}/exec/cuda/lists/moves_abi.h
-      ${folder}/exec/cuda/lists/steps_abi.h ${folder}/sched/insn.h
+      ${folder}/exec/cuda/lists/steps_abi.h ${folder}/exec/cuda/lists/ferry_abi.h
+      ${folder}/sched/insn.h
     COMMENT "Compiling the CUDA kernels of ${file}.cu" VERBATIM)
 endfunction()
 
@@ -83,7 +84,7 @@ __asm__(\".section .rodata\\n\"
 endfunction()
 
 function(weft_cuda_kernels out)
-  set(files kernels steps_simple steps_ll steps_ll128)
+  set(files kernels ferry steps_simple steps_ll steps_ll128)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.c)
   set(targets "")
   set(binaries "")

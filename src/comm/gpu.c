@@ -65,7 +65,7 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 		return OK;
 	*takes = true; /* the GPUs meet before it is run */
 	if (comm->hosts)
-		return relay_open(comm, cuda_memory_is(in) ? in : out);
+		return relay_open(comm, cuda_memory_is(in) ? in : out, false);
 	return comm->gpu_reason[0] ? gpu_refused(comm) : OK;
 }
 

@@ -41,7 +41,7 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 bool gpu_look(struct comm *comm);
 
 /* Its ranks are on several hosts: device memory is relayed through host memory. */
-void gpu_relay(struct comm *comm);
+void gpu_relay(struct comm *comm, const struct cuda_hello *const *hellos);
 
 /* It will be on no GPU, for this reason unless there is one already. */
 void gpu_give_up(struct comm *comm, const char *reason);

@@ -12,6 +12,7 @@
 #include "comm/inside.h"
 #include "comm/relay.h"
 #include "comm/state.h"
+#include "exec/cuda/ferry.h"
 
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 {
@@ -54,12 +55,13 @@ void gpu_give_up(struct comm *comm, const char *reason)
 }
 
 /* Where it cannot be opened now, whoever brings device memory hears why. */
-void gpu_relay(struct comm *comm)
+void gpu_relay(struct comm *comm, const struct cuda_hello *const *hellos)
 {
 	bool has_gpu = comm->gpu_made != NULL;
+	bool may_wait = cuda_ferry_may(hellos, comm->rank_count, comm->rank);
 
 	gpu_give_up(comm, "its ranks are on several hosts");
-	if (has_gpu && relay_open(comm, NULL))
+	if (has_gpu && relay_open(comm, NULL, may_wait))
 		log_info(LOG_INIT, "device memory between hosts: not yet (%s)",
 			err_last());
 }
@@ -143,7 +145,8 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	if (!e)
 		e = gpu_slots_connect(comm, comm->gpu_made);
 	if (!e && comm->gpu_apart)
-		e = relay_open(comm, NULL);
+		e = relay_open(
+			comm, NULL, cuda_ferry_may(hellos, comm->rank_count, comm->rank));
 	if (e)
 		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,

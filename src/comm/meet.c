@@ -293,17 +293,37 @@ static bool is_on_gpu(const struct peer_record *records, uint32_t rank_count)
 	return false;
 }
 
-static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
+/* What every rank has said of its GPU. */
+static enum err hellos_list(const struct comm *comm, const struct peer_record *records,
+	const struct cuda_hello ***hellos)
 {
-	const struct cuda_hello **hellos = calloc(comm->rank_count, sizeof(*hellos));
-	enum err e;
-
-	if (!hellos)
+	*hellos = calloc(comm->rank_count, sizeof(**hellos));
+	if (!*hellos)
 		return err_set(
 			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
 	for (uint32_t i = 0; i < comm->rank_count; i++)
-		hellos[i] = &records[i].gpu;
-	e = gpu_connect(comm, hellos);
+		(*hellos)[i] = &records[i].gpu;
+	return OK;
+}
+
+static enum err comm_relay_gpu(struct comm *comm, const struct peer_record *records)
+{
+	const struct cuda_hello **hellos;
+	enum err e = hellos_list(comm, records, &hellos);
+
+	if (!e)
+		gpu_relay(comm, hellos);
+	free(hellos);
+	return e;
+}
+
+static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
+{
+	const struct cuda_hello **hellos;
+	enum err e = hellos_list(comm, records, &hellos);
+
+	if (!e)
+		e = gpu_connect(comm, hellos);
 	free(hellos);
 	/* others may be in one of its votes */
 	if (e)
@@ -339,7 +359,7 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 	enum err e = hosts_find(comm, records);
 
 	if (!e && comm->hosts)
-		gpu_relay(comm);
+		e = comm_relay_gpu(comm, records);
 	on_gpu = on_gpu && !comm->hosts;
 	if (!e && comm->hosts)
 		e = comm_hosts_connect(comm, meeting);

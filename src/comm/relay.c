@@ -12,6 +12,7 @@
 #include "comm/straight.h"
 #include "exec/cuda/berth.h"
 #include "exec/cuda/engine.h"
+#include "exec/cuda/ferry.h"
 #include "tune/device.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
 
 struct relay {
 	struct cuda_berths *berths; /* owned */
+	struct cuda_ferry *ferry;   /* owned; NULL: all goes by copies */
 	struct stream *stream;	    /* owned: whose thread runs the calls */
 	/* owned: for who enqueues, while that thread has the engine's; NULL: not needed
 	 * yet */
@@ -32,8 +34,23 @@ struct relay {
 	bool is_settled; /* no stream comes to any of these any more */
 };
 
+/* Without it all goes by copies. */
+static void ferry_open(struct relay *relay)
+{
+	enum err e = cuda_ferry_open(&relay->ferry);
+
+	if (e)
+		log_info(LOG_INIT, "device memory between hosts: all by copies: %s",
+			err_last());
+	else
+		log_info(LOG_INIT,
+			"device memory between hosts: buffers of up to %d KiB by a "
+			"kernel, larger ones by copies",
+			FERRY_BYTES_MAX / 1024);
+}
+
 /* In the context that is current. */
-static enum err relay_make(struct relay **relay)
+static enum err relay_make(bool may_wait, struct relay **relay)
 {
 	struct relay *made = calloc(1, sizeof(*made));
 	enum err e = made ? OK : err_set(ERR_SYSTEM, "no memory for device buffers");
@@ -43,14 +60,16 @@ static enum err relay_make(struct relay **relay)
 	if (!e)
 		e = stream_create(&made->stream);
 	if (e && made)
-		cuda_berths_close(made->berths);
+		cuda_berths_close(made->berths, NULL);
 	if (e)
 		free(made);
+	else if (may_wait)
+		ferry_open(made);
 	*relay = e ? NULL : made;
 	return e;
 }
 
-enum err relay_open(struct comm *comm, const void *ptr)
+enum err relay_open(struct comm *comm, const void *ptr, bool may_wait)
 {
 	const struct cuda_driver *driver = cuda_driver();
 	cu_context had = NULL, wanted = NULL;
@@ -61,7 +80,7 @@ enum err relay_open(struct comm *comm, const void *ptr)
 		return e;
 	driver->context_get(&had);
 	driver->context_set(wanted);
-	e = relay_make(&relay);
+	e = relay_make(may_wait, &relay);
 	driver->context_set(had);
 	if (e)
 		return e;
@@ -84,7 +103,7 @@ void relay_close(struct comm *comm)
 		replays_destroy(relay->replays);
 	else if (relay->replays)
 		cuda_berths_let_go(relay->berths);
-	cuda_berths_close(relay->berths);
+	cuda_berths_close(relay->berths, relay->ferry);
 	planner_destroy(relay->planner);
 	free(relay);
 	comm->relay = NULL;
@@ -588,6 +607,56 @@ static enum err trips_compare(const struct trip *trips, uint32_t count)
 	return OK;
 }
 
+/* By one launch, if the ferry takes them all: calls of one communicator whose buffers are
+ * small and come whole, from one stream. Those of a graph, and behind one, go by copies.
+ */
+static bool trips_load(const struct trip *trips, uint32_t count, struct ferry_args *args)
+{
+	const struct comm_call *first = trips->call;
+	const struct relay *relay = first->comm->relay;
+
+	if (!relay->ferry || relay->replays)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trip *trip = &trips[i];
+		const struct comm_call *call = trip->call;
+
+		if (call->comm != first->comm || call->gpu_stream != first->gpu_stream ||
+			call->launched || trip->is_kept || trip->is_straight ||
+			trip->scalar.is_aboard || trip->cut.parts != 1 ||
+			!cuda_ferry_load(args, trip->berth,
+				(struct ferry_cargo){call->in, trip->in.at,
+					trip->in.is_aboard ? trip->in.bytes : 0},
+				(struct ferry_cargo){call->out, trip->out.at,
+					trip->out.is_aboard ? trip->out.bytes : 0}))
+			return false;
+	}
+	return true;
+}
+
+static enum err trips_ferry(const struct trip *trips, struct ferry_args *args)
+{
+	const struct relay *relay = trips->call->comm->relay;
+	cu_context had = cuda_berths_enter(relay->berths);
+	enum err e = cuda_ferry_run(
+		relay->ferry, args, (cu_stream)trips->call->gpu_stream);
+
+	cuda_berths_go(relay->berths, had);
+	return e;
+}
+
+/* What the streams do. */
+static enum err trips_enqueue(struct trip *trips, uint32_t count)
+{
+	struct ferry_args args = {0};
+	enum err e;
+
+	if (trips_load(trips, count, &args))
+		return trips_ferry(trips, &args);
+	e = trips_step(trips, count, trip_begin);
+	return e ? e : trips_step(trips, count, trip_end);
+}
+
 /* The thread is told before the streams are: it wakes up meanwhile. */
 static enum err trips_make(struct trip *trips, uint32_t count)
 {
@@ -600,9 +669,7 @@ static enum err trips_make(struct trip *trips, uint32_t count)
 	for (uint32_t i = 0; i < count && !e; i++)
 		if (is_first_of_comm(trips, i))
 			e = comm_push(trips, i, count);
-	if (!e)
-		e = trips_step(trips, count, trip_begin);
-	return e ? e : trips_step(trips, count, trip_end);
+	return e ? e : trips_enqueue(trips, count);
 }
 
 /* Nobody waits for what a capture refuses. Any other end is a failure of all

@@ -15,9 +15,9 @@ struct work;
 
 /* A communicator on several hosts whose program works with CUDA, as device memory or the
  * meeting has shown: all its calls are enqueued on CUDA streams from then on. `ptr` is
- * such memory; NULL: what is current. With an engine for its GPUs only sends and receives
- * go this way. */
-enum err relay_open(struct comm *comm, const void *ptr);
+ * such memory; NULL: what is current. `may_wait`: kernels may wait on the GPU, see
+ * exec/cuda/ferry.h. With an engine for its GPUs only sends and receives go this way. */
+enum err relay_open(struct comm *comm, const void *ptr, bool may_wait);
 void relay_close(struct comm *comm);
 
 /* Calls of such communicators, whatever memory they bring. */

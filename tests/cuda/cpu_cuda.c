@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "copy_2d.h"
 #include "cpu_devices.h"
 #include "cpu_kernels.h"
 #include "cpu_streams.h"
@@ -407,6 +408,11 @@ static bool is_pageable(uint64_t ptr)
 	return !is_known;
 }
 
+static int refuse(void)
+{
+	return NOT_SUPPORTED;
+}
+
 /* Pageable memory is read at once, and written before the call returns. */
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
@@ -427,6 +433,16 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 	if (streams_are_async() && is_pageable(to))
 		stream_wait(stream);
 	return code;
+}
+
+/* From host memory, row behind row without gaps. */
+int cuMemcpy2DAsync_v2(const struct copy_2d *copy, void *stream)
+{
+	if (copy->from_type != COPY_HOST || copy->to_type != COPY_DEVICE ||
+		copy->from_pitch != copy->row_bytes || copy->to_pitch != copy->row_bytes)
+		return refuse();
+	return cuMemcpyAsync(copy->to_device, (uintptr_t)copy->from_host,
+		copy->row_bytes * copy->rows, stream);
 }
 
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
@@ -690,11 +706,6 @@ int cuLaunchKernel(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid
 }
 
 /* ---- what tests look for and do not use here ---- */
-
-static int refuse(void)
-{
-	return NOT_SUPPORTED;
-}
 
 int cuMemAllocManaged(void) __attribute__((alias("refuse")));
 int cuMemAllocAsync(void) __attribute__((alias("refuse")));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cpu_streams.h"
+#include "exec/cuda/lists/ferry_abi.h"
 #include "exec/cuda/lists/steps_abi.h"
 
 enum { DONE = 0, NOT_SUPPORTED = 801, NAP_US = 20 };
@@ -368,6 +369,28 @@ static int pairs_do_resident(const struct pairs_args *args)
 	return DONE;
 }
 
+/* As ferry.cu. */
+static int ferry_do(const struct ferry_args *args)
+{
+	for (uint32_t i = 0; i < args->count; i++)
+		if (args->trips[i].in_bytes)
+			memcpy(touch(args->trips[i].in_berth), touch(args->trips[i].in),
+				args->trips[i].in_bytes);
+	for (uint32_t i = 0; i < args->count; i++)
+		word_set(touch(args->trips[i].ready_at), args->trips[i].ready);
+	for (uint32_t i = 0; i < args->count; i++) {
+		const struct dev_trip *trip = &args->trips[i];
+
+		while ((int32_t)(word_get(touch(trip->done_at)) - trip->done) < 0)
+			usleep(NAP_US);
+		if (trip->out_bytes)
+			memcpy(touch(trip->out), touch(trip->out_berth), trip->out_bytes);
+	}
+	for (uint32_t i = 0; i < args->count; i++)
+		word_set(touch(args->trips[i].gone_at), args->trips[i].gone);
+	return DONE;
+}
+
 static bool begins_with(const char *name, const char *begin)
 {
 	return !strncmp(name, begin, strlen(begin));
@@ -379,6 +402,8 @@ size_t cpu_kernel_bytes(const char *name)
 		return sizeof(struct moves_args);
 	if (begins_with(name, "steps_"))
 		return sizeof(struct steps_args);
+	if (!strcmp(name, "ferry"))
+		return sizeof(struct ferry_args);
 	return strcmp(name, "pairs_copy") ? 0 : sizeof(struct pairs_args);
 }
 
@@ -391,6 +416,8 @@ int cpu_kernel_do(const char *name, const struct cpu_grid *grid, void *args)
 		return ((const struct pairs_args *)args)->is_resident
 			       ? pairs_do_resident(args)
 			       : pairs_do(args);
+	if (!strcmp(name, "ferry"))
+		return ferry_do(args);
 	if (!fold && !ends_with(name, "_copy"))
 		return NOT_SUPPORTED;
 	return begins_with(name, "steps_") ? steps_do(grid, name, args)

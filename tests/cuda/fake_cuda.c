@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "copy_2d.h"
 #include "one_context.h"
 
 enum {
@@ -270,6 +271,13 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 	(void)stream;
 	memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 	return DONE;
+}
+
+/* Rows that follow one another. */
+int cuMemcpy2DAsync_v2(const struct copy_2d *copy, void *stream)
+{
+	return cuMemcpyAsync(copy->to_device, (uintptr_t)copy->from_host,
+		copy->row_bytes * copy->rows, stream);
 }
 
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "exec/cuda/ferry.h"
 #include "link/region.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
 	UNDER_WAY_MAX = 256 << 20, /* bytes of calls that are not through */
 	CALLS_MAX = 128,	   /* .. and calls */
 	HOST_REGISTERED = 1 | 2,   /* of cuMemHostRegister: portable, mapped */
+	SHORT_BYTES = 2048,	   /* to device memory: the driver's limit on an H200 */
 	GONE_MS = 20,		   /* until a stream's part is said to be stuck */
 	NAP_US = 50
 };
@@ -213,6 +215,15 @@ char *cuda_berth_memory(const struct cuda_berth *berth)
 	return (char *)berth->words + WORDS_BYTES;
 }
 
+struct berth_passage cuda_berth_passage(const struct cuda_berth *berth)
+{
+	return (struct berth_passage){.memory = berth->device + WORDS_BYTES,
+		.ready = berth->device + offsetof(struct berth_words, ready),
+		.done = berth->device + offsetof(struct berth_words, done),
+		.gone = berth->device + offsetof(struct berth_words, gone),
+		.number = atomic_load(&berth->number)};
+}
+
 /* ---- the stream's part ---- */
 
 enum err cuda_berth_load(struct cuda_berth *berth, size_t at, const void *from,
@@ -223,12 +234,35 @@ enum err cuda_berth_load(struct cuda_berth *berth, size_t at, const void *from,
 		"copy from device memory");
 }
 
+/* In two rows, or as many as there are bytes. To device memory the driver copies what is
+ * short by the processors, unless it is no plain copy: then a copy engine does it, and no
+ * other process is switched out (design/03). */
+static cu_result rows_copy(cu_ptr to, const void *from, size_t bytes, cu_stream stream)
+{
+	size_t rows = bytes % 2 ? bytes : 2;
+	const struct cu_copy_2d copy = {.from_type = CU_MEMORY_HOST,
+		.from_host = from,
+		.from_pitch = bytes / rows,
+		.to_type = CU_MEMORY_DEVICE,
+		.to_device = to,
+		.to_pitch = bytes / rows,
+		.row_bytes = bytes / rows,
+		.rows = rows};
+
+	return cuda_driver()->memcpy_2d_async(&copy, stream);
+}
+
 enum err cuda_berth_unload(
 	struct cuda_berth *berth, size_t at, void *to, size_t bytes, cu_stream stream)
 {
-	return cuda_check(cuda_driver()->memcpy_async((cu_ptr)(uintptr_t)to,
-				  berth->device + WORDS_BYTES + at, bytes, stream),
-		"copy to device memory");
+	cu_ptr device = (cu_ptr)(uintptr_t)to;
+	cu_result result =
+		bytes < SHORT_BYTES
+			? rows_copy(device, cuda_berth_memory(berth) + at, bytes, stream)
+			: cuda_driver()->memcpy_async(device,
+				  berth->device + WORDS_BYTES + at, bytes, stream);
+
+	return cuda_check(result, "copy to device memory");
 }
 
 static enum err words_submit(struct cu_memop *ops, unsigned count, cu_stream stream)
@@ -361,11 +395,11 @@ static void berth_free(struct cuda_berth *berth)
 	free(berth);
 }
 
-void cuda_berths_close(struct cuda_berths *berths)
+void cuda_berths_close(struct cuda_berths *berths, struct cuda_ferry *ferry)
 {
 	const struct cuda_driver *driver = cuda_driver();
 	cu_context had;
-	bool is_let_go;
+	bool is_let_go, are_all_left = true;
 	int mode = 0;
 
 	if (!berths)
@@ -379,7 +413,11 @@ void cuda_berths_close(struct cuda_berths *berths)
 		next = b->next;
 		if (b->is_kept ? !is_let_go : is_left(b))
 			berth_free(b);
+		else
+			are_all_left = false;
 	}
+	if (are_all_left)
+		cuda_ferry_close(ferry);
 	cuda_capture_restore(driver, mode);
 	cuda_berths_go(berths, had);
 	free(berths);

@@ -21,6 +21,7 @@
 
 struct cuda_berths;
 struct cuda_berth;
+struct cuda_ferry; /* ferry.h */
 
 /* Of one communicator, in the context that is current. */
 enum err cuda_berths_open(struct cuda_berths **berths);
@@ -36,8 +37,9 @@ void cuda_berths_let_go(struct cuda_berths *berths);
 enum err cuda_berths_settle(struct cuda_berths *berths);
 
 /* When all calls have been handed back. What a stream is still to use is never given
- * back, nor what a graph might be after cuda_berths_let_go(). NULL is fine. */
-void cuda_berths_close(struct cuda_berths *berths);
+ * back, the kernel neither, nor what a graph might be after cuda_berths_let_go(). NULL is
+ * fine for both. */
+void cuda_berths_close(struct cuda_berths *berths, struct cuda_ferry *ferry);
 
 /* ---- by the thread that enqueues ---- */
 
@@ -54,6 +56,14 @@ struct berth_wish {
 enum err cuda_berth_take(struct cuda_berths *berths, struct berth_wish wish,
 	const atomic_int *abort, struct cuda_berth **berth);
 char *cuda_berth_memory(const struct cuda_berth *berth);
+
+/* For a kernel that does all of the stream's part of a call by itself: its memory and
+ * words in the device's addresses, and the number that each of these comes to have. */
+struct berth_passage {
+	cu_ptr memory, ready, done, gone;
+	uint32_t number;
+};
+struct berth_passage cuda_berth_passage(const struct cuda_berth *berth);
 
 /* In the stream's order: copy in, then tell the thread; `part` is 1 for the first, and
  * one says that all before it are here as well. */

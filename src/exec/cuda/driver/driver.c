@@ -51,6 +51,7 @@ static const struct symbol {
 	{"cuMemGetAddressRange_v2", NULL,
 		offsetof(struct cuda_driver, mem_address_range)},
 	{"cuMemcpyAsync", NULL, offsetof(struct cuda_driver, memcpy_async)},
+	{"cuMemcpy2DAsync_v2", NULL, offsetof(struct cuda_driver, memcpy_2d_async)},
 	{"cuMemsetD8Async", NULL, offsetof(struct cuda_driver, memset_async)},
 	{"cuMemcpyHtoD_v2", NULL, offsetof(struct cuda_driver, memcpy_to_device)},
 	{"cuMemcpyDtoH_v2", NULL, offsetof(struct cuda_driver, memcpy_from_device)},

@@ -116,6 +116,24 @@ struct cu_memop {
 };
 _Static_assert(sizeof(struct cu_memop) == 48, "as long as the driver's");
 
+/* A copy by rows, as the driver wants it told. */
+struct cu_copy_2d {
+	size_t from_x, from_y;
+	int from_type; /* CU_MEMORY_HOST .. */
+	const void *from_host;
+	cu_ptr from_device;
+	void *from_array;
+	size_t from_pitch;
+	size_t to_x, to_y;
+	int to_type;
+	void *to_host;
+	cu_ptr to_device;
+	void *to_array;
+	size_t to_pitch;
+	size_t row_bytes, rows;
+};
+_Static_assert(sizeof(struct cu_copy_2d) == 128, "as long as the driver's");
+
 /* Every function the library uses, without its prefix. */
 struct cuda_driver {
 	cu_result (*init)(unsigned flags);
@@ -145,6 +163,7 @@ struct cuda_driver {
 	cu_result (*mem_host_device_pointer)(cu_ptr *device, void *host, unsigned flags);
 	cu_result (*mem_address_range)(cu_ptr *base, size_t *bytes, cu_ptr ptr);
 	cu_result (*memcpy_async)(cu_ptr to, cu_ptr from, size_t bytes, cu_stream stream);
+	cu_result (*memcpy_2d_async)(const struct cu_copy_2d *copy, cu_stream stream);
 	cu_result (*memset_async)(
 		cu_ptr to, unsigned char value, size_t bytes, cu_stream stream);
 	cu_result (*memcpy_to_device)(cu_ptr to, const void *from, size_t bytes);

@@ -15,6 +15,10 @@ extern const size_t cuda_kernels_bytes;
  * dtype_name() and sum, prod, max, min: each takes one struct moves_args by value;
  * and `pairs_copy`, which takes a struct pairs_args. */
 
+/* `ferry`, which takes one struct ferry_args by value. */
+extern const unsigned char cuda_ferry[];
+extern const size_t cuda_ferry_bytes;
+
 /* The staged kernels, for each codec: `steps_<codec>_copy` and
  * `steps_<codec>_<type>_<op>`, with steps_codec_name(); each takes one struct steps_args
  * by value. Most processes need none or one of them: load what a call asks for. */
