@@ -1,5 +1,5 @@
-# src/exec/cuda/kernels/*.cu as arrays in one C file. CUDA is no language of this project: nvcc
-# makes a fat binary of each, for the library to load when the process has a driver.
+# Kernels (.cu) as arrays in a C file. CUDA is no language of this project: nvcc makes a fat binary
+# of each, for the library or a tool to load when the process has a driver.
 option(WEFT_CUDA_LATER "leave the kernels out for now, as if there were no nvcc" OFF)
 find_program(WEFT_NVCC nvcc PATHS /usr/local/cuda/bin /opt/cuda/bin DOC "CUDA's compiler")
 
@@ -45,22 +45,19 @@ function(weft_cuda_targets out)
   set(${out} ${options} PARENT_SCOPE)
 endfunction()
 
-# The fat binary of src/exec/cuda/kernels/<file>.cu, packed where nvcc can (from 12.8 on): of 29 MB in
-# all 2 are left, and a process that loads one of them waits 3 ms longer at most.
-function(weft_cuda_binary binary file targets)
-  set(folder ${PROJECT_SOURCE_DIR}/src)
+# The fat binary of a source, packed where nvcc can (from 12.8 on): of 29 MB of the library's all
+# 2 are left, and a process that loads one of them waits 3 ms longer at most.
+function(weft_cuda_binary binary source folder targets depends)
   if(WEFT_NVCC_PACKS)
     list(APPEND targets --compress-mode=size)
   endif()
-  file(GLOB parts CONFIGURE_DEPENDS ${folder}/exec/cuda/kernels/*.cuh)
+  get_filename_component(file ${source} NAME)
   add_custom_command(OUTPUT ${binary}
     COMMAND ${WEFT_NVCC} -fatbin -O3 -std=c++17 -fmad=false --threads 0 ${targets}
       -Werror all-warnings -D_Static_assert=static_assert -I${folder}
-      -o ${binary} ${folder}/exec/cuda/kernels/${file}.cu
-    DEPENDS ${folder}/exec/cuda/kernels/${file}.cu ${parts} ${folder}/exec/cuda/lists/moves_abi.h
-      ${folder}/exec/cuda/lists/steps_abi.h ${folder}/exec/cuda/lists/ferry_abi.h
-      ${folder}/sched/insn.h
-    COMMENT "Compiling the CUDA kernels of ${file}.cu" VERBATIM)
+      -o ${binary} ${source}
+    DEPENDS ${source} ${depends}
+    COMMENT "Compiling the CUDA kernels of ${file}" VERBATIM)
 endfunction()
 
 # An array `name` with the bytes of a file, and `name`_bytes, as C source. The driver wants 8
@@ -83,9 +80,13 @@ __asm__(\".section .rodata\\n\"
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-function(weft_cuda_kernels out)
-  set(files kernels ferry steps_simple steps_ll steps_ll128)
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernels.c)
+# weft_cuda_source(OUT FOLDER folder HEADER header DEPENDS file .. ARRAYS array=source ..): a C file
+# that defines the arrays which the header declares; their lengths are 0 where there is no nvcc.
+# All files are named from that folder of the project.
+function(weft_cuda_source out)
+  cmake_parse_arguments(PARSE_ARGV 1 given "" "FOLDER;HEADER" "DEPENDS;ARRAYS")
+  set(folder ${PROJECT_SOURCE_DIR}/${given_FOLDER})
+  list(TRANSFORM given_DEPENDS PREPEND ${folder}/)
   set(targets "")
   set(binaries "")
   set(arrays "")
@@ -96,22 +97,26 @@ function(weft_cuda_kernels out)
     weft_cuda_targets(targets)
   endif()
   if(NOT targets)
-    message(STATUS "no nvcc: the library is built without its CUDA engine")
+    message(STATUS "no nvcc: built without the kernels of ${given_HEADER}")
   endif()
-  foreach(file ${files})
-    set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_${file}.fatbin)
+  foreach(pair ${given_ARRAYS})
+    string(REGEX MATCH "^([^=]+)=(.+)$" pair ${pair})
+    set(name ${CMAKE_MATCH_1})
+    set(cu ${folder}/${CMAKE_MATCH_2})
+    set(binary ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
     if(targets)
-      weft_cuda_binary(${binary} ${file} "${targets}")
-      weft_cuda_array(array cuda_${file} ${binary})
+      weft_cuda_binary(${binary} ${cu} ${folder} "${targets}" "${given_DEPENDS}")
+      weft_cuda_array(array ${name} ${binary})
       list(APPEND binaries ${binary})
     else()
-      set(array "\nconst unsigned char cuda_${file}[1] = {0};
-const size_t cuda_${file}_bytes = 0;\n")
+      set(array "\nconst unsigned char ${name}[1] = {0};
+const size_t ${name}_bytes = 0;\n")
     endif()
     string(APPEND arrays "${array}")
   endforeach()
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${out}.c)
   file(CONFIGURE OUTPUT ${source} CONTENT "/* Made by cmake/cuda_kernels.cmake. */
-#include \"exec/cuda/kernels/kernels.h\"\n@arrays@" @ONLY)
+#include \"${given_HEADER}\"\n@arrays@" @ONLY)
   # Link-time optimisation would put the assembly in a unit of its own, where others do not
   # see its symbols.
   set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${binaries}"

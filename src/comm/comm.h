@@ -123,6 +123,7 @@ int comm_device(const struct comm *comm);
 uint64_t comm_hash(const struct comm *comm); /* the same on all ranks */
 bool comm_can_put(const struct comm *comm);  /* windows of others can be reached */
 bool comm_is_near(const struct comm *comm, uint32_t rank); /* on the same host */
+uint32_t comm_near_count(const struct comm *comm);	   /* how many are */
 /* May signals be used: has it ever had a window, or was it told to be ready? */
 bool comm_can_signal(const struct comm *comm);
 const struct comm_config *comm_config(const struct comm *comm);

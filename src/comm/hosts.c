@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
+#include "comm/near_nets.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "link/watch.h"
@@ -46,7 +47,7 @@ bool comm_is_near(const struct comm *comm, uint32_t rank)
 	return !comm->hosts || comm->hosts[rank] == comm->hosts[comm->rank];
 }
 
-static uint32_t local_count(const struct comm *comm)
+uint32_t comm_near_count(const struct comm *comm)
 {
 	uint32_t count = 0;
 
@@ -63,7 +64,7 @@ struct board_size comm_board_size(const struct comm *comm)
 			   (uint32_t)comm->config.rma_signals;
 
 	return (struct board_size){
-		local_count(comm), signals ? signals : 1, comm->rank_count};
+		comm_near_count(comm), signals ? signals : 1, comm->rank_count};
 }
 
 enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
@@ -202,11 +203,10 @@ static bool guard_allows_plugin(const struct comm *comm, const struct data_net *
 /* A device may have few connections: those of every lane, to and from each rank of
  * another host, by all ranks that share it. */
 static enum err connections_check(
-	const struct comm *comm, const struct net_plugin *plugin)
+	const struct comm *comm, const struct net_plugin *plugin, uint32_t sharing)
 {
 	const struct plugin_device *device = net_plugin_device(plugin);
-	uint32_t devices = (uint32_t)net_plugin_device_count(plugin);
-	uint32_t near = local_count(comm), sharing = (near + devices - 1) / devices;
+	uint32_t near = comm_near_count(comm);
 	uint64_t most = 2ull * WIRE_PURPOSES * (comm->rank_count - near) * sharing;
 
 	if (device->comms_max <= 0 || most <= (uint64_t)device->comms_max)
@@ -219,13 +219,14 @@ static enum err connections_check(
 }
 
 /* .. and by its plugin, if there is one. One that cannot listen is none. */
-static enum err plugin_listen(
-	const struct comm *comm, struct data_net *net, struct host_record *mine)
+static enum err plugin_listen(const struct comm *comm, struct data_net *net,
+	const struct gpu_place *places, struct host_record *mine)
 {
 	struct net_plugin_args wish = {.comm = comm->id_hash,
 		.local = comm->local,
 		.network = network_wanted(comm)};
 	struct net_listen_args args = {0};
+	uint32_t sharing = 0;
 	enum err e;
 
 	if (!guard_allows_plugin(comm, net))
@@ -235,7 +236,8 @@ static enum err plugin_listen(
 		return e;
 	args.plugin = net->plugin;
 	memcpy(args.key, net->wires.key, sizeof(args.key));
-	e = connections_check(comm, net->plugin);
+	near_nets_choose(comm, net->plugin, places, &sharing);
+	e = connections_check(comm, net->plugin, sharing);
 	if (e)
 		log_warn("%s", err_last());
 	else
@@ -249,11 +251,11 @@ static enum err plugin_listen(
 }
 
 static enum err data_listen(struct comm *comm, const struct meeting *meeting,
-	struct data_net *net, struct host_record *mine)
+	struct data_net *net, const struct gpu_place *places, struct host_record *mine)
 {
 	enum err e = sockets_listen(comm, meeting, net, mine);
 
-	return e ? e : plugin_listen(comm, net, mine);
+	return e ? e : plugin_listen(comm, net, places, mine);
 }
 
 /* All ranks have to use the same network. False, with a warning by rank 0, when one has
@@ -413,7 +415,8 @@ size_t comm_hosts_tile(const struct comm *comm)
 	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
 }
 
-enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
+enum err comm_hosts_connect(
+	struct comm *comm, struct meeting *meeting, const struct gpu_place *places)
 {
 	struct host_record *records = calloc(comm->rank_count, sizeof(*records));
 	struct host_record mine = {
@@ -426,7 +429,7 @@ enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting)
 	if (!e && comm->board)
 		mine.board = board_address(comm->board);
 	if (!e)
-		e = data_listen(comm, meeting, &net, &mine);
+		e = data_listen(comm, meeting, &net, places, &mine);
 	if (!e)
 		e = touch_listen(comm, &mine.control);
 	e = boot_gather(meeting, e, &mine, sizeof(mine), records);

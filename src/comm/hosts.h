@@ -9,13 +9,16 @@
 #include "comm/comm.h"
 #include "link/board.h"
 
+struct gpu_place;
+
 /* Number the hosts in the order of their first rank. `identities` has each rank's.
  * comm->hosts stays NULL where all are the same. */
 enum err comm_hosts_number(struct comm *comm, const uint64_t *identities);
 
 /* The board of this rank's host, made by its first rank, and wires to all others: a round
- * of the meeting. */
-enum err comm_hosts_connect(struct comm *comm, struct meeting *meeting);
+ * of the meeting. `places` has every rank's GPU. */
+enum err comm_hosts_connect(
+	struct comm *comm, struct meeting *meeting, const struct gpu_place *places);
 
 /* The processes of all ranks; free() it. NULL: no memory. */
 uint32_t *comm_hosts_pids(const struct comm *comm);

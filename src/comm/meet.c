@@ -13,6 +13,7 @@
 #include "comm/comm_log.h"
 #include "comm/gpu.h"
 #include "comm/hosts.h"
+#include "comm/near_nets.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "comm/wiring.h"
@@ -48,7 +49,7 @@ struct peer_record {
 
 _Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
 
-enum { RECORD_VERSION = 3 };
+enum { RECORD_VERSION = 4 };
 
 static void settings_read(struct setting *mine)
 {
@@ -348,6 +349,24 @@ static void root_name(const struct comm *comm, const struct peer_record *records
 	boot_root_name(meeting, name);
 }
 
+static enum err comm_far_connect(
+	struct comm *comm, const struct peer_record *records, struct meeting *meeting)
+{
+	struct gpu_place *places = calloc(comm->rank_count, sizeof(*places));
+	enum err e;
+
+	if (!places)
+		return err_set(
+			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		if (records[rank].gpu.has_gpu)
+			memcpy(places[rank].busid, records[rank].gpu.busid,
+				sizeof(places[rank].busid) - 1);
+	e = comm_hosts_connect(comm, meeting, places);
+	free(places);
+	return e;
+}
+
 /* Step by step, and after each all hear how it went with everybody. Rank 0 keeps the
  * segment's descriptor open for the others, so nobody goes on, and perhaps leaves, before
  * all have mapped it. */
@@ -362,7 +381,7 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 		e = comm_relay_gpu(comm, records);
 	on_gpu = on_gpu && !comm->hosts;
 	if (!e && comm->hosts)
-		e = comm_hosts_connect(comm, meeting);
+		e = comm_far_connect(comm, records, meeting);
 	else if (!e)
 		comm_log_near();
 	if (!e)

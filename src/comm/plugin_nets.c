@@ -64,15 +64,10 @@ static uint32_t nets_take(const struct net_plugin *plugin, struct nets_seen *net
 	return nets->count;
 }
 
-struct nets_seen *plugin_nets_look(void)
+struct nets_seen *plugin_nets_of(const struct net_plugin *plugin)
 {
-	const struct net_plugin_args args = {.network = param_text(PARAM_NET)};
-	struct net_plugin *plugin = NULL;
-	struct nets_seen *nets;
+	struct nets_seen *nets = calloc(1, sizeof(*nets));
 
-	if (!param_text(PARAM_NET_PLUGIN) || net_plugin_open(&args, &plugin) || !plugin)
-		return NULL;
-	nets = calloc(1, sizeof(*nets));
 	if (nets && !nets_take(plugin, nets)) {
 		free(nets);
 		nets = NULL;
@@ -82,6 +77,18 @@ struct nets_seen *plugin_nets_look(void)
 			"%u devices of the network plugin %s are "
 			"in the topology",
 			nets->count, net_plugin_name(plugin));
+	return nets;
+}
+
+struct nets_seen *plugin_nets_look(void)
+{
+	const struct net_plugin_args args = {.network = param_text(PARAM_NET)};
+	struct net_plugin *plugin = NULL;
+	struct nets_seen *nets;
+
+	if (!param_text(PARAM_NET_PLUGIN) || net_plugin_open(&args, &plugin) || !plugin)
+		return NULL;
+	nets = plugin_nets_of(plugin);
 	net_plugin_close(plugin);
 	return nets;
 }

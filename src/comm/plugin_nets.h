@@ -9,8 +9,13 @@
 
 struct nets_seen;
 
+struct net_plugin;
+
 /* For struct discover_args. NULL when no plugin is named or none works, which the log
  * says; free() it. */
 struct nets_seen *plugin_nets_look(void);
+
+/* The same of a plugin that is open. */
+struct nets_seen *plugin_nets_of(const struct net_plugin *plugin);
 
 #endif

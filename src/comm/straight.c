@@ -1,6 +1,7 @@
 #include "comm/straight.h"
 
 #include "base/log.h"
+#include "comm/near_nets.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
 #include "topo/topo.h"
@@ -9,21 +10,21 @@
  * (topo_gdr_needs_flush()). */
 enum { AMPERE = 8, HOPPER = 9 };
 
-/* How far the GPU is from the plugin's device is not measured: who says that any distance
- * will do has them used. */
+/* The machine is not looked at where any distance will do. */
 static const char *refusal(const struct comm *comm, const struct straight *straight,
 	const struct topo_rules *rules)
 {
+	struct gpu_place place;
 	const char *of_wires = comm->wires
 				       ? wires_gpu_refusal(comm->wires, &straight->gpu)
 				       : "there are no connections";
 
 	if (of_wires)
 		return of_wires;
-	if (rules->gdr_level < PATH_SYS)
-		return "the distance of GPU and network is not known; "
-		       "NCCL_NET_GDR_LEVEL=SYS allows any";
-	return NULL;
+	if (rules->gdr_level >= PATH_SYS)
+		return NULL;
+	cuda_device_busid(place.busid);
+	return near_nets_refusal(wires_plugin(comm->wires), &place);
 }
 
 /* Why sends do not; NULL: they do. */

@@ -10,9 +10,8 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/host_ranks.h"
-#include "comm/plugin_nets.h"
+#include "comm/machine.h"
 #include "graph/print.h"
-#include "topo/discover.h"
 #include "topo/print.h"
 
 struct wiring {
@@ -27,15 +26,10 @@ struct wiring {
 	uint64_t topo_ns;
 };
 
-/* Guards the list, `users`, `is_done` and what belongs to the machine. Not held while
- * anything is computed, but for the look at the machine, which all wait for anyway. */
+/* Guards the list, `users` and `is_done`. Not held while anything is computed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static struct wiring *wirings;
-
-static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xml_node *machine; /* kept for the life of the process */
-static bool machine_is_known;
 
 bool wiring_is_wanted(void)
 {
@@ -44,39 +38,6 @@ bool wiring_is_wanted(void)
 	return log_is_on(LOG_INFO, LOG_INIT | LOG_GRAPH | LOG_TUNING) ||
 	       param_text(PARAM_GRAPH_FILE) || param_text(PARAM_GRAPH_DUMP_FILE) ||
 	       param_text(PARAM_TOPO_DUMP_FILE) || (tuner && strcasecmp(tuner, "none"));
-}
-
-static void machine_look(void)
-{
-	struct discover_report *report = calloc(1, sizeof(*report));
-	struct nets_seen *nets = plugin_nets_look();
-	struct discover_args args = {.nets = nets, .no_dump = true};
-
-	machine_is_known = true;
-	if (!report || machine_tree_of(&args, &machine, report)) {
-		machine = NULL;
-		log_info(LOG_INIT | LOG_GRAPH,
-			"the machine is not known (%s): no graphs are computed",
-			report ? err_last() : "no memory");
-	}
-	for (uint32_t i = 0; report && machine && i < report->sentence_count; i++)
-		log_info(LOG_GRAPH, "machine: %s", report->sentences[i]);
-	free(report);
-	free(nets);
-}
-
-/* A copy of the machine's tree; NULL when there is none. */
-static struct xml_node *machine_copy(void)
-{
-	struct xml_node *copy = NULL;
-
-	pthread_mutex_lock(&machine_lock);
-	if (!machine_is_known)
-		machine_look();
-	if (machine)
-		copy = xml_copy(NULL, machine);
-	pthread_mutex_unlock(&machine_lock);
-	return copy;
 }
 
 static enum err ranks_place(const struct board *board, struct xml_node *tree)
@@ -144,7 +105,7 @@ static void wiring_make(const struct wiring_args *args, struct wiring *wiring)
 			TOPO_GPUS_MAX, args->board->rank_count);
 		return;
 	}
-	wiring->tree = machine_copy();
+	wiring->tree = machine_copy(NULL);
 	wiring->topo_ns = clock_ns() - start;
 	if (!wiring->tree)
 		return;

@@ -3,8 +3,8 @@
  *
  * What `weft graph` computes for a machine in a file, the library computes for itself
  * when somebody will look at it: the log, a dump, a graph file or a tuner plugin. The
- * machine is looked at once per process; a communicator's graphs are computed once per
- * process, by the first of its ranks that comes, and shared by the others.
+ * machine is looked at once per process (machine.h); a communicator's graphs are computed
+ * once per process, by the first of its ranks that comes, and shared by the others.
  *
  * The host engine runs its schedules in rank order and on one channel; it does not follow
  * these graphs. They are what NCCL's rules make of the machine and the ranks on it.

@@ -124,6 +124,11 @@ const struct net_ops *wires_net(const struct wires *wires)
 	return wires->net;
 }
 
+const struct net_plugin *wires_plugin(const struct wires *wires)
+{
+	return wires->plugin;
+}
+
 const char *wires_gpu_refusal(const struct wires *wires, const struct net_gpu *gpu)
 {
 	return wires->plugin ? net_plugin_gpu_refusal(wires->plugin, gpu)

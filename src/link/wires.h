@@ -39,6 +39,9 @@ enum err wires_from(struct wires *wires, uint32_t rank, enum wire_purpose purpos
 
 const struct net_ops *wires_net(const struct wires *wires);
 
+/* What carries them; NULL: sockets. */
+const struct net_plugin *wires_plugin(const struct wires *wires);
+
 /* Why what is sent and received cannot lie in a GPU's memory, in words; NULL: it can, see
  * net/plugin.h. */
 const char *wires_gpu_refusal(const struct wires *wires, const struct net_gpu *gpu);

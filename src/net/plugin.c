@@ -169,6 +169,23 @@ int net_plugin_device_count(const struct net_plugin *plugin)
 	return plugin->device_count;
 }
 
+enum err net_plugin_use(struct net_plugin *plugin, int index)
+{
+	struct plugin_device device;
+	enum err e = net_plugin_look(plugin, index, &device);
+	const char *why = e ? NULL : plugin_device_judge(&device);
+
+	if (why)
+		e = err_set(ERR_SYSTEM,
+			"device %d of the network plugin %s (v%d) is not used: %s", index,
+			plugin->file->name, plugin->file->version, why);
+	if (e)
+		return e;
+	plugin->device_index = index;
+	plugin->device = device;
+	return OK;
+}
+
 enum err net_plugin_look(
 	const struct net_plugin *plugin, int index, struct plugin_device *device)
 {

@@ -36,8 +36,8 @@ struct plugin_device {
 };
 
 struct net_plugin_args {
-	uint64_t comm;	     /* the same for all its ranks, and for no other */
-	uint32_t local;	     /* of the ranks of this host: which device it takes */
+	uint64_t comm;	/* the same for all its ranks, and for no other */
+	uint32_t local; /* of the ranks of this host: which device it takes at first */
 	const char *network; /* what the user calls it, in any case; NULL: any */
 };
 
@@ -74,6 +74,10 @@ bool net_plugin_try_gpu(
  * later); its parent is what net_ops.tell() has named that message by. For all plugins of
  * the process; NULL: nobody listens. */
 void net_plugins_tell(plugin_event *event);
+
+/* Another device than the one it was opened with, before it listens or connects. That one
+ * stays, with a sentence, where the other cannot be used. */
+enum err net_plugin_use(struct net_plugin *plugin, int index);
 
 /* The device it is used by, and any of those there are (from 0). */
 const struct plugin_device *net_plugin_device(const struct net_plugin *plugin);

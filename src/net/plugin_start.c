@@ -88,6 +88,15 @@ static struct start *start_make(
 	return start;
 }
 
+const char *plugin_device_judge(const struct plugin_device *device)
+{
+	if (!(device->memory & PLUGIN_HOST))
+		return "its device takes no host memory";
+	if (device->message_bytes_max < MESSAGE_BYTES_MIN)
+		return "its device takes no message of 1024 bytes";
+	return NULL;
+}
+
 /* What is wrong with what it has said; NULL: nothing. */
 static const char *plugin_judge(const struct start *start)
 {
@@ -97,11 +106,7 @@ static const char *plugin_judge(const struct start *start)
 		return err_name((enum err)start->result);
 	if (!plugin->device_count)
 		return "it has no device";
-	if (!(plugin->device.memory & PLUGIN_HOST))
-		return "its device takes no host memory";
-	if (plugin->device.message_bytes_max < MESSAGE_BYTES_MIN)
-		return "its device takes no message of 1024 bytes";
-	return NULL;
+	return plugin_device_judge(&plugin->device);
 }
 
 static struct net_plugin *start_end(struct start *start)

@@ -12,4 +12,7 @@
 struct net_plugin *net_plugin_start(
 	struct plugin_file *file, const struct net_plugin_args *args);
 
+/* What is wrong with a device as it describes it; NULL: nothing. */
+const char *plugin_device_judge(const struct plugin_device *device);
+
 #endif

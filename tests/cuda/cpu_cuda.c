@@ -33,6 +33,7 @@ enum {
 	NO_CONTEXT = 201,
 	NO_PEER = 217,
 	BAD_HANDLE = 400,
+	NOT_FOUND = 500,
 	NOT_SUPPORTED = 801
 };
 enum { AREAS_MAX = 2048, PAGE = 4096 };
@@ -363,12 +364,14 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t ptr)
 	return area ? DONE : INVALID;
 }
 
-/* What this process has of the current device is not left. */
+/* What this process has of the current device is not left. CPU_CUDA_BYTES says how much a
+ * device has. */
 int cuMemGetInfo_v2(size_t *left, size_t *all)
 {
+	const char *bytes = getenv("CPU_CUDA_BYTES");
 	int device = context_here()->device;
 
-	*left = *all = (size_t)1 << 36;
+	*left = *all = bytes ? strtoull(bytes, NULL, 10) : (size_t)1 << 36;
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < AREAS_MAX; i++)
 		if (areas[i].kind == DEVICE && areas[i].device == device)
@@ -643,13 +646,17 @@ int cuModuleUnload(void *module)
 	return module ? DONE : INVALID;
 }
 
-/* Functions are few and stay for good, each once. */
+/* Functions are few and stay for good, each once; those whose names begin as
+ * CPU_CUDA_LACKS says are not there. */
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
 	enum { FUNCTIONS_MAX = 4096 };
 	static struct function functions[FUNCTIONS_MAX];
+	const char *lacks = getenv("CPU_CUDA_LACKS");
 	int i = 0;
 
+	if (lacks && !strncmp(name, lacks, strlen(lacks)))
+		return NOT_FOUND;
 	pthread_mutex_lock(&lock);
 	while (i < FUNCTIONS_MAX - 1 && functions[i].name &&
 		(functions[i].context != module || strcmp(functions[i].name, name)))
@@ -664,7 +671,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 
 struct launch {
 	const struct function *function;
-	unsigned blocks, ranks;
+	unsigned blocks, ranks, threads;
 	_Alignas(16) char arguments[ARGUMENTS_MAX];
 };
 
@@ -673,7 +680,8 @@ static int launch_do(void *argument)
 {
 	struct launch *launch = argument;
 	const struct function *function = launch->function;
-	const struct cpu_grid grid = {function->context, launch->blocks, launch->ranks};
+	const struct cpu_grid grid = {
+		function->context, launch->blocks, launch->ranks, launch->threads};
 	int code = cpu_kernel_do(function->name, &grid, launch->arguments);
 
 	if (code && streams_are_async())
@@ -689,11 +697,14 @@ int cuLaunchKernel(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid
 {
 	enum { RUBBISH = 0xa5 };
 	const struct function *function = kernel;
-	struct launch launch = {.function = function, .blocks = grid_x, .ranks = grid_y};
+	struct launch launch = {.function = function,
+		.blocks = grid_x,
+		.ranks = grid_y,
+		.threads = block_x};
 	size_t bytes = params ? cpu_kernel_bytes(function->name)
 			      : *(const size_t *)extra[3];
 
-	(void)block_x, (void)block_y, (void)block_z, (void)shared_bytes;
+	(void)block_y, (void)block_z, (void)shared_bytes;
 	stop_if_wanted("launch");
 	if (!grid_x || !grid_z || bytes > sizeof(launch.arguments))
 		return INVALID;

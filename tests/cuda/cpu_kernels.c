@@ -11,6 +11,7 @@
 #include "cpu_streams.h"
 #include "exec/cuda/lists/ferry_abi.h"
 #include "exec/cuda/lists/steps_abi.h"
+#include "perf/gpu_data_abi.h"
 
 enum { DONE = 0, NOT_SUPPORTED = 801, NAP_US = 20 };
 
@@ -248,14 +249,30 @@ static int page_do(const struct moves_args *args, uint32_t rank,
 	return code;
 }
 
+/* CPU_CUDA_SPOIL="RANK:BYTE,..": a bit of that byte of what the rank has got is wrong. */
+static void spoil(const struct moves_args *args, uint32_t rank, uint64_t out)
+{
+	const char *wanted = getenv("CPU_CUDA_SPOIL");
+	unsigned long long byte;
+	unsigned who;
+
+	for (; wanted && sscanf(wanted, "%u:%llu", &who, &byte) == 2;
+		wanted = strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL)
+		if (who == rank && byte < args->total_bytes)
+			*((char *)touch(out) + byte) ^= 1;
+}
+
 static int fused_do(const struct moves_args *args, uint32_t ranks, fold_of *fold)
 {
 	struct posts posts;
 	int code = DONE;
 
-	if (mail_read(args, &posts))
-		for (uint32_t r = 0; r < ranks && !code; r++)
-			code = page_do(args, r, &posts, fold);
+	if (!mail_read(args, &posts))
+		return DONE;
+	for (uint32_t r = 0; r < ranks && !code; r++)
+		code = page_do(args, r, &posts, fold);
+	for (uint32_t r = 0; r < ranks && !code; r++)
+		spoil(args, r, posts.out[r]);
 	return code;
 }
 
@@ -271,6 +288,7 @@ static int resident_do(const struct moves_args *args, fold_of *fold)
 	if (end == MEETING_EQUAL)
 		code = page_do(args, args->rank, &posts, fold);
 	ranks_part(args, call);
+	spoil(args, args->rank, posts.out[args->rank]);
 	return code;
 }
 
@@ -391,6 +409,26 @@ static int ferry_do(const struct ferry_args *args)
 	return DONE;
 }
 
+/* As the kernels of gpu_data.cu, one thread after the other. */
+static void data_do(
+	const char *name, const struct cpu_grid *grid, const struct gpu_data_args *args)
+{
+	size_t threads = (size_t)grid->blocks * grid->threads;
+	uint64_t wrong = 0;
+
+	for (size_t i = 0; i < threads; i++) {
+		const struct data_stride stride = {i, threads};
+
+		if (strcmp(name, "perf_check"))
+			data_fill(&args->rule, &args->part, touch(args->buffer), stride);
+		else
+			wrong += data_count_wrong(
+				&args->rule, &args->part, touch(args->buffer), stride);
+	}
+	if (wrong)
+		*(uint64_t *)touch(args->wrong) += wrong;
+}
+
 static bool begins_with(const char *name, const char *begin)
 {
 	return !strncmp(name, begin, strlen(begin));
@@ -404,6 +442,8 @@ size_t cpu_kernel_bytes(const char *name)
 		return sizeof(struct steps_args);
 	if (!strcmp(name, "ferry"))
 		return sizeof(struct ferry_args);
+	if (begins_with(name, "perf_"))
+		return sizeof(struct gpu_data_args);
 	return strcmp(name, "pairs_copy") ? 0 : sizeof(struct pairs_args);
 }
 
@@ -418,6 +458,10 @@ int cpu_kernel_do(const char *name, const struct cpu_grid *grid, void *args)
 			       : pairs_do(args);
 	if (!strcmp(name, "ferry"))
 		return ferry_do(args);
+	if (begins_with(name, "perf_")) {
+		data_do(name, grid, args);
+		return DONE;
+	}
 	if (!fold && !ends_with(name, "_copy"))
 		return NOT_SUPPORTED;
 	return begins_with(name, "steps_") ? steps_do(grid, name, args)

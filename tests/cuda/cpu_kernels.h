@@ -2,7 +2,8 @@
  * cpu_kernels.h - our kernels on the CPU, for the few types that tests use.
  *
  * Written from what moves_abi.h says of the arguments. A launch that waits for others'
- * does so in the thread that runs it.
+ * does so in the thread that runs it. Those that fill and check the buffers of the perf
+ * programs know all types: they are made of these programs' own source.
  */
 #ifndef CUDA_CPU_KERNELS_H
 #define CUDA_CPU_KERNELS_H
@@ -13,8 +14,8 @@
 #include "cpu_devices.h"
 
 struct cpu_grid {
-	const struct context *context; /* that it runs in */
-	unsigned blocks, ranks;
+	const struct context *context;	 /* that it runs in */
+	unsigned blocks, ranks, threads; /* threads of a block */
 };
 
 /* How long its arguments are; 0: there is no such kernel. */

@@ -2,8 +2,9 @@
  * fake_nvml.c - a stand-in for libnvidia-ml.so.1, for tests without a GPU.
  *
  * WEFT_NVML_LIBRARY names this file's shared object, FAKE_NVML the machine it describes:
- * nvswitch8, bridge4, vm8, grace2, mig1, idle1, none or broken. The layouts are written
- * down a second time here, on purpose: a slip in one of them fails the test.
+ * nvswitch8, bridge4, vm8, grace2, mig1, idle1, standin4 (the GPUs of the driver's
+ * stand-in), none or broken. The layouts are written down a second time here, on
+ * purpose: a slip in one of them fails the test.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static const struct machine machines[] = {
 	{"grace2", 2, {0x01, 0x02}, 0x294110de, 100, 6, 16, 6},
 	{"mig1", 1, {0x13}, 0x20b010de, 80, 4, 16, 4},
 	{"idle1", 1, {0x13}, 0x26b910de, 89, 1, 8, 4},
+	{"standin4", 4, {0x01, 0x02, 0x03, 0x04}, 0x233010de, 90, 5, 16, 5},
 	{"none", .count = 0},
 };
 

@@ -145,9 +145,30 @@ static ncclResult_t test_init(ncclDebugLogger_t log)
 }
 #endif
 
+/* NET_TEST_PCI has the places of its devices in sysfs, with commas between them; without
+ * it there are two, nowhere. The place of one; how many there are. */
+enum { DEVICES_MAX = 8, PLACE_BYTES = 256 };
+
+static int places(int dev, char place[PLACE_BYTES])
+{
+	const char *list = getenv("NET_TEST_PCI");
+	int count = 0;
+
+	if (!list)
+		return 2;
+	for (; *list && count < DEVICES_MAX; count++) {
+		size_t bytes = strcspn(list, ",");
+
+		if (count == dev && bytes < PLACE_BYTES)
+			snprintf(place, PLACE_BYTES, "%.*s", (int)bytes, list);
+		list += bytes + (list[bytes] == ',');
+	}
+	return count;
+}
+
 static ncclResult_t test_devices(int *count)
 {
-	*count = fault("empty") ? 0 : 2;
+	*count = fault("empty") ? 0 : places(-1, NULL);
 	return ncclSuccess;
 }
 
@@ -157,7 +178,7 @@ static int joined;
 /* What was joined is not used alone any more. */
 static bool is_mine(int dev)
 {
-	return joined ? dev == 2 : dev == 0 || dev == 1;
+	return joined ? dev == 2 : dev >= 0 && dev < places(-1, NULL);
 }
 
 #if NET_VERSION >= 9
@@ -174,21 +195,27 @@ static ncclResult_t test_make_virtual(int *d, ncclNetVDeviceProps_t *props)
 
 static ncclResult_t test_properties(int dev, ncclNetProperties_t *props)
 {
-	static char names[3][16] = {"test0", "test1", "test0+test1"};
+	static char names[DEVICES_MAX][16];
 	static char paths[2][32] = {
 		"/sys/nowhere/0000:10:00.0", "/sys/nowhere/0000:10:00.1"};
+	static char given[DEVICES_MAX][PLACE_BYTES];
 
-	if (dev < 0 || dev > 1 + joined)
+	if (dev < 0 || dev >= places(dev, given[dev % DEVICES_MAX]) + joined)
 		return ncclInvalidArgument;
+	snprintf(names[dev], sizeof(names[dev]), "test%d", dev);
+	if (joined && dev == 2)
+		snprintf(names[dev], sizeof(names[dev]), "test0+test1");
 	props->name = names[dev];
-	props->pciPath = fault("ports") ? paths[dev % 2] : NULL;
+	props->pciPath = fault("ports")	 ? paths[dev % 2]
+			 : given[dev][0] ? given[dev]
+					 : NULL;
 	props->guid = 100 + (uint64_t)dev;
 	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA
 			    : fault("gdr")
 				    ? NCCL_PTR_HOST | (fault("dmabuf") ? NCCL_PTR_DMABUF
 								       : NCCL_PTR_CUDA)
 				    : NCCL_PTR_HOST;
-	props->speed = dev < 2 ? 25000 : 50000;
+	props->speed = joined && dev == 2 ? 50000 : 25000;
 	props->port = 1;
 	props->latency = 12.5f;
 	props->maxComms = fault("few") ? 5 : 1000;

@@ -70,6 +70,16 @@ static void test_device(const struct net_plugin *plugin)
 	EQ(net_plugin_look(plugin, 2, &other), ERR_SYSTEM);
 }
 
+/* Another device, and one that is not there. */
+static void test_use(struct net_plugin *plugin)
+{
+	EQ(net_plugin_use(plugin, 0), OK);
+	EQ_STR(net_plugin_device(plugin)->name, "test0");
+	EQ(net_plugin_use(plugin, 2), ERR_SYSTEM);
+	EQ_STR(net_plugin_device(plugin)->name, "test0");
+	EQ(net_plugin_use(plugin, 1), OK);
+}
+
 static void test_versions(void)
 {
 	for (int version = PLUGIN_VERSION_MIN; version <= PLUGIN_VERSION_MAX; version++) {
@@ -81,6 +91,7 @@ static void test_versions(void)
 		EQ_STR(net_plugin_name(pair_plugin), "Test");
 		EQ(net_plugin_version(pair_plugin), version);
 		test_device(pair_plugin);
+		test_use(pair_plugin);
 		/* another communicator of this process */
 		second = open_for("tEsT", 0);
 		TRUE(second);

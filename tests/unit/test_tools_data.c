@@ -3,11 +3,14 @@
  * reduce to the expected value in any order, rounding at every step.
  */
 #include <math.h>
+#include <string.h>
 
 #include "perf/data.h"
 #include "test.h"
 
 enum { RANKS_MAX = 67, INDEXES = 300 };
+
+static const struct data_stride all = {0, 1};
 
 /* Every 16-bit or 8-bit pattern survives; float agrees with the compiler's conversion. */
 static void packing(void)
@@ -63,7 +66,7 @@ static uint64_t wrong_after(const struct data_rule *rule, uint32_t stride)
 
 	for (uint32_t i = 0; i < rule->rank_count; i++) {
 		part.rank = rank;
-		data_fill(rule, &part, give);
+		data_fill(rule, &part, give, all);
 		for (size_t j = 0; j < INDEXES; j++) {
 			uint64_t bits = element_load(rule->type, give, j), sum = bits;
 
@@ -81,7 +84,7 @@ static uint64_t wrong_after(const struct data_rule *rule, uint32_t stride)
 		rank = (rank + stride) % rule->rank_count;
 	}
 	part.kind = PART_REDUCED;
-	return data_count_wrong(rule, &part, result);
+	return data_count_wrong(rule, &part, result, all);
 }
 
 /* Integers: maxima and averages are left to the tools' own runs. */
@@ -108,18 +111,35 @@ static void exact(uint32_t rank_count)
 	}
 }
 
-/* One flipped bit is seen, wherever it is. */
+/* One flipped bit is seen, wherever it is, by who has that element. */
 static void sees_errors(void)
 {
 	struct data_rule rule = {ELEMENT_BFLOAT16, DATA_SUM, 4, 1};
 	struct data_part part = {PART_COPY, 2, 0, 3000, 0};
 	static uint16_t buffer[3000];
 
-	data_fill(&rule, &part, buffer);
-	EQ(data_count_wrong(&rule, &part, buffer), 0);
+	data_fill(&rule, &part, buffer, all);
+	EQ(data_count_wrong(&rule, &part, buffer, all), 0);
 	buffer[0] ^= 1;
 	buffer[2999] ^= 0x8000;
-	EQ(data_count_wrong(&rule, &part, buffer), 2);
+	EQ(data_count_wrong(&rule, &part, buffer, all), 2);
+	for (size_t i = 0; i < 7; i++)
+		EQ(data_count_wrong(&rule, &part, buffer, (struct data_stride){i, 7}),
+			(i == 0) + (i == 2999 % 7));
+}
+
+/* Threads that share out a part write what one would, and nothing else. */
+static void strides(void)
+{
+	struct data_rule rule = {ELEMENT_HALF, DATA_AVG, 3, 7};
+	struct data_part part = {PART_GIVE, 1, 11, 1000, 4};
+	static uint16_t whole[1100], shared[1100];
+
+	data_fill(&rule, &part, whole, all);
+	for (size_t i = 0; i < 64; i++)
+		data_fill(&rule, &part, shared, (struct data_stride){i, 64});
+	EQ(memcmp(whole, shared, sizeof(whole)), 0);
+	EQ(whole[10] | whole[1011], 0);
 }
 
 int main(void)
@@ -130,5 +150,6 @@ int main(void)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		exact(counts[i]);
 	sees_errors();
+	strides();
 	return 0;
 }

@@ -27,7 +27,8 @@ struct coll_call {
 	ncclDataType_t type;
 	ncclRedOp_t op;
 	ncclComm_t comm;
-	cudaStream_t stream; /* NULL on host memory */
+	cudaStream_t stream; /* NULL on host memory, and as the NULL stream */
+	bool is_on_device;
 };
 
 /* Part `i` of a buffer; false past the last. */

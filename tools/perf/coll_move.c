@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "perf/coll.h"
+#include "perf/device.h"
 
 /* Block i is rank i's values. */
 static bool part_blocks(
@@ -74,6 +75,14 @@ static ncclResult_t run_scatter(const struct coll_call *call)
 		(int)call->shape.root, call->comm, call->stream);
 }
 
+static bool block_copy(const struct coll_call *call, char *to, size_t bytes)
+{
+	if (call->is_on_device)
+		return device_copy(to, call->send, bytes, call->stream);
+	memcpy(to, call->send, bytes);
+	return true;
+}
+
 /* Swap all I have with the rank across one dimension after the other. */
 static ncclResult_t run_hypercube(const struct coll_call *call)
 {
@@ -81,8 +90,8 @@ static ncclResult_t run_hypercube(const struct coll_call *call)
 	size_t block = shape->count * shape->elem_bytes;
 	char *mine = (char *)call->recv + shape->rank * block;
 
-	if (call->send != mine)
-		memcpy(mine, call->send, block);
+	if (call->send != mine && !block_copy(call, mine, block))
+		return ncclUnhandledCudaError;
 	for (uint32_t bit = 1; bit < shape->rank_count; bit *= 2) {
 		uint32_t peer = shape->rank ^ bit;
 		char *have = (char *)call->recv + (shape->rank & ~(bit - 1)) * block;

@@ -11,27 +11,8 @@
 #include "perf/data.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { BLOCK = 1024 };
-
-static const char *const op_names[DATA_OP_COUNT] = {
-	"sum", "prod", "max", "min", "avg", "mulsum"};
-
-const char *data_op_name(enum data_op op)
-{
-	return op_names[op];
-}
-
-enum data_op data_op_find(const char *name)
-{
-	for (int op = 0; op < DATA_OP_COUNT; op++)
-		if (!strcmp(name, op_names[op]))
-			return (enum data_op)op;
-	return DATA_OP_COUNT;
-}
-
-static uint64_t mix(uint64_t x)
+static ON_BOTH uint64_t mix(uint64_t x)
 {
 	x ^= x >> 32;
 	x *= UINT64_C(0xd6e8feb86659fd93);
@@ -40,19 +21,20 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 32;
 }
 
-static uint64_t hash(uint64_t seed, uint64_t rank, uint64_t index)
+static ON_BOTH uint64_t hash(uint64_t seed, uint64_t rank, uint64_t index)
 {
 	return mix(mix(index + (seed << 40)) + rank * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static uint32_t below(uint64_t random, uint32_t limit)
+static ON_BOTH uint32_t below(uint64_t random, uint32_t limit)
 {
 	return (uint32_t)((random >> 32) * limit >> 32);
 }
 
 /* Any integer; any float but zeros, subnormals, infinities and NaNs, far from the ends.
  */
-static uint64_t random_bits(const struct data_rule *rule, uint32_t rank, size_t index)
+static ON_BOTH uint64_t random_bits(
+	const struct data_rule *rule, uint32_t rank, size_t index)
 {
 	const struct element_info *info = element_info(rule->type);
 	uint64_t random = hash(rule->seed, rank, index), bits;
@@ -75,7 +57,7 @@ struct sum_plan {
 	double unit;
 };
 
-static struct sum_plan sum_plan(const struct data_rule *rule, size_t index)
+static ON_BOTH struct sum_plan sum_plan(const struct data_rule *rule, size_t index)
 {
 	const struct element_info *info = element_info(rule->type);
 	int bias = (1 << (info->exponent_bits - 1)) - 1;
@@ -91,25 +73,26 @@ static struct sum_plan sum_plan(const struct data_rule *rule, size_t index)
 	if (plan.up == plan.down)
 		plan.down ^= 1; /* a result of zero could be an untouched buffer */
 	plan.turn = below(c, rule->rank_count);
-	plan.unit = ldexp(1, lowest + (int)(c % (uint64_t)(highest - lowest + 1)));
+	plan.unit = ldexp(1.0, lowest + (int)(c % (uint64_t)(highest - lowest + 1)));
 	return plan;
 }
 
-static uint64_t share(uint64_t total, uint32_t place, uint32_t places)
+static ON_BOTH uint64_t share(uint64_t total, uint32_t place, uint32_t places)
 {
 	uint64_t each = total / places;
 
 	return place == places - 1 ? total - each * (places - 1) : each;
 }
 
-static uint32_t place_of(const struct data_rule *rule, uint32_t rank, uint32_t turn)
+static ON_BOTH uint32_t place_of(
+	const struct data_rule *rule, uint32_t rank, uint32_t turn)
 {
 	uint32_t place = rank + turn;
 
 	return place >= rule->rank_count ? place - rule->rank_count : place;
 }
 
-static double sum_give(const struct data_rule *rule, uint32_t rank, size_t index)
+static ON_BOTH double sum_give(const struct data_rule *rule, uint32_t rank, size_t index)
 {
 	struct sum_plan plan = sum_plan(rule, index);
 	uint32_t place = place_of(rule, rank, plan.turn);
@@ -122,7 +105,7 @@ static double sum_give(const struct data_rule *rule, uint32_t rank, size_t index
 	return value * plan.unit;
 }
 
-static double sum_reduced(const struct data_rule *rule, size_t index)
+static ON_BOTH double sum_reduced(const struct data_rule *rule, size_t index)
 {
 	struct sum_plan plan = sum_plan(rule, index);
 	double value = (double)plan.up;
@@ -140,7 +123,7 @@ struct prod_plan {
 	double mantissa; /* of place 0, in [1, 2) */
 };
 
-static struct prod_plan prod_plan(const struct data_rule *rule, size_t index)
+static ON_BOTH struct prod_plan prod_plan(const struct data_rule *rule, size_t index)
 {
 	const struct element_info *info = element_info(rule->type);
 	uint64_t a = hash(rule->seed, 1, index), b = mix(a);
@@ -156,18 +139,19 @@ static struct prod_plan prod_plan(const struct data_rule *rule, size_t index)
 	return plan;
 }
 
-static double prod_give(const struct data_rule *rule, uint32_t rank, size_t index)
+static ON_BOTH double prod_give(const struct data_rule *rule, uint32_t rank, size_t index)
 {
 	struct prod_plan plan = prod_plan(rule, index);
 	uint32_t place = place_of(rule, rank, plan.turn);
 
 	if (place & 1)
-		return -ldexp(1, -(int)share(plan.down, place / 2, rule->rank_count / 2));
-	return ldexp(place ? 1 : plan.mantissa,
+		return -ldexp(
+			1.0, -(int)share(plan.down, place / 2, rule->rank_count / 2));
+	return ldexp(place ? 1.0 : plan.mantissa,
 		(int)share(plan.up, place / 2, (rule->rank_count + 1) / 2));
 }
 
-static double prod_reduced(const struct data_rule *rule, size_t index)
+static ON_BOTH double prod_reduced(const struct data_rule *rule, size_t index)
 {
 	struct prod_plan plan = prod_plan(rule, index);
 	uint32_t odd = rule->rank_count / 2;
@@ -178,7 +162,7 @@ static double prod_reduced(const struct data_rule *rule, size_t index)
 
 /* ---- float average: two ranks give, the rest give zero ---- */
 
-static double avg_give(const struct data_rule *rule, uint32_t rank, size_t index)
+static ON_BOTH double avg_give(const struct data_rule *rule, uint32_t rank, size_t index)
 {
 	const struct element_info *info = element_info(rule->type);
 	uint64_t a = hash(rule->seed, 2, index);
@@ -191,7 +175,7 @@ static double avg_give(const struct data_rule *rule, uint32_t rank, size_t index
 }
 
 /* Each rank scales in the element type first, as NCCL defines it. */
-static double avg_reduced(const struct data_rule *rule, size_t index)
+static ON_BOTH double avg_reduced(const struct data_rule *rule, size_t index)
 {
 	double scale = element_unpack(
 		rule->type, element_pack(rule->type, 1.0 / rule->rank_count));
@@ -208,7 +192,8 @@ static double avg_reduced(const struct data_rule *rule, size_t index)
 
 /* ---- any type ---- */
 
-static double float_give(const struct data_rule *rule, uint32_t rank, size_t index)
+static ON_BOTH double float_give(
+	const struct data_rule *rule, uint32_t rank, size_t index)
 {
 	switch (rule->op) {
 	case DATA_SUM:
@@ -224,7 +209,8 @@ static double float_give(const struct data_rule *rule, uint32_t rank, size_t ind
 	}
 }
 
-static uint64_t give_bits(const struct data_rule *rule, uint32_t rank, size_t index)
+static ON_BOTH uint64_t give_bits(
+	const struct data_rule *rule, uint32_t rank, size_t index)
 {
 	uint64_t bits;
 
@@ -234,7 +220,7 @@ static uint64_t give_bits(const struct data_rule *rule, uint32_t rank, size_t in
 	return rule->op == DATA_PROD && !bits ? 1 : bits;
 }
 
-static double float_extreme(const struct data_rule *rule, size_t index)
+static ON_BOTH double float_extreme(const struct data_rule *rule, size_t index)
 {
 	double best = float_give(rule, 0, index);
 
@@ -246,7 +232,7 @@ static double float_extreme(const struct data_rule *rule, size_t index)
 	return best;
 }
 
-static double float_reduced(const struct data_rule *rule, size_t index)
+static ON_BOTH double float_reduced(const struct data_rule *rule, size_t index)
 {
 	switch (rule->op) {
 	case DATA_SUM:
@@ -261,14 +247,14 @@ static double float_reduced(const struct data_rule *rule, size_t index)
 	}
 }
 
-static bool int_less(enum element type, uint64_t a, uint64_t b)
+static ON_BOTH bool int_less(enum element type, uint64_t a, uint64_t b)
 {
 	if (element_info(type)->is_signed)
 		return (int64_t)a < (int64_t)b;
 	return a < b;
 }
 
-static uint64_t int_fold(const struct data_rule *rule, uint64_t a, uint64_t b)
+static ON_BOTH uint64_t int_fold(const struct data_rule *rule, uint64_t a, uint64_t b)
 {
 	switch (rule->op) {
 	case DATA_PROD:
@@ -283,7 +269,7 @@ static uint64_t int_fold(const struct data_rule *rule, uint64_t a, uint64_t b)
 }
 
 /* Wrap-around at 64 bits and a cut at the end is wrap-around at the type's width. */
-static uint64_t int_reduced(const struct data_rule *rule, size_t index)
+static ON_BOTH uint64_t int_reduced(const struct data_rule *rule, size_t index)
 {
 	uint64_t folded = 0, wide;
 
@@ -303,7 +289,7 @@ static uint64_t int_reduced(const struct data_rule *rule, size_t index)
 	return element_cut(rule->type, wide);
 }
 
-static uint64_t part_bits(
+static ON_BOTH uint64_t part_bits(
 	const struct data_rule *rule, const struct data_part *part, size_t index)
 {
 	switch (part->kind) {
@@ -318,15 +304,16 @@ static uint64_t part_bits(
 	}
 }
 
-void data_fill(const struct data_rule *rule, const struct data_part *part, void *buffer)
+ON_BOTH void data_fill(const struct data_rule *rule, const struct data_part *part,
+	void *buffer, struct data_stride stride)
 {
-	for (size_t i = 0; i < part->count; i++)
+	for (size_t i = stride.first; i < part->count; i += stride.step)
 		element_store(rule->type, buffer, part->offset + i,
 			part_bits(rule, part, part->index + i));
 }
 
 /* Neighbours among floats of one sign have neighbouring bits. */
-static bool differs(const struct data_rule *rule, uint64_t got, uint64_t expected)
+static ON_BOTH bool differs(const struct data_rule *rule, uint64_t got, uint64_t expected)
 {
 	uint64_t distance = got > expected ? got - expected : expected - got;
 	bool rounds = rule->op == DATA_AVG && element_is_float(rule->type);
@@ -334,29 +321,18 @@ static bool differs(const struct data_rule *rule, uint64_t got, uint64_t expecte
 	return distance > (rounds ? 2 : 0);
 }
 
-uint64_t data_count_wrong(
-	const struct data_rule *rule, const struct data_part *part, const void *buffer)
+ON_BOTH uint64_t data_count_wrong(const struct data_rule *rule,
+	const struct data_part *part, const void *buffer, struct data_stride stride)
 {
-	size_t bytes = element_info(rule->type)->bytes;
-	uint64_t expected[BLOCK], wrong = 0;
+	uint64_t wrong = 0;
 
-	for (size_t first = 0; first < part->count; first += BLOCK) {
-		size_t left = part->count - first, count = left < BLOCK ? left : BLOCK;
-		struct data_part block = {
-			part->kind, part->rank, 0, count, part->index + first};
-		const char *got = (const char *)buffer + (part->offset + first) * bytes;
-
-		data_fill(rule, &block, expected);
-		if (!memcmp(got, expected, count * bytes))
-			continue;
-		for (size_t i = 0; i < count; i++)
-			wrong += differs(rule, element_load(rule->type, got, i),
-				element_load(rule->type, expected, i));
-	}
+	for (size_t i = stride.first; i < part->count; i += stride.step)
+		wrong += differs(rule, element_load(rule->type, buffer, part->offset + i),
+			part_bits(rule, part, part->index + i));
 	return wrong;
 }
 
-uint64_t data_scalar(enum element type, uint32_t rank)
+ON_BOTH uint64_t data_scalar(enum element type, uint32_t rank)
 {
 	return element_pack(type, 1 + (rank & 1));
 }

@@ -21,9 +21,6 @@ enum data_op {
 	DATA_OP_COUNT
 };
 
-const char *data_op_name(enum data_op op);
-enum data_op data_op_find(const char *name); /* DATA_OP_COUNT for none */
-
 /* What a piece of a buffer holds. */
 enum part_kind {
 	PART_COPY,   /* `rank`'s own values, for collectives that move */
@@ -46,14 +43,21 @@ struct data_rule {
 	uint64_t seed;
 };
 
-/* Write a part into `buffer`. */
-void data_fill(const struct data_rule *rule, const struct data_part *part, void *buffer);
+/* Which of a part's elements: every `step`th from the first on. The host has all, {0, 1};
+ * each thread of a GPU has its own. */
+struct data_stride {
+	size_t first, step;
+};
 
-/* Elements of the part that are not what they must be. */
-uint64_t data_count_wrong(
-	const struct data_rule *rule, const struct data_part *part, const void *buffer);
+/* Write them into `buffer`. */
+ON_BOTH void data_fill(const struct data_rule *rule, const struct data_part *part,
+	void *buffer, struct data_stride stride);
+
+/* How many of them are not what they must be. */
+ON_BOTH uint64_t data_count_wrong(const struct data_rule *rule,
+	const struct data_part *part, const void *buffer, struct data_stride stride);
 
 /* mulsum's factor of a rank, 1 or 2, as bits of the type. */
-uint64_t data_scalar(enum element type, uint32_t rank);
+ON_BOTH uint64_t data_scalar(enum element type, uint32_t rank);
 
 #endif

@@ -24,7 +24,7 @@ static struct graph_calls {
 	cu_result (*exec_destroy)(cu_exec exec);
 } graphs;
 
-static bool is_well(cu_result result, const char *what)
+bool device_is_well(int result, const char *what)
 {
 	if (!cuda_check(result, what))
 		return true;
@@ -42,33 +42,43 @@ static const struct cuda_driver *driver_find(void)
 	return driver && !driver->init(0) ? driver : NULL;
 }
 
+static int devices_count(const struct cuda_driver *driver)
+{
+	cu_device device;
+	int count = 0;
+
+	while (count < DEVICES_MAX && !driver->device_get(&device, count))
+		count++;
+	return count;
+}
+
 bool device_open(uint32_t number)
 {
 	const struct cuda_driver *driver = driver_find();
 	cu_context context = NULL;
 	cu_device device = 0;
-	int count = 0;
+	int count;
 
 	if (!driver) {
 		fprintf(stderr, "there is no CUDA driver: use --memory host\n");
 		return false;
 	}
-	while (count < DEVICES_MAX && !driver->device_get(&device, count))
-		count++;
+	count = devices_count(driver);
 	if (!count) {
 		fprintf(stderr, "the CUDA driver has no GPU: use --memory host\n");
 		return false;
 	}
-	return is_well(driver->device_get(&device, (int)number % count), "find a GPU") &&
-	       is_well(driver->primary_retain(&context, device), "open a GPU") &&
-	       is_well(driver->context_set(context), "use a GPU");
+	return device_is_well(
+		       driver->device_get(&device, (int)number % count), "find a GPU") &&
+	       device_is_well(driver->primary_retain(&context, device), "open a GPU") &&
+	       device_is_well(driver->context_set(context), "use a GPU");
 }
 
 void *device_stream_open(void)
 {
 	cu_stream stream = NULL;
 
-	return is_well(cuda_driver()->stream_create(&stream, NON_BLOCKING),
+	return device_is_well(cuda_driver()->stream_create(&stream, NON_BLOCKING),
 		       "make a stream")
 		       ? stream
 		       : NULL;
@@ -81,51 +91,92 @@ void device_stream_close(void *stream)
 
 bool device_wait(void *stream)
 {
-	return is_well(cuda_driver()->stream_synchronize(stream), "wait for a stream");
+	return device_is_well(
+		cuda_driver()->stream_synchronize(stream), "wait for a stream");
 }
 
-static bool copy(cu_ptr to, cu_ptr from, size_t bytes, void *stream)
+bool device_zero(void *at, size_t bytes, void *stream)
 {
-	return !bytes || (is_well(cuda_driver()->memcpy_async(to, from, bytes, stream),
-				  "copy a buffer") &&
-				 device_wait(stream));
+	return device_is_well(
+		cuda_driver()->memset_async((uintptr_t)at, 0, bytes, stream),
+		"clear a buffer");
+}
+
+bool device_copy(void *to, const void *from, size_t bytes, void *stream)
+{
+	return !bytes || device_is_well(cuda_driver()->memcpy_async((uintptr_t)to,
+						(uintptr_t)from, bytes, stream),
+				 "copy a buffer");
 }
 
 bool device_write(void *to, const void *from, size_t bytes, void *stream)
 {
-	return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
+	return device_copy(to, from, bytes, stream) && device_wait(stream);
 }
 
 bool device_read(void *to, const void *from, size_t bytes, void *stream)
 {
-	return copy((uintptr_t)to, (uintptr_t)from, bytes, stream);
+	return device_copy(to, from, bytes, stream) && device_wait(stream);
 }
 
-/* Does the library give out memory of a GPU? Not if it was built without kernels. */
-static bool look(void)
+/* What the library itself has no use for is looked for by its name. */
+static bool driver_name(const char *name, void *function)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *found = library ? dlsym(library, name) : NULL;
+
+	memcpy(function, &found, sizeof(found));
+	return found;
+}
+
+/* A GPU counts if the library gives out memory of it: not if it was built without
+ * kernels. */
+static struct device_facts look(void)
 {
 	static const int wanted[] = {CU_POINTER_MEMORY_TYPE};
 	const struct cuda_driver *driver = driver_find();
+	cu_result (*memory_left)(size_t * left, size_t * all);
+	size_t left = 0, all = 0;
 	unsigned type = 0;
 	void *values[] = {&type}, *memory = NULL;
 	cu_device device;
 
-	return driver && !driver->device_get(&device, 0) && device_open(0) &&
-	       !ncclMemAlloc(&memory, 1) &&
-	       !driver->pointer_attributes(1, wanted, values, (uintptr_t)memory) &&
-	       type == CU_MEMORY_DEVICE;
+	if (!driver || driver->device_get(&device, 0) || !device_open(0) ||
+		ncclMemAlloc(&memory, 1) ||
+		driver->pointer_attributes(1, wanted, values, (uintptr_t)memory) ||
+		type != CU_MEMORY_DEVICE)
+		return (struct device_facts){0};
+	if (!driver_name("cuMemGetInfo_v2", &memory_left) || memory_left(&left, &all))
+		left = 0;
+	return (struct device_facts){(uint32_t)devices_count(driver), left};
 }
 
-bool device_is_there(void)
+static _Noreturn void look_aside(int out)
 {
-	int status = 1;
+	struct device_facts facts = look();
+
+	_exit(write(out, &facts, sizeof(facts)) != sizeof(facts));
+}
+
+struct device_facts device_look(void)
+{
+	struct device_facts facts = {0};
+	int ends[2], status = 1;
 	pid_t pid;
 
+	if (pipe(ends))
+		return facts;
 	fflush(NULL);
 	pid = fork();
 	if (!pid)
-		_exit(!look());
-	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+		look_aside(ends[1]);
+	close(ends[1]);
+	if (pid < 0 || read(ends[0], &facts, sizeof(facts)) != sizeof(facts))
+		facts = (struct device_facts){0};
+	close(ends[0]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return facts;
 }
 
 /* ---- graphs ---- */
@@ -138,19 +189,14 @@ _Static_assert(sizeof(struct graph_calls) == sizeof(graph_names), "a name for ea
 
 static bool graphs_find(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-
 	for (size_t i = 0; i < sizeof(graph_names) / sizeof(*graph_names); i++) {
-		void *found = library ? dlsym(library, graph_names[i]) : NULL;
-
-		if (!found) {
+		if (!driver_name(graph_names[i], (char *)&graphs + i * sizeof(void *))) {
 			fprintf(stderr,
 				"this CUDA driver has no %s: update it, or leave "
 				"out -G\n",
 				graph_names[i]);
 			return false;
 		}
-		memcpy((char *)&graphs + i * sizeof(found), &found, sizeof(found));
 	}
 	return true;
 }
@@ -158,7 +204,8 @@ static bool graphs_find(void)
 bool device_capture(void *stream)
 {
 	return graphs_find() &&
-	       is_well(graphs.begin(stream, CU_CAPTURE_THREAD_LOCAL), "begin to capture");
+	       device_is_well(
+		       graphs.begin(stream, CU_CAPTURE_THREAD_LOCAL), "begin to capture");
 }
 
 void *device_captured(void *stream)
@@ -167,16 +214,16 @@ void *device_captured(void *stream)
 	cu_exec exec = NULL;
 	bool made;
 
-	if (!is_well(graphs.end(stream, &graph), "end a capture"))
+	if (!device_is_well(graphs.end(stream, &graph), "end a capture"))
 		return NULL;
-	made = is_well(graphs.make(&exec, graph, 0), "make a graph");
+	made = device_is_well(graphs.make(&exec, graph, 0), "make a graph");
 	graphs.destroy(graph);
 	return made ? exec : NULL;
 }
 
 bool device_replay(void *graph, void *stream)
 {
-	return is_well(graphs.launch(graph, stream), "launch a graph");
+	return device_is_well(graphs.launch(graph, stream), "launch a graph");
 }
 
 void device_graph_close(void *graph)

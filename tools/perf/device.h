@@ -11,9 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is there a GPU that the library works on? Asked in a child, so that the caller can
- * still fork. */
-bool device_is_there(void);
+/* True for the driver's 0; else what was tried, and its error, are said. */
+bool device_is_well(int result, const char *what);
+
+struct device_facts {
+	uint32_t count;	     /* GPUs; 0: none that the library works on */
+	uint64_t free_bytes; /* of the first; the others are taken to be like it */
+};
+
+/* What GPUs there are. Asked in a child, so that the caller can still fork. */
+struct device_facts device_look(void);
 
 /* This thread works on the GPU with that number, counted round. */
 bool device_open(uint32_t number);
@@ -24,6 +31,10 @@ void device_stream_close(void *stream);
 
 /* Until all that is on the stream is done. */
 bool device_wait(void *stream);
+
+/* In the stream's order: bytes of zero, and within device memory. */
+bool device_zero(void *at, size_t bytes, void *stream);
+bool device_copy(void *to, const void *from, size_t bytes, void *stream);
 
 /* Between host and device memory, when the stream is through; done when they return. */
 bool device_write(void *to, const void *from, size_t bytes, void *stream);

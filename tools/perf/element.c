@@ -2,39 +2,28 @@
 
 #include <string.h>
 
-static const struct element_info infos[ELEMENT_COUNT] = {
-	[ELEMENT_INT8] = {"int8", 1, true, 0, 0},
-	[ELEMENT_UINT8] = {"uint8", 1, false, 0, 0},
-	[ELEMENT_INT32] = {"int32", 4, true, 0, 0},
-	[ELEMENT_UINT32] = {"uint32", 4, false, 0, 0},
-	[ELEMENT_INT64] = {"int64", 8, true, 0, 0},
-	[ELEMENT_UINT64] = {"uint64", 8, false, 0, 0},
-	[ELEMENT_HALF] = {"half", 2, true, 5, 10},
-	[ELEMENT_FLOAT] = {"float", 4, true, 8, 23},
-	[ELEMENT_DOUBLE] = {"double", 8, true, 11, 52},
-	[ELEMENT_BFLOAT16] = {"bfloat16", 2, true, 8, 7},
-	[ELEMENT_F8E4M3] = {"f8e4m3", 1, true, 4, 3},
-	[ELEMENT_F8E5M2] = {"f8e5m2", 1, true, 5, 2},
+ON_BOTH_TABLE const struct element_info infos[] = {
+	{1, true, 0, 0},   /* int8 */
+	{1, false, 0, 0},  /* uint8 */
+	{4, true, 0, 0},   /* int32 */
+	{4, false, 0, 0},  /* uint32 */
+	{8, true, 0, 0},   /* int64 */
+	{8, false, 0, 0},  /* uint64 */
+	{2, true, 5, 10},  /* half */
+	{4, true, 8, 23},  /* float */
+	{8, true, 11, 52}, /* double */
+	{2, true, 8, 7},   /* bfloat16 */
+	{1, true, 4, 3},   /* f8e4m3 */
+	{1, true, 5, 2},   /* f8e5m2 */
 };
+_Static_assert(sizeof(infos) / sizeof(*infos) == ELEMENT_COUNT, "a row for each");
 
-const struct element_info *element_info(enum element type)
+ON_BOTH const struct element_info *element_info(enum element type)
 {
 	return &infos[type];
 }
 
-enum element element_find(const char *name)
-{
-	if (!strcmp(name, "fp8_e4m3"))
-		return ELEMENT_F8E4M3;
-	if (!strcmp(name, "fp8_e5m2"))
-		return ELEMENT_F8E5M2;
-	for (int type = 0; type < ELEMENT_COUNT; type++)
-		if (!strcmp(name, infos[type].name))
-			return (enum element)type;
-	return ELEMENT_COUNT;
-}
-
-static uint64_t double_bits(double value)
+static ON_BOTH uint64_t double_bits(double value)
 {
 	uint64_t bits;
 
@@ -43,7 +32,7 @@ static uint64_t double_bits(double value)
 }
 
 /* `mantissa >> drop`, to nearest, ties to even. */
-static uint64_t round_shift(uint64_t mantissa, int drop)
+static ON_BOTH uint64_t round_shift(uint64_t mantissa, int drop)
 {
 	uint64_t kept, rest, half;
 
@@ -57,7 +46,7 @@ static uint64_t round_shift(uint64_t mantissa, int drop)
 
 /* For formats narrower than double. The carry of a rounding runs into the exponent, which
  * is what the next binade needs. */
-static uint64_t pack_narrow(const struct element_info *info, double value)
+static ON_BOTH uint64_t pack_narrow(const struct element_info *info, double value)
 {
 	uint64_t bits = double_bits(value), sign = bits >> 63;
 	int bias = (1 << (info->exponent_bits - 1)) - 1;
@@ -76,7 +65,7 @@ static uint64_t pack_narrow(const struct element_info *info, double value)
 	return packed | sign << (info->exponent_bits + info->mantissa_bits);
 }
 
-uint64_t element_pack(enum element type, double value)
+ON_BOTH uint64_t element_pack(enum element type, double value)
 {
 	if (type == ELEMENT_DOUBLE)
 		return double_bits(value);
@@ -92,7 +81,7 @@ uint64_t element_pack(enum element type, double value)
 	return element_cut(type, (uint64_t)(int64_t)value);
 }
 
-static double power_of_two(int exponent)
+static ON_BOTH double power_of_two(int exponent)
 {
 	uint64_t bits = (uint64_t)(exponent + 1023) << 52;
 	double value;
@@ -101,7 +90,7 @@ static double power_of_two(int exponent)
 	return value;
 }
 
-static double unpack_narrow(const struct element_info *info, uint64_t bits)
+static ON_BOTH double unpack_narrow(const struct element_info *info, uint64_t bits)
 {
 	int bias = (1 << (info->exponent_bits - 1)) - 1;
 	uint64_t fraction = bits & ((UINT64_C(1) << info->mantissa_bits) - 1);
@@ -118,7 +107,7 @@ static double unpack_narrow(const struct element_info *info, uint64_t bits)
 	return negative ? -value : value;
 }
 
-double element_unpack(enum element type, uint64_t bits)
+ON_BOTH double element_unpack(enum element type, uint64_t bits)
 {
 	if (type == ELEMENT_DOUBLE) {
 		double value;
@@ -133,28 +122,28 @@ double element_unpack(enum element type, uint64_t bits)
 	return (double)bits;
 }
 
-uint64_t element_load(enum element type, const void *array, size_t index)
+ON_BOTH uint64_t element_load(enum element type, const void *array, size_t index)
 {
 	size_t bytes = infos[type].bytes;
 	const char *at = (const char *)array + index * bytes;
 	uint64_t wide = 0;
 
-	switch (bytes) { /* constant lengths, so that each copy is one load */
+	switch (bytes) { /* constant lengths and places, so that each copy is one load */
 	case 1:
 		return *(const unsigned char *)at;
 	case 2:
-		memcpy(&wide, at, 2);
+		memcpy(&wide, __builtin_assume_aligned(at, 2), 2);
 		return wide;
 	case 4:
-		memcpy(&wide, at, 4);
+		memcpy(&wide, __builtin_assume_aligned(at, 4), 4);
 		return wide;
 	default:
-		memcpy(&wide, at, 8);
+		memcpy(&wide, __builtin_assume_aligned(at, 8), 8);
 		return wide;
 	}
 }
 
-void element_store(enum element type, void *array, size_t index, uint64_t bits)
+ON_BOTH void element_store(enum element type, void *array, size_t index, uint64_t bits)
 {
 	size_t bytes = infos[type].bytes;
 	char *at = (char *)array + index * bytes;
@@ -164,25 +153,25 @@ void element_store(enum element type, void *array, size_t index, uint64_t bits)
 		memcpy(at, &bits, 1);
 		break;
 	case 2:
-		memcpy(at, &bits, 2);
+		memcpy(__builtin_assume_aligned(at, 2), &bits, 2);
 		break;
 	case 4:
-		memcpy(at, &bits, 4);
+		memcpy(__builtin_assume_aligned(at, 4), &bits, 4);
 		break;
 	default:
-		memcpy(at, &bits, 8);
+		memcpy(__builtin_assume_aligned(at, 8), &bits, 8);
 		break;
 	}
 }
 
-uint64_t element_cut(enum element type, uint64_t wide)
+ON_BOTH uint64_t element_cut(enum element type, uint64_t wide)
 {
 	int spare = 64 - 8 * infos[type].bytes;
 
 	return wide << spare >> spare;
 }
 
-uint64_t element_widen(enum element type, uint64_t bits)
+ON_BOTH uint64_t element_widen(enum element type, uint64_t bits)
 {
 	int spare = 64 - 8 * infos[type].bytes;
 

@@ -3,6 +3,9 @@
  *
  * Written apart from the library's kernels on purpose: a check is worth something only
  * when it does not share code with what it checks.
+ *
+ * element.c and data.c are compiled twice, for the host and, as a part of check.cu, for a
+ * GPU, so that both know the same values.
  */
 #ifndef TOOLS_PERF_ELEMENT_H
 #define TOOLS_PERF_ELEMENT_H
@@ -10,6 +13,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __CUDACC__
+#define ON_BOTH	      __device__
+#define ON_BOTH_TABLE static __constant__
+#else
+#define ON_BOTH
+#define ON_BOTH_TABLE static
+#endif
 
 /* In the order of ncclDataType_t. */
 enum element {
@@ -29,31 +40,28 @@ enum element {
 };
 
 struct element_info {
-	const char *name; /* nccl-tests' */
 	uint8_t bytes;
 	bool is_signed;
 	uint8_t exponent_bits, mantissa_bits; /* 0 for integers */
 };
 
-const struct element_info *element_info(enum element type);
+ON_BOTH const struct element_info *element_info(enum element type);
 
-/* The type of that name (or of the older fp8 spelling); ELEMENT_COUNT for none. */
-enum element element_find(const char *name);
-
-static inline bool element_is_float(enum element type)
+static inline ON_BOTH bool element_is_float(enum element type)
 {
 	return type >= ELEMENT_HALF;
 }
 
 /* A finite value in range to the type's bits, rounded to nearest even. */
-uint64_t element_pack(enum element type, double value);
-double element_unpack(enum element type, uint64_t bits);
+ON_BOTH uint64_t element_pack(enum element type, double value);
+ON_BOTH double element_unpack(enum element type, uint64_t bits);
 
-uint64_t element_load(enum element type, const void *array, size_t index);
-void element_store(enum element type, void *array, size_t index, uint64_t bits);
+/* Each element lies where its size divides its address. */
+ON_BOTH uint64_t element_load(enum element type, const void *array, size_t index);
+ON_BOTH void element_store(enum element type, void *array, size_t index, uint64_t bits);
 
 /* An integer's bits widened to 64 with its sign, and cut back to its width. */
-uint64_t element_widen(enum element type, uint64_t bits);
-uint64_t element_cut(enum element type, uint64_t wide);
+ON_BOTH uint64_t element_widen(enum element type, uint64_t bits);
+ON_BOTH uint64_t element_cut(enum element type, uint64_t wide);
 
 #endif

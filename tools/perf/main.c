@@ -7,16 +7,30 @@
 #include "perf/job.h"
 #include "perf/run.h"
 
-/* Two buffers per rank in three quarters of what is free. */
+/* Two buffers for each of these ranks, in three quarters of what is free; free 0: it is
+ * not known. */
+static uint64_t share(uint64_t free_bytes, uint64_t ranks)
+{
+	uint64_t each = free_bytes / 4 * 3 / (2 * ranks);
+
+	return free_bytes ? each / 4096 * 4096 : UINT64_MAX;
+}
+
+/* The ranks of a thread are on one GPU, and the threads go round. */
 static uint64_t bytes_that_fit(const struct run *run)
 {
-	uint64_t available = run->machine.memory_available_bytes / 4 * 3;
+	uint64_t wanted = run->options.max_bytes, fits = UINT64_MAX, on_device;
 	uint64_t here = run->rank_count / run->process_count * run->local_count;
-	uint64_t each = available / (2 * here);
+	uint64_t gpus = (uint64_t)run->options.gpus, devices = run->devices.count;
 
-	if (!available || run->options.max_bytes <= each)
-		return run->options.max_bytes;
-	return each / 4096 * 4096;
+	if (!devices || !gpu_data_image_bytes)
+		fits = share(run->machine.memory_available_bytes, here);
+	if (devices) {
+		on_device = share(run->devices.free_bytes,
+			(here / gpus + devices - 1) / devices * gpus);
+		fits = on_device < fits ? on_device : fits;
+	}
+	return wanted < fits ? wanted : fits;
 }
 
 /* The exit status when it cannot be run, the same in every process. */
@@ -30,6 +44,14 @@ static int refuse(const struct run *run)
 		if (speaks)
 			fprintf(stderr, "root %d: there are only %u ranks\n",
 				options->root, run->rank_count);
+		return TEST_USAGE;
+	}
+	if (options->graph_launches && options->stream_null) {
+		if (speaks)
+			fprintf(stderr,
+				"-G %d with -y 1: the NULL stream cannot be captured; "
+				"leave out one of them\n",
+				options->graph_launches);
 		return TEST_USAGE;
 	}
 	if (run->kind->in_rounds && !power_of_two) {
@@ -57,7 +79,9 @@ static void memory_settle(struct run *run)
 {
 	struct options *options = &run->options;
 
-	if (!options->is_memory_given && device_is_there())
+	if (!options->is_memory_given || options->memory == MEMORY_DEVICE)
+		run->devices = device_look();
+	if (!options->is_memory_given && run->devices.count)
 		options->memory = MEMORY_DEVICE;
 	if (options->memory == MEMORY_DEVICE)
 		return;

@@ -8,17 +8,9 @@
 #include <time.h>
 
 #include "perf/device.h"
+#include "perf/names.h"
+#include "perf/point.h"
 #include "perf/report.h"
-#include "perf/run.h"
-
-/* One line of the table. */
-struct point {
-	enum element type;
-	enum data_op op;
-	uint32_t root;
-	size_t total; /* elements of the size asked for */
-	bool in_place;
-};
 
 static double now_us(void)
 {
@@ -28,129 +20,13 @@ static double now_us(void)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
-static struct coll_shape shape_of(
-	const struct worker *worker, const struct point *point, uint32_t rank)
-{
-	const struct run *run = worker->run;
-	struct coll_shape shape = {.rank = rank,
-		.rank_count = run->rank_count,
-		.root = point->root,
-		.elem_bytes = element_info(point->type)->bytes,
-		.total = point->total};
-
-	shape.count = run->kind->count(&shape);
-	return shape;
-}
-
-static size_t row_elems(const struct coll_kind *kind, const struct coll_shape *shape)
-{
-	size_t send = kind->send_elems(shape), recv = kind->recv_elems(shape);
-
-	return send > recv ? send : recv;
-}
-
-/* Two buffers of a rank. */
-struct buffers {
-	char *send, *recv;
-};
-
-/* The call of one rank in these buffers. */
-static struct coll_call call_in(const struct worker *worker, const struct point *point,
-	const struct rank *rank, struct buffers buffers)
-{
-	const struct coll_kind *kind = worker->run->kind;
-	struct coll_call call = {.shape = shape_of(worker, point, rank->rank),
-		.send = buffers.send,
-		.recv = buffers.recv,
-		.type = (ncclDataType_t)point->type,
-		.op = rank->op,
-		.comm = rank->comm,
-		.stream = (cudaStream_t)rank->stream};
-	size_t bytes = call.shape.elem_bytes;
-
-	if (point->in_place) {
-		call.send = buffers.recv + kind->send_offset(&call.shape) * bytes;
-		call.recv = buffers.recv + kind->recv_offset(&call.shape) * bytes;
-	}
-	return call;
-}
-
-static size_t skipped(const struct worker *worker, const struct point *point)
-{
-	return (size_t)worker->run->options.unalign * element_info(point->type)->bytes;
-}
-
-/* .. `shift` bytes into its buffers. */
-static struct coll_call call_of(const struct worker *worker, const struct point *point,
-	const struct rank *rank, size_t shift)
-{
-	shift += skipped(worker, point);
-	return call_in(worker, point, rank,
-		(struct buffers){rank->send + shift, rank->recv + shift});
-}
-
-/* .. where it is filled and looked at. */
-static struct coll_call call_on_host(
-	const struct worker *worker, const struct point *point, const struct rank *rank)
-{
-	size_t skip = skipped(worker, point);
-
-	return call_in(worker, point, rank,
-		(struct buffers){rank->send_host + skip, rank->recv_host + skip});
-}
-
-/* ---- on a GPU ---- */
-
-static bool is_on_device(const struct worker *worker)
-{
-	return worker->run->options.memory == MEMORY_DEVICE;
-}
-
-static int device_failed(const struct worker *worker)
-{
-	return meet_fail(worker->run->meet, TEST_INTERNAL);
-}
-
-/* What this thread has enqueued is done. */
-static int streams_wait(struct worker *worker)
-{
-	for (uint32_t j = 0; is_on_device(worker) && j < worker->rank_count; j++)
-		if (!device_wait(worker->ranks[j].stream))
-			return device_failed(worker);
-	return TEST_OK;
-}
-
-/* Bytes of a row from the beginning of both buffers, to the device or from it. */
-static int rows_copy(struct worker *worker, const struct point *point, bool is_read)
-{
-	size_t skip = skipped(worker, point);
-
-	for (uint32_t j = 0; is_on_device(worker) && j < worker->rank_count; j++) {
-		const struct rank *rank = &worker->ranks[j];
-		struct coll_shape shape = shape_of(worker, point, rank->rank);
-		size_t bytes = row_elems(worker->run->kind, &shape) * shape.elem_bytes;
-		bool is_well = is_read ? device_read(rank->recv_host + skip,
-						 rank->recv + skip, bytes, rank->stream)
-				       : device_write(rank->recv + skip,
-						 rank->recv_host + skip, bytes,
-						 rank->stream) &&
-						 device_write(rank->send + skip,
-							 rank->send_host + skip, bytes,
-							 rank->stream);
-
-		if (!is_well)
-			return device_failed(worker);
-	}
-	return TEST_OK;
-}
-
 /* ---- calls ---- */
 
 /* Iteration `i` walks through the buffers, so that small sizes do not stay in cache. */
 static size_t shift_of(const struct worker *worker, const struct point *point, int i)
 {
-	struct coll_shape shape = shape_of(worker, point, 0);
-	size_t bytes = row_elems(worker->run->kind, &shape) * shape.elem_bytes;
+	struct coll_shape shape = point_shape(worker, point, 0);
+	size_t bytes = point_row_elems(worker->run->kind, &shape) * shape.elem_bytes;
 	size_t places = bytes ? worker->run->max_bytes / bytes : 1;
 
 	return places > 1 ? (size_t)i % places * bytes : 0;
@@ -162,7 +38,8 @@ static ncclResult_t run_ranks(struct worker *worker, const struct point *point, 
 	ncclResult_t result = ncclSuccess;
 
 	for (uint32_t j = 0; !result && j < worker->rank_count; j++) {
-		struct coll_call call = call_of(worker, point, &worker->ranks[j], shift);
+		struct coll_call call = point_call(
+			worker, point, &worker->ranks[j], shift);
 		result = worker->run->kind->run(&call);
 	}
 	return result;
@@ -200,7 +77,7 @@ static int timed_loop(struct worker *worker, const struct point *point, double *
 	for (int i = 0; !status && i < iters; i++) {
 		status = iterate(worker, point, i, calls);
 		if (!status && options->blocking)
-			status = streams_wait(worker);
+			status = worker_wait(worker);
 		if (!status && options->blocking == 1)
 			status = wait_all(worker);
 		if (!status && options->blocking == 3) {
@@ -210,7 +87,7 @@ static int timed_loop(struct worker *worker, const struct point *point, double *
 		}
 	}
 	if (!status)
-		status = streams_wait(worker);
+		status = worker_wait(worker);
 	*time_us = (now_us() - start - stopped) / ((double)iters * calls);
 	return status;
 }
@@ -230,7 +107,7 @@ static int graphs_capture(struct worker *worker, const struct point *point, void
 		graphs[j] = device_captured(worker->ranks[j].stream);
 		is_well = graphs[j];
 	}
-	return is_well ? status : device_failed(worker);
+	return is_well ? status : worker_device_failed(worker);
 }
 
 static int graphs_launch(struct worker *worker, void *const *graphs, double *time_us)
@@ -242,8 +119,8 @@ static int graphs_launch(struct worker *worker, void *const *graphs, double *tim
 	for (int i = 0; i < options->graph_launches; i++)
 		for (uint32_t j = 0; j < worker->rank_count; j++)
 			if (!device_replay(graphs[j], worker->ranks[j].stream))
-				return device_failed(worker);
-	status = streams_wait(worker);
+				return worker_device_failed(worker);
+	status = worker_wait(worker);
 	*time_us = (now_us() - start) / ((double)options->graph_launches *
 						options->iters * options->agg_iters);
 	return status;
@@ -256,7 +133,7 @@ static int timed_graphs(struct worker *worker, const struct point *point, double
 	int status;
 
 	if (!graphs)
-		return device_failed(worker);
+		return worker_device_failed(worker);
 	status = graphs_capture(worker, point, graphs);
 	if (!status)
 		status = wait_all(worker);
@@ -270,54 +147,7 @@ static int timed_graphs(struct worker *worker, const struct point *point, double
 	return status;
 }
 
-/* ---- data ---- */
-
-static struct data_rule rule_of(
-	const struct worker *worker, const struct point *point, uint64_t seed)
-{
-	return (struct data_rule){point->type, point->op, worker->run->rank_count, seed};
-}
-
-static void fill_rank(const struct coll_kind *kind, const struct data_rule *rule,
-	const struct coll_call *call, char *base)
-{
-	size_t bytes = row_elems(kind, &call->shape) * call->shape.elem_bytes;
-	struct data_part part;
-
-	memset(base, 0, bytes);
-	for (uint32_t i = 0; kind->send_part(&call->shape, i, &part); i++)
-		data_fill(rule, &part, (void *)(uintptr_t)call->send);
-}
-
-static int fill(struct worker *worker, const struct point *point, uint64_t seed)
-{
-	struct data_rule rule = rule_of(worker, point, seed);
-
-	for (uint32_t j = 0; j < worker->rank_count; j++) {
-		struct rank *rank = &worker->ranks[j];
-		struct coll_call call = call_on_host(worker, point, rank);
-
-		fill_rank(worker->run->kind, &rule, &call,
-			rank->recv_host + skipped(worker, point));
-	}
-	return rows_copy(worker, point, false);
-}
-
-static double count_wrong(struct worker *worker, const struct point *point, uint64_t seed)
-{
-	const struct coll_kind *kind = worker->run->kind;
-	struct data_rule rule = rule_of(worker, point, seed);
-	uint64_t wrong = 0;
-
-	for (uint32_t j = 0; j < worker->rank_count; j++) {
-		struct coll_call call = call_on_host(worker, point, &worker->ranks[j]);
-		struct data_part part;
-
-		for (uint32_t i = 0; kind->recv_part(&call.shape, i, &part); i++)
-			wrong += data_count_wrong(&rule, &part, call.recv);
-	}
-	return (double)wrong;
-}
+/* ---- checks ---- */
 
 /* Rounds until one is wrong. Nobody starts before all have filled, and nobody fills again
  * before all have looked. */
@@ -328,20 +158,21 @@ static int check(struct worker *worker, const struct point *point, double *wrong
 	*wrong = 0;
 	for (int i = 0; !status && *wrong == 0 && i < worker->run->options.check_rounds;
 		i++) {
-		status = fill(worker, point, (uint64_t)i);
+		status = point_fill(worker, point, (uint64_t)i);
 		if (!status)
 			status = wait_all(worker);
 		if (!status) {
 			worker_busy(worker, true);
 			status = iterate(worker, point, 0, 1);
 			if (!status)
-				status = rows_copy(worker, point, true);
+				status = point_fetch(worker, point);
 			worker_busy(worker, false);
 		}
 		if (status)
 			return status;
-		*wrong = count_wrong(worker, point, (uint64_t)i);
-		if (!meet_combine(worker->run->meet, worker->index, COMBINE_SUM, wrong))
+		status = point_count_wrong(worker, point, (uint64_t)i, wrong);
+		if (!status && !meet_combine(worker->run->meet, worker->index,
+				       COMBINE_SUM, wrong))
 			return meet_failure(worker->run->meet);
 	}
 	return status;
@@ -357,7 +188,7 @@ static int time_point(struct worker *worker, const struct point *point, double *
 	int status = TEST_OK;
 
 	if (run->options.check_rounds)
-		status = fill(worker, point, 99);
+		status = point_fill(worker, point, 99);
 	if (!status)
 		status = wait_all(worker);
 	if (status)
@@ -365,7 +196,7 @@ static int time_point(struct worker *worker, const struct point *point, double *
 	worker_busy(worker, true);
 	status = iterate(worker, point, 0, 1);
 	if (!status)
-		status = streams_wait(worker);
+		status = worker_wait(worker);
 	if (!status)
 		status = wait_all(worker);
 	if (!status)
@@ -384,7 +215,7 @@ static int measure(
 	struct worker *worker, const struct point *point, struct result *result)
 {
 	const struct coll_kind *kind = worker->run->kind;
-	struct coll_shape shape = shape_of(worker, point, 0);
+	struct coll_shape shape = point_shape(worker, point, 0);
 	double payload = (double)(kind->payload(&shape) * shape.elem_bytes);
 	int status = time_point(worker, point, &result->time_us);
 
@@ -403,10 +234,10 @@ static int measure(
 static int measure_row(struct worker *worker, struct point *point, struct report *report)
 {
 	const struct coll_kind *kind = worker->run->kind;
-	struct coll_shape shape = shape_of(worker, point, 0);
-	struct row row = {.bytes = row_elems(kind, &shape) * shape.elem_bytes,
+	struct coll_shape shape = point_shape(worker, point, 0);
+	struct row row = {.bytes = point_row_elems(kind, &shape) * shape.elem_bytes,
 		.count = shape.count,
-		.type = element_info(point->type)->name,
+		.type = element_name(point->type),
 		.redop = kind->reduces ? data_op_name(point->op) : kind->redop,
 		.root = kind->has_root ? (int)point->root : -1};
 	int status;
@@ -443,7 +274,7 @@ static int warm_up(struct worker *worker, struct point point)
 		for (int i = 0; !status && i < run->options.warmup_iters; i++)
 			status = iterate(worker, &point, 0, 1);
 		if (!status)
-			status = streams_wait(worker);
+			status = worker_wait(worker);
 		worker_busy(worker, false);
 		bytes = bytes ? bytes * 2 : 1;
 	}
@@ -466,7 +297,7 @@ static int ops_create(struct worker *worker, const struct point *point)
 		}
 		/* Both ways to hand over the factor, by turns; on a GPU one, since it is
 		 * in host memory. */
-		is_late = rank->rank & 1 && !is_on_device(worker);
+		is_late = rank->rank & 1 && !worker_is_on_device(worker);
 		rank->scalar = data_scalar(point->type, rank->rank);
 		result = ncclRedOpCreatePreMulSum(&rank->op, &rank->scalar,
 			(ncclDataType_t)point->type,
@@ -554,7 +385,7 @@ int measure_all(struct worker *worker)
 	int cycles = worker->run->options.cycles, status = TEST_OK;
 
 	if (report) {
-		report_open(report, worker->run);
+		report_open(report, worker);
 		report_head(report);
 	}
 	for (int i = 0; !status && (!cycles || i < cycles); i++)

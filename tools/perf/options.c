@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "common/units.h"
-#include "perf/data.h"
+#include "perf/names.h"
 
 enum { LONG_PARALLEL_INIT = 256, LONG_PLAIN };
 
@@ -179,21 +179,23 @@ static bool parse_json(struct options *options)
 	return true;
 }
 
-/* What only a GPU has. A value of 0 asks for nothing, so it needs no word. */
-static bool parse_device_only(int flag)
+/* What these programs have nothing for. A value of 0 asks for nothing, so it needs no
+ * word. */
+static bool parse_without_effect(int flag)
 {
 	if (!strcmp(optarg, "0"))
 		return true;
 	if (flag == 'D') {
 		fprintf(stderr,
-			"-D %s: device kernels need CUDA memory; these ranks run on "
-			"host memory\n",
+			"-D %s: there are no device implementations here; leave it "
+			"out\n",
 			optarg);
 		return false;
 	}
 	fprintf(stderr, "-%c %s: %s; ignored\n", flag, optarg,
-		strchr("IK", flag) ? "iterations are not timed one by one here"
-				   : "it is about GPUs, and this is host memory");
+		strchr("IK", flag)
+			? "iterations are not timed one by one here"
+			: "how many blocks a kernel has is the library's choice");
 	return true;
 }
 
@@ -232,7 +234,7 @@ static bool parse_flag(struct options *options, int flag)
 		options->help = true;
 		return true;
 	default:
-		return parse_device_only(flag);
+		return parse_without_effect(flag);
 	}
 }
 
@@ -334,7 +336,7 @@ void options_usage(const char *program)
 	       "\t[-h,--help]\n"
 	       "\n-p is nccl-tests' --parallel_init there, and --procs here. Accepted "
 	       "without effect:\n"
-	       "-x -D -V, which are about GPUs, and -I -K, the time of each "
+	       "-x -D -V, which are about kernels, and -I -K, the time of each "
 	       "iteration\n"
 	       "\nexample: 4 processes, 8 bytes to 64 MiB\n"
 	       "\t%s -p 4 -b 8 -e 64M -f 2\n",

@@ -37,13 +37,24 @@ static const char *library_path(void)
 		       : "libnccl.so.2";
 }
 
-static void print_ours(const struct run *run)
+static void print_memory_kind(const struct worker *worker)
 {
 	static const char *const memories[] = {
 		"host memory: ncclMemAlloc, which other processes map",
 		"host memory: malloc", "host memory: malloc and ncclCommRegister",
-		"device memory: ncclMemAlloc; results are copied to the host to be "
-		"checked"};
+		"device memory: ncclMemAlloc"};
+
+	printf("# %s", memories[worker->run->options.memory]);
+	if (worker->is_seen_on_device)
+		printf("; filled and checked by kernels");
+	else if (worker->unseen_why)
+		printf("; copied to the host to be checked: %s", worker->unseen_why);
+	printf("\n");
+}
+
+static void print_ours(const struct worker *worker)
+{
+	const struct run *run = worker->run;
 	const struct options *options = &run->options;
 	const struct machine *machine = &run->machine;
 	uint32_t processes = run->process_count * (uint32_t)options->procs;
@@ -54,7 +65,7 @@ static void print_ours(const struct run *run)
 		run->rank_count == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
 		run->launcher ? " of " : "", run->launcher ? run->launcher : "",
 		options->threads, options->threads == 1 ? "" : "s", options->gpus);
-	printf("# %s\n", memories[options->memory]);
+	print_memory_kind(worker);
 	printf("# %s, %d core%s%s, %s\n#\n", machine->cpu, machine->cores,
 		machine->cores == 1 ? "" : "s",
 		here > (uint32_t)machine->cores ? " (fewer than ranks)" : "",
@@ -108,11 +119,13 @@ static void print_ranks(const struct run *run)
 	}
 }
 
-void report_open(struct report *report, const struct run *run)
+void report_open(struct report *report, const struct worker *worker)
 {
+	const struct run *run = worker->run;
+
 	*report = (struct report){.run = run};
 	if (!run->options.plain)
-		print_ours(run);
+		print_ours(worker);
 	print_settings(run);
 	print_ranks(run);
 	if (run->max_bytes < run->options.max_bytes)

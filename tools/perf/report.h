@@ -31,7 +31,7 @@ struct report {
 };
 
 /* The lines above the table. */
-void report_open(struct report *report, const struct run *run);
+void report_open(struct report *report, const struct worker *worker);
 
 /* The table's head; printed again for each sweep of -d all, -o all. */
 void report_head(const struct report *report);

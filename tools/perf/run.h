@@ -3,7 +3,7 @@
  *
  * process.c starts the rank processes and watches over them, where no launcher has
  * (job.h); worker.c is a thread with its ranks, buffers and communicators; measure.c
- * times; report.c and json.c print.
+ * times, and point.c knows a line's calls and values; report.c and json.c print.
  */
 #ifndef TOOLS_PERF_RUN_H
 #define TOOLS_PERF_RUN_H
@@ -12,6 +12,8 @@
 
 #include "common/machine.h"
 #include "perf/coll.h"
+#include "perf/device.h"
+#include "perf/gpu_data.h"
 #include "perf/meet.h"
 #include "perf/options.h"
 
@@ -46,6 +48,7 @@ struct run {
 	uint32_t process, process_count;   /* of a launcher's; else 0 of 1 */
 	uint32_t local_rank, local_count;  /* of those on this host */
 	struct place *places;		   /* owned; by process */
+	struct device_facts devices;	   /* where the buffers are a GPU's */
 	uint64_t max_bytes; /* options.max_bytes, or what the memory allows */
 	int argc;
 	char **argv;
@@ -55,9 +58,9 @@ struct rank {
 	uint32_t rank;
 	ncclComm_t comm;
 	char *send, *recv; /* owned; `unalign` elements are skipped in use */
-	/* the same on the host, to be filled and looked at: these, or owned where the two
-	 * above are a GPU's */
-	char *send_host, *recv_host;
+	/* where they are filled and looked at: these, or owned on the host where the two
+	 * above are a GPU's without kernels for that */
+	char *send_seen, *recv_seen;
 	void *stream; /* owned: a GPU's; NULL: none, or the NULL stream */
 	void *send_handle, *recv_handle;
 	ncclWindow_t send_window, recv_window;
@@ -71,6 +74,9 @@ struct worker {
 	uint32_t local; /* of this process */
 	uint32_t rank_count;
 	struct rank *ranks;
+	bool is_seen_on_device;	     /* buffers are filled and looked at on the GPU */
+	struct gpu_data data;	     /* then: with these kernels */
+	const char *unseen_why;	     /* why not, on a GPU; NULL: they are */
 	atomic_ullong busy_since_ns; /* 0: not in the library; read by the watchdog */
 	atomic_bool done;
 	int status;

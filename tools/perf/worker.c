@@ -6,7 +6,7 @@
 
 #include "common/machine.h"
 #include "perf/device.h"
-#include "perf/run.h"
+#include "perf/point.h"
 
 void worker_busy(struct worker *worker, bool on)
 {
@@ -87,11 +87,6 @@ static char *plain_alloc(size_t bytes)
 	return memory;
 }
 
-static bool is_device(const struct worker *worker)
-{
-	return worker->run->options.memory == MEMORY_DEVICE;
-}
-
 static bool is_plain(const struct worker *worker)
 {
 	enum memory_kind memory = worker->run->options.memory;
@@ -107,25 +102,25 @@ static int buffer_fails(const struct worker *worker, size_t bytes)
 }
 
 /* And where it is filled and looked at. */
-static int buffer_open(struct worker *worker, char **memory, char **host)
+static int buffer_open(struct worker *worker, char **memory, char **seen)
 {
 	size_t bytes = buffer_bytes(worker->run);
 	void *mapped = NULL;
 	ncclResult_t result;
 
 	if (is_plain(worker)) {
-		*memory = *host = plain_alloc(bytes);
+		*memory = *seen = plain_alloc(bytes);
 		return *memory ? TEST_OK : buffer_fails(worker, bytes);
 	}
 	result = ncclMemAlloc(&mapped, bytes);
 	if (result)
 		return run_nccl_failed(worker, result, "ncclMemAlloc");
-	*memory = *host = mapped;
-	if (is_device(worker))
-		*host = plain_alloc(bytes);
-	else
+	*memory = *seen = mapped;
+	if (!worker_is_on_device(worker))
 		memset(mapped, 0, bytes);
-	return *host ? TEST_OK : buffer_fails(worker, bytes);
+	else if (!worker->is_seen_on_device && worker->run->options.check_rounds)
+		*seen = plain_alloc(bytes);
+	return *seen ? TEST_OK : buffer_fails(worker, bytes);
 }
 
 /* A GPU for each thread, and a stream on it for each of its ranks. */
@@ -135,7 +130,7 @@ static int device_begin(struct worker *worker)
 	uint32_t threads = (uint32_t)run->options.threads;
 	bool is_well;
 
-	if (!is_device(worker))
+	if (!worker_is_on_device(worker))
 		return TEST_OK;
 	is_well = device_open(run->local_count > 1
 				      ? run->local_rank * threads + worker->local
@@ -145,25 +140,26 @@ static int device_begin(struct worker *worker)
 		worker->ranks[i].stream = device_stream_open();
 		is_well = worker->ranks[i].stream;
 	}
+	if (is_well) {
+		worker->unseen_why = gpu_data_open(&worker->data);
+		worker->is_seen_on_device = !worker->unseen_why;
+	}
 	return is_well ? TEST_OK : meet_fail(run->meet, TEST_INTERNAL);
 }
 
 static void device_end(struct worker *worker)
 {
-	for (uint32_t i = 0; i < worker->rank_count; i++) {
-		struct rank *rank = &worker->ranks[i];
-
-		if (is_device(worker)) {
-			free(rank->send_host);
-			free(rank->recv_host);
-		}
-		if (rank->stream)
-			device_stream_close(rank->stream);
-	}
+	for (uint32_t i = 0; i < worker->rank_count; i++)
+		if (worker->ranks[i].stream)
+			device_stream_close(worker->ranks[i].stream);
+	if (worker->is_seen_on_device)
+		gpu_data_close(&worker->data);
 }
 
-static void buffer_close(const struct worker *worker, char *memory)
+static void buffer_close(const struct worker *worker, char *memory, char *seen)
 {
+	if (seen != memory)
+		free(seen);
 	if (is_plain(worker))
 		free(memory);
 	else
@@ -246,9 +242,9 @@ static int buffers_open(struct worker *worker)
 	for (uint32_t i = 0; !status && i < worker->rank_count; i++) {
 		struct rank *rank = &worker->ranks[i];
 
-		status = buffer_open(worker, &rank->send, &rank->send_host);
+		status = buffer_open(worker, &rank->send, &rank->send_seen);
 		if (!status)
-			status = buffer_open(worker, &rank->recv, &rank->recv_host);
+			status = buffer_open(worker, &rank->recv, &rank->recv_seen);
 	}
 	return status ? status : buffers_register(worker);
 }
@@ -256,8 +252,10 @@ static int buffers_open(struct worker *worker)
 static void buffers_close(struct worker *worker)
 {
 	for (uint32_t i = 0; i < worker->rank_count; i++) {
-		buffer_close(worker, worker->ranks[i].send);
-		buffer_close(worker, worker->ranks[i].recv);
+		struct rank *rank = &worker->ranks[i];
+
+		buffer_close(worker, rank->send, rank->send_seen);
+		buffer_close(worker, rank->recv, rank->recv_seen);
 	}
 }
 

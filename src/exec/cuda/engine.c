@@ -35,6 +35,8 @@ static enum err context_find(struct cuda_engine *engine, struct cuda_hello *hell
 		e = cuda_check(driver->device_uuid(hello->uuid, device),
 			"ask for the device's uuid");
 	if (!e)
+		cuda_device_busid(hello->busid);
+	if (!e)
 		e = cuda_check(driver->device_attribute(&multiprocessors,
 				       CU_DEVICE_MULTIPROCESSORS, device),
 			"ask for the number of multiprocessors");

@@ -29,12 +29,16 @@
 
 struct cuda_engine;
 
+/* "0000:14:00.0" */
+enum { CUDA_BUSID_BYTES = 20 };
+
 /* What a rank tells the others when they meet: plain bytes. */
 struct cuda_hello {
 	uint32_t has_gpu;    /* the program shows that it works on one, context.h */
 	uint32_t has_failed; /* it does, and it cannot be used */
 	uint32_t pid;
 	char uuid[16]; /* of the device */
+	char busid[CUDA_BUSID_BYTES];
 	uint32_t is_mps, multiprocessors;
 	uint64_t context, hall, table; /* in its own process; table: rank 0's */
 	struct cu_ipc_handle hall_handle;
@@ -102,6 +106,9 @@ bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id);
 
 /* .. as a dma-buf (struct net_gpu). */
 bool cuda_memory_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset);
+
+/* Where the current device is on the bus; "": there is none, or it is not known. */
+void cuda_device_busid(char busid[CUDA_BUSID_BYTES]);
 
 /* The first number of the current device's compute capability; 0: not known. */
 int cuda_device_major(void);

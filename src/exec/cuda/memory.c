@@ -83,6 +83,16 @@ bool cuda_memory_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset
 	return true;
 }
 
+void cuda_device_busid(char busid[CUDA_BUSID_BYTES])
+{
+	const struct cuda_driver *driver = cuda_driver();
+	int device = cuda_device();
+
+	if (!driver || device < 0 ||
+		driver->device_bus_id(busid, CUDA_BUSID_BYTES, (cu_device)device))
+		busid[0] = '\0';
+}
+
 int cuda_device_major(void)
 {
 	const struct cuda_driver *driver = cuda_driver();
