@@ -220,6 +220,7 @@ static void slow_main(struct rank *rank)
 
 struct setting {
 	const char *name, *value, *sentence;
+	const char *usual; /* what the other ranks have; NULL: nothing */
 };
 
 static void setting_main(struct rank *rank)
@@ -232,6 +233,8 @@ static void setting_main(struct rank *rank)
 	rank_context("rank %d: %s", rank->rank, setting->name);
 	if (rank->rank == 1)
 		setenv(setting->name, setting->value, 1);
+	else if (setting->usual)
+		setenv(setting->name, setting->usual, 1);
 	rank_meet(rank);
 	start = patient_us();
 	GIVES(ncclCommInitRank(&comm, rank->rank_count, id, rank->rank),
@@ -246,12 +249,18 @@ static void setting_main(struct rank *rank)
 static void settings(void)
 {
 	static const struct setting table[] = {
-		{"WEFT_TILE", "4096", "WEFT_TILE is '"},
-		{"WEFT_SCHEDULE", "ring", "WEFT_SCHEDULE is '"},
-		{"WEFT_EAGER_BYTES", "64", "WEFT_EAGER_BYTES is '"},
-		{"NCCL_ALGO", "Ring", "NCCL_ALGO is '"},
-		{"NCCL_PROTO", "LL", "NCCL_PROTO is '"},
-		{"NCCL_GRAPH_FILE", "/etc/passwd", "/etc/passwd"},
+		{"WEFT_TILE", "4096", "WEFT_TILE is '", NULL},
+		{"WEFT_SCHEDULE", "ring", "WEFT_SCHEDULE is '", NULL},
+		{"WEFT_EAGER_BYTES", "64", "WEFT_EAGER_BYTES is '", NULL},
+		{"NCCL_ALGO", "Ring", "NCCL_ALGO is '", NULL},
+		{"NCCL_PROTO", "LL", "NCCL_PROTO is '", NULL},
+		{"WEFT_NET_LATENCY_US", "90", "WEFT_NET_LATENCY_US is '", NULL},
+		{"WEFT_NET_MB_PER_SEC", "90", "WEFT_NET_MB_PER_SEC is '", NULL},
+		{"WEFT_CHECKSUM", "1", "WEFT_CHECKSUM is '", NULL},
+		{"NCCL_ALGO", "broadcast:ring;allreduce:ring",
+			"NCCL_ALGO begins with 'broadcast:ring;allr' on ranks",
+			"broadcast:ring;allreduce:tree"},
+		{"NCCL_GRAPH_FILE", "/etc/passwd", "/etc/passwd", NULL},
 	};
 
 	/* the last is of one host's topology */
