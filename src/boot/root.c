@@ -738,7 +738,9 @@ static bool root_wait(struct root *root)
 {
 	struct epoll_event events[EVENTS];
 	bool is_ticking = root->stranger_count > 0 || clock_ns() < root->accept_ns;
-	int timeout_ms = clock_left_ms(root->end_ns, is_ticking ? TICK_MS : 60000);
+	uint64_t look_ns = stall_look(&root->stall, root);
+	int timeout_ms = clock_left_ms(look_ns < root->end_ns ? look_ns : root->end_ns,
+		is_ticking ? TICK_MS : 60000);
 	int count;
 
 	doors_watch(root, door_is_open(root));

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "boot/guest.h"
 #include "boot/root.h"
+#include "boot/stall.h"
 
 /* With no rank at all we wait this long: ids are often made well before they are used. */
 #define ROOT_IDLE_NS (3600 * CLOCK_SEC)
@@ -61,9 +62,10 @@ struct root {
 	bool is_gathering;    /* the two are set */
 	bool is_decided;      /* `news` is the last word */
 	bool is_last_round;   /* of a porch: its ranks want no more */
-	uint64_t starved_ns;  /* since when no descriptor is left for who knocks; 0 */
-	int spare_fd;	      /* owned: given up to tell so; -1 */
-	uint32_t complaints;  /* lines about strangers without the key */
+	struct stall stall;
+	uint64_t starved_ns; /* since when no descriptor is left for who knocks; 0 */
+	int spare_fd;	     /* owned: given up to tell so; -1 */
+	uint32_t complaints; /* lines about strangers without the key */
 	struct guest_news news;
 	char sentence[WIRE_SENTENCE_MAX];
 };

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/param.h"
 #include "net/addr.h"
 #include "net/psk.h"
 
@@ -76,6 +78,21 @@ static void porch_pass(struct visit *visit)
 	visit->to = visit->beyond;
 }
 
+/* The root says who is missing (stall.h), unless it is missing itself. */
+static void root_miss(struct visit *visit)
+{
+	char where[ADDR_TEXT_BYTES];
+
+	if (visit->has_warned || visit->is_let_in || !visit->since_ns ||
+		!clock_is_over(visit->since_ns, param_int(PARAM_STALL)))
+		return;
+	visit->has_warned = true;
+	addr_print(&visit->to, where);
+	log_warn("rank %u has waited %ld s for an answer at %s, where the ranks are to "
+		 "meet: the process there is stopped or cannot be reached",
+		visit->args.rank, (long)param_int(PARAM_STALL), where);
+}
+
 /* May we go on waiting? ERR_AGAIN: somewhere else. */
 static enum err wait_check(struct visit *visit)
 {
@@ -93,6 +110,7 @@ static enum err wait_check(struct visit *visit)
 			"the communicator was aborted while it was made");
 	if (clock_ns() >= visit->deadline_ns)
 		return root_silent(visit);
+	root_miss(visit);
 	return is_porch_overdue(visit) ? ERR_AGAIN : OK;
 }
 

@@ -36,6 +36,7 @@ struct visit {
 	unsigned char meeting[WIRE_MEETING_BYTES]; /* which one it is, of one id's */
 	uint32_t round;				   /* verdicts heard */
 	size_t payload_bytes; /* that the next verdict brings when all is well */
+	bool has_warned;      /* that nobody answers */
 	bool is_over;	      /* the last of them, or a failure */
 	bool is_hopeless;     /* the caller knew better: see boot_args */
 	char why[WIRE_SENTENCE_MAX + 1];

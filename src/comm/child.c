@@ -14,10 +14,12 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "comm/comm.h"
 #include "comm/state.h"
 #include "comm/touch.h"
+#include "exec/host/doing.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
 enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, NO_COLOR = -1 };
@@ -73,6 +75,7 @@ struct birth_place {
 	uint32_t count;
 	uint64_t start_ns;
 	uint64_t call; /* of the parent, by which members know of each other; 0: none */
+	bool has_warned;
 };
 
 /* Who has given up and ended then is not the cause of anything. */
@@ -155,6 +158,26 @@ static enum err members_check(void *arg, bool has_met)
 	return e || has_met ? e : gone_check(place);
 }
 
+/* Say once for whom this rank waits. */
+static void birth_warn(struct birth_place *place, uint32_t from)
+{
+	const struct comm *parent = place->parent;
+	const char *process;
+	uint32_t pid;
+
+	if (place->has_warned || from == parent->rank_count ||
+		!clock_is_over(place->start_ns, param_int(PARAM_STALL)))
+		return;
+	place->has_warned = true;
+	pid = peer_status(parent->peers, from)->pid;
+	process = peer_is_local(parent->peers, from) ? doing_process(pid)
+						     : "on another host";
+	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s) to begin a new "
+		 "communicator",
+		parent->rank, (double)(clock_ns() - place->start_ns) * 1e-9, from, pid,
+		process[0] ? ", " : "", process);
+}
+
 /* Is there still hope that `from`, or anyone when `from` is rank_count, will do it? */
 static enum err hope_check(struct birth_place *place, uint32_t from)
 {
@@ -167,6 +190,7 @@ static enum err hope_check(struct birth_place *place, uint32_t from)
 		return err_set(ERR_TIMEOUT,
 			"waited %ld s for rank %u to begin the new communicator",
 			(long)limit_s, from < place->parent->rank_count ? from : 0);
+	birth_warn(place, from);
 	e = members_check(place, false);
 	if (e && from < place->parent->rank_count)
 		err_set(e, "%s, while rank %u had not answered yet", err_last(), from);
@@ -225,7 +249,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 {
 	bool is_split = wish->kind == BIRTH_SPLIT;
 	struct birth_place place = {
-		parent, child, members, count, clock_ns(), wish->call};
+		parent, child, members, count, clock_ns(), wish->call, false};
 	struct comm_init_args args = {.id_count = 1,
 		.rank_count = count,
 		.device = parent->device,
@@ -314,7 +338,7 @@ static enum err colors_vote(struct comm *parent, const struct comm *child,
 	struct color_key mine, struct color_key *all)
 {
 	struct birth_place place = {
-		parent, child, NULL, parent->rank_count, clock_ns(), 0};
+		parent, child, NULL, parent->rank_count, clock_ns(), 0, false};
 	uint64_t number = ++parent->vote_count;
 	struct vote *vote = &peer_status(parent->peers, parent->rank)->votes[number % 2];
 
@@ -428,8 +452,8 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		.rank = parent ? parent->rank : (uint32_t)rank,
 		.device = parent ? parent->device : rank,
 		.caller = "ncclCommGrow"};
-	struct birth_place place = {
-		parent, child, NULL, parent ? parent->rank_count : 0, clock_ns(), 0};
+	struct birth_place place = {parent, child, NULL, parent ? parent->rank_count : 0,
+		clock_ns(), 0, false};
 	struct boot_id found;
 	uint64_t number;
 	enum err e = OK;

@@ -22,7 +22,8 @@
 
 /* What must be the same everywhere, because ranks decide by it what to do. */
 static const enum param settings[] = {PARAM_TILE, PARAM_SCHEDULE, PARAM_EAGER_BYTES,
-	PARAM_ALGO, PARAM_PROTO, PARAM_TUNER_PLUGIN};
+	PARAM_ALGO, PARAM_PROTO, PARAM_TUNER_PLUGIN, PARAM_NET_LATENCY,
+	PARAM_NET_MB_PER_SEC, PARAM_CHECKSUM};
 enum { CAUSE_MS = 30, ROOT_NAME_BYTES = 48 };
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), SETTING_TEXT = 20 };
 
@@ -67,23 +68,34 @@ static void settings_read(struct setting *mine)
 	}
 }
 
+/* What others see of both may be alike: then the difference is further behind. */
+static enum err setting_differs(
+	const struct peer_record *records, uint32_t i, uint32_t rank, uint32_t j)
+{
+	const char *name = param_info(settings[j])->name;
+	const char *theirs = records[i].settings[j].text;
+	const char *mine = records[rank].settings[j].text;
+
+	if (!strncmp(theirs, mine, SETTING_TEXT))
+		return err_set(ERR_USAGE,
+			"%s begins with '%.19s' on ranks %u and %u and goes on "
+			"differently: it must be the same on all ranks",
+			name, mine, i, rank);
+	return err_set(ERR_USAGE,
+		"%s is '%.19s' on rank %u and '%.19s' on rank %u: it must be the same on "
+		"all ranks",
+		name, theirs, i, mine, rank);
+}
+
 static enum err settings_check(
 	const struct peer_record *records, uint32_t rank_count, uint32_t rank)
 {
 	const struct setting *mine = records[rank].settings;
 
 	for (uint32_t i = 0; i < rank_count; i++)
-		for (uint32_t j = 0; j < SETTINGS; j++) {
-			const struct setting *theirs = &records[i].settings[j];
-
-			if (theirs->hash == mine[j].hash)
-				continue;
-			return err_set(ERR_USAGE,
-				"%s is '%.19s' on rank %u and '%.19s' on rank %u: it "
-				"must be the same on all ranks",
-				param_info(settings[j])->name, theirs->text, i,
-				mine[j].text, rank);
-		}
+		for (uint32_t j = 0; j < SETTINGS; j++)
+			if (records[i].settings[j].hash != mine[j].hash)
+				return setting_differs(records, i, rank, j);
 	return OK;
 }
 

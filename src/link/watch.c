@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ enum { FD_REFUSED = -1, FD_ENDED = -2 };
 struct watch {
 	struct watch *next;
 	uint32_t pid, users;
-	int fd; /* owned, or one of the above */
+	int fd;			 /* owned, or one of the above */
+	unsigned long long born; /* where it is refused; 0: not known */
 };
 
 /* Guards the list and every member of it. */
@@ -29,6 +31,46 @@ static int watch_open(uint32_t pid)
 	if (fd >= 0)
 		return fd;
 	return errno == ESRCH ? FD_ENDED : FD_REFUSED;
+}
+
+struct process_seen {
+	bool is_seen;
+	char state;
+	unsigned threads;	 /* 0 of one that is being taken apart */
+	unsigned long long born; /* no two processes of one number have the same */
+};
+
+static struct process_seen process_look(uint32_t pid)
+{
+	struct process_seen seen = {0};
+	char path[64], line[512];
+	const char *rest = NULL;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return seen;
+	if (fgets(line, sizeof(line), file))
+		rest = strrchr(line, ')'); /* the name before it may hold anything */
+	seen.is_seen = rest && sscanf(rest,
+				       ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+				       "%*u %*u %*d %*d %*d %*d %u %*d %llu",
+				       &seen.state, &seen.threads, &seen.born) == 3;
+	fclose(file);
+	return seen;
+}
+
+/* Without a descriptor. One that nobody has waited for yet is still to be seen; its first
+ * thread may end long before the others. */
+static bool process_has_ended(const struct watch *watch)
+{
+	struct process_seen seen = process_look(watch->pid);
+
+	if (!seen.is_seen)
+		return kill((pid_t)watch->pid, 0) && errno == ESRCH;
+	return ((seen.state == 'Z' || seen.state == 'X') && seen.threads <= 1) ||
+	       (watch->born && seen.born != watch->born);
 }
 
 static bool is_short_of(int cause)
@@ -48,7 +90,10 @@ static struct watch *watch_find(uint32_t pid)
 	for (watch = watches; watch; watch = watch->next) {
 		struct pollfd look = {.fd = watch->fd, .events = POLLIN};
 
-		if (watch->pid == pid && watch->fd >= 0 && !poll(&look, 1, 0))
+		if (watch->pid != pid)
+			continue;
+		if (watch->fd >= 0 ? !poll(&look, 1, 0)
+				   : watch->fd == FD_REFUSED && !process_has_ended(watch))
 			break;
 	}
 	return watch;
@@ -62,15 +107,12 @@ static enum err watch_create(uint32_t pid, struct watch **out)
 		return err_set(ERR_SYSTEM, "no memory to watch process %u", pid);
 	watch->pid = pid;
 	watch->fd = watch_open(pid);
-	if (watch->fd == FD_REFUSED) {
-		int cause = errno;
-
+	if (watch->fd == FD_REFUSED && is_short_of(errno)) {
 		free(watch);
-		errno = cause;
-		return is_short_of(cause)
-			       ? err_set(ERR_SYSTEM, "cannot watch process %u: %m", pid)
-			       : OK;
+		return err_set(ERR_SYSTEM, "cannot watch process %u: %m", pid);
 	}
+	if (watch->fd == FD_REFUSED)
+		watch->born = process_look(pid).born;
 	watch->users = 1;
 	watch->next = watches;
 	watches = watch;
@@ -129,7 +171,8 @@ bool watch_has_ended(struct watch *watch)
 				watch->fd = watch_open(watch->pid);
 		}
 	}
-	ended = ended || watch->fd == FD_ENDED;
+	ended = ended || watch->fd == FD_ENDED ||
+		(watch->fd == FD_REFUSED && process_has_ended(watch));
 	pthread_mutex_unlock(&lock);
 	return ended;
 }

@@ -2,8 +2,9 @@
  * watch.h - does a process of another rank still run?
  *
  * One descriptor (pidfd) per process watched, shared by all communicators of this
- * process. It is one of two witnesses; where the system refuses it, as old kernels and
- * some sandboxes do, the pulse on the board (pulse.h) is the other.
+ * process. Where the system refuses it, as old kernels and some sandboxes do, /proc is
+ * asked instead. It is one of two witnesses; the pulse on the board (pulse.h) is the
+ * other.
  */
 #ifndef LINK_WATCH_H
 #define LINK_WATCH_H
@@ -15,8 +16,8 @@
 
 struct watch;
 
-/* Begin to watch, counted. *watch is NULL for this process and where it is refused. Fails
- * for want of descriptors or memory. */
+/* Begin to watch, counted. *watch is NULL for this process. Fails for want of descriptors
+ * or memory. */
 enum err watch_get(uint32_t pid, struct watch **watch);
 void watch_put(struct watch *watch); /* NULL is fine */
 

@@ -220,6 +220,7 @@ static void slow_main(struct rank *rank)
 
 struct setting {
 	const char *name, *value, *sentence;
+	const char *usual; /* what the other ranks have; NULL: nothing */
 };
 
 static void setting_main(struct rank *rank)
@@ -232,6 +233,8 @@ static void setting_main(struct rank *rank)
 	rank_context("rank %d: %s", rank->rank, setting->name);
 	if (rank->rank == 1)
 		setenv(setting->name, setting->value, 1);
+	else if (setting->usual)
+		setenv(setting->name, setting->usual, 1);
 	rank_meet(rank);
 	start = patient_us();
 	GIVES(ncclCommInitRank(&comm, rank->rank_count, id, rank->rank),
@@ -246,12 +249,18 @@ static void setting_main(struct rank *rank)
 static void settings(void)
 {
 	static const struct setting table[] = {
-		{"WEFT_TILE", "4096", "WEFT_TILE is '"},
-		{"WEFT_SCHEDULE", "ring", "WEFT_SCHEDULE is '"},
-		{"WEFT_EAGER_BYTES", "64", "WEFT_EAGER_BYTES is '"},
-		{"NCCL_ALGO", "Ring", "NCCL_ALGO is '"},
-		{"NCCL_PROTO", "LL", "NCCL_PROTO is '"},
-		{"NCCL_GRAPH_FILE", "/etc/passwd", "/etc/passwd"},
+		{"WEFT_TILE", "4096", "WEFT_TILE is '", NULL},
+		{"WEFT_SCHEDULE", "ring", "WEFT_SCHEDULE is '", NULL},
+		{"WEFT_EAGER_BYTES", "64", "WEFT_EAGER_BYTES is '", NULL},
+		{"NCCL_ALGO", "Ring", "NCCL_ALGO is '", NULL},
+		{"NCCL_PROTO", "LL", "NCCL_PROTO is '", NULL},
+		{"WEFT_NET_LATENCY_US", "90", "WEFT_NET_LATENCY_US is '", NULL},
+		{"WEFT_NET_MB_PER_SEC", "90", "WEFT_NET_MB_PER_SEC is '", NULL},
+		{"WEFT_CHECKSUM", "1", "WEFT_CHECKSUM is '", NULL},
+		{"NCCL_ALGO", "broadcast:ring;allreduce:ring",
+			"NCCL_ALGO begins with 'broadcast:ring;allr' on ranks",
+			"broadcast:ring;allreduce:tree"},
+		{"NCCL_GRAPH_FILE", "/etc/passwd", "/etc/passwd", NULL},
 	};
 
 	/* the last is of one host's topology */
@@ -378,6 +387,44 @@ static void stall_main(struct rank *rank)
 	OK(ncclCommDestroy(comm));
 }
 
+/* Stopped before it comes. */
+static void stall_init_main(struct rank *rank)
+{
+	atomic_store(&rank->page->words[1 + rank->rank], (uint64_t)getpid());
+	if (rank->rank == 1)
+		raise(SIGSTOP);
+	OK(ncclCommDestroy(rank_comm(rank, 0)));
+}
+
+/* The root stands still: nobody is let in. */
+static void stall_root_main(struct rank *rank)
+{
+	ncclUniqueId id = rank_id(rank, 0);
+	ncclComm_t comm = NULL;
+
+	if (rank->rank == 0)
+		atomic_store(&rank->page->words[2], (uint64_t)getpid());
+	rank_meet(rank);
+	if (rank->rank == 0)
+		raise(SIGSTOP);
+	OK(ncclCommInitRank(&comm, rank->rank_count, id, rank->rank));
+	OK(ncclCommDestroy(comm));
+}
+
+/* Stopped before it says its colour; the parent's calls have ended. */
+static void stall_vote_main(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0), child = NULL;
+
+	atomic_store(&rank->page->words[1 + rank->rank], (uint64_t)getpid());
+	OK(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+	if (rank->rank == 1)
+		raise(SIGSTOP);
+	OK(ncclCommSplit(comm, 0, 0, &child, NULL));
+	OK(ncclCommDestroy(child));
+	OK(ncclCommDestroy(comm));
+}
+
 static void file_read(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY);
@@ -388,34 +435,66 @@ static void file_read(const char *path, char *text, size_t room)
 		close(fd);
 }
 
-static void stall(void)
+/* Rank 1 is stopped while all wait for it in some way; `is_named` says what the log must
+ * have for it to go on. */
+struct stall {
+	rank_function *function;
+	const char *named[4]; /* ends with NULL */
+};
+
+static bool is_named(const struct stall *stall, const char *text)
+{
+	for (int i = 0; stall->named[i]; i++)
+		if (!strstr(text, stall->named[i]))
+			return false;
+	return true;
+}
+
+static void stall(const struct stall *stall)
 {
 	char path[] = "/tmp/weft-stall-XXXXXX", text[4096] = "";
 	const char *environment[] = {"NCCL_DEBUG", "WARN", "NCCL_DEBUG_FILE", path,
 		"WEFT_STALL_SEC", "1", NULL};
 	struct ranks ranks = {.processes = 2,
 		.threads = 1,
-		.function = stall_main,
+		.function = stall->function,
 		.environment = environment};
 	int fd = mkstemp(path);
 
 	HOLDS(fd >= 0);
 	close(fd);
 	ranks_start(&ranks);
-	for (int i = 0; i < 300 && !strstr(text, "has waited"); i++) {
+	for (int i = 0; i < 300 && !is_named(stall, text); i++) {
 		usleep(100000);
 		file_read(path, text, sizeof(text));
 	}
 	kill((pid_t)atomic_load(&ranks.page->words[2]), SIGCONT);
 	ranks_wait(&ranks, 0);
 	unlink(path);
-	if (!strstr(text, "for rank 1 (process"))
+	if (!is_named(stall, text))
 		fprintf(stderr, "the log: %s\n", text);
-	HOLDS(strstr(text, "rank 0 has waited"));
-	HOLDS(strstr(text, "for rank 1 (process"));
-	HOLDS(strstr(text, has_hosts() ? "on another host" : "stopped by a signal"));
-	HOLDS(strstr(text, "in all_reduce of 1 int32, max (call 11)"));
-	HOLDS(strstr(text, "it was last in all_reduce of 1 int32, max (call 10)"));
+	HOLDS(is_named(stall, text));
+}
+
+static void stalls(void)
+{
+	const char *why = has_hosts() ? "on another host) " : "stopped by a signal) ";
+	const struct stall in_call = {stall_main,
+		{"rank 0 has waited", why,
+			"in all_reduce of 1 int32, max (call 11); it was last in "
+			"all_reduce of 1 int32, max (call 10)"}};
+	const struct stall in_init = {
+		stall_init_main, {"rank 1 of 2 has not come for a new communicator"}};
+	const struct stall at_root = {stall_root_main,
+		{"rank 1 has waited 1 s for an answer at ",
+			"the process there is stopped or cannot be reached"}};
+	const struct stall in_vote = {stall_vote_main,
+		{"rank 0 has waited", why, "to begin a new communicator"}};
+
+	stall(&in_call);
+	stall(&in_init);
+	stall(&at_root);
+	stall(&in_vote);
 	printf("a stopped rank is named\n");
 }
 
@@ -450,6 +529,6 @@ int main(int argc, char **argv)
 	run(revoke_main, RANKS, NULL);
 	run(revoke_main, 5, NULL);
 	run(reasons_main, 2, NULL);
-	stall();
+	stalls();
 	return 0;
 }
