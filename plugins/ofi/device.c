@@ -12,6 +12,7 @@
 #include "fabric_names.h"
 #include "gpu.h"
 #include "group.h"
+#include "platform.h"
 #include "port.h"
 #include "say.h"
 #include "setting.h"
@@ -180,6 +181,8 @@ static void nic_take(const struct fi_info *info, struct ofi_device *device)
 		device->speed_mbps = (int)(nic->link_attr->speed / 1000000);
 	else
 		device->speed_mbps = link_speed(info->domain_attr->name);
+	if (platform_here()->nic_mbps && !strncmp(info->fabric_attr->prov_name, "efa", 3))
+		device->speed_mbps = platform_here()->nic_mbps;
 	if (!nic || !nic->bus_attr || nic->bus_attr->bus_type != FI_BUS_PCI)
 		return;
 	pci = &nic->bus_attr->attr.pci;
@@ -219,7 +222,7 @@ static void device_add(const struct fi_info *info, bool has_gpu)
 	if (count == DEVICES_MAX || is_known_already(info))
 		return;
 	*device = (struct ofi_device){
-		.infos = {fi_dupinfo(info)}, .rail_count = 1, .port = 1};
+		.infos = {fi_dupinfo(info)}, .rail_count = 1, .nic_count = 1, .port = 1};
 	if (!device->infos[0])
 		return;
 	snprintf(device->name, sizeof(device->name), "%s", info->domain_attr->name);
@@ -344,7 +347,8 @@ static void rails_join(const struct ofi_device *nics, const struct nic_groups *g
 
 		rails = rails > RAILS_MAX ? RAILS_MAX : rails;
 		*device = nics[groups->members[g][0]];
-		device->speed_mbps *= groups->sizes[g] < rails ? groups->sizes[g] : rails;
+		device->nic_count = groups->sizes[g] < rails ? groups->sizes[g] : rails;
+		device->speed_mbps *= device->nic_count;
 		device->rail_count = rails;
 		device->is_rdma = true;
 		for (int r = 0; r < rails; r++)
@@ -367,7 +371,35 @@ static void rails_group(void)
 		nics_group_evenly(count, forced, &groups);
 	else
 		nics_group_here(paths, count, &groups);
+	if (setting_is_given(SET_SKIP_LONE) ? setting_int(SET_SKIP_LONE)
+					    : platform_here()->skips_lone)
+		nics_lone_drop(&groups);
 	rails_join(nics, &groups);
+}
+
+/* Each as several devices, which are several connections. NCCL is not told where they
+ * are, or it would take them for one. */
+static void nics_double(void)
+{
+	int times = setting_is_given(SET_NIC_DUP_CONNS)
+			    ? (int)setting_int(SET_NIC_DUP_CONNS)
+			    : platform_here()->connections;
+	int nic_count = count;
+
+	if (times < 2)
+		return;
+	for (int i = 0; i < nic_count; i++)
+		devices[i].pci_path[0] = '\0';
+	for (; count < times * nic_count && count < DEVICES_MAX; count++) {
+		const struct ofi_device nic = devices[count % nic_count];
+		struct ofi_device *device = &devices[count];
+
+		*device = nic;
+		snprintf(device->name, sizeof(device->name), "%.*s-%d",
+			DEVICE_NAME_BYTES - 12, nic.name, count / nic_count);
+		device->guid = guid_make(count);
+	}
+	say_info("%d nics are %d devices: several connections on each", nic_count, count);
 }
 
 static bool is_of(const char *provider)
@@ -377,7 +409,7 @@ static bool is_of(const char *provider)
 	return !strncmp(name, provider, strlen(provider));
 }
 
-static int devices_list(bool wants_rdma)
+static int devices_list(void)
 {
 	const char *asked = setting_text(SET_PROTOCOL);
 	bool is_rdma = asked && !strcasecmp(asked, "RDMA");
@@ -385,7 +417,7 @@ static int devices_list(bool wants_rdma)
 
 	if (!interfaces_list(is_rdma, false))
 		return OFI_SYSTEM;
-	if (!asked && wants_rdma && is_of("efa")) {
+	if (!asked && platform_here()->wants_rdma && is_of("efa")) {
 		devices_forget();
 		is_rdma = interfaces_list(true, true);
 		if (!is_rdma && !interfaces_list(false, false))
@@ -394,6 +426,8 @@ static int devices_list(bool wants_rdma)
 	nic_count = count;
 	if (is_rdma)
 		rails_group();
+	else
+		nics_double();
 	say_info("Selected provider is %s, fabric is %s (found %d nics)",
 		devices[0].infos[0]->fabric_attr->prov_name,
 		devices[0].infos[0]->fabric_attr->name, nic_count);
@@ -408,13 +442,13 @@ static int devices_list(bool wants_rdma)
 	return OFI_OK;
 }
 
-int devices_find(bool wants_rdma)
+int devices_find(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int result;
 
 	pthread_mutex_lock(&lock);
-	result = count ? OFI_OK : devices_list(wants_rdma);
+	result = count ? OFI_OK : devices_list();
 	pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -19,7 +19,8 @@ enum { DEVICES_MAX = 64, RAILS_MAX = 4, DEVICE_NAME_BYTES = 64, DEVICE_PATH_BYTE
 struct ofi_device {
 	struct fi_info *infos[RAILS_MAX]; /* owned by the list; for ever */
 	int rail_count;
-	bool is_rdma; /* the protocol */
+	int nic_count; /* different ones */
+	bool is_rdma;  /* the protocol */
 	char name[DEVICE_NAME_BYTES];
 	char pci_path[DEVICE_PATH_BYTES]; /* "": not known */
 	int speed_mbps, port;
@@ -32,9 +33,8 @@ struct ofi_device {
 	bool is_reg_global; /* a registration is no matter of endpoints */
 };
 
-/* Look for them, once in a process; what is wrong is said. `wants_rdma`: where the user
- * does not say which protocol, and the provider has what it needs. */
-int devices_find(bool wants_rdma);
+/* Look for them, once in a process; what is wrong is said. */
+int devices_find(void);
 int device_count(void);
 const struct ofi_device *device_at(int index);
 

@@ -1,13 +1,12 @@
 #include "group.h"
 
-#include <dirent.h>
-#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GPUS_MAX = 64, LINE_BYTES = 32 };
+#include "pci.h"
+
+enum { GPUS_MAX = 64 };
 
 /* Is `path` below the first `bytes` of `above`? */
 static bool is_below(const char *path, const char *above, size_t bytes)
@@ -110,8 +109,10 @@ void nics_group(const char *const *nics, int nic_count, const char *const *gpus,
 
 		if (place)
 			place->nics[place->nic_count++] = i;
-		else
+		else {
+			groups->is_lone[groups->count] = true;
 			group_add(groups, &i, 1);
+		}
 	}
 	for (int i = 0; i < count; i++)
 		place_deal(groups, &places[i]);
@@ -129,46 +130,29 @@ void nics_group_evenly(int nic_count, int size, struct nic_groups *groups)
 	}
 }
 
+void nics_lone_drop(struct nic_groups *groups)
+{
+	int kept = 0;
+
+	for (int g = 0; g < groups->count; g++) {
+		if (groups->is_lone[g])
+			continue;
+		groups->sizes[kept] = groups->sizes[g];
+		memmove(groups->members[kept], groups->members[g],
+			sizeof(groups->members[g]));
+		groups->is_lone[kept++] = false;
+	}
+	if (kept)
+		groups->count = kept;
+}
+
 /* ---- this machine ---- */
-
-static bool says(const char *device, const char *file, const char *begin)
-{
-	char path[PATH_MAX], line[LINE_BYTES] = "";
-	FILE *handle;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", device, file);
-	handle = fopen(path, "re");
-	if (!handle)
-		return false;
-	if (!fgets(line, sizeof(line), handle))
-		line[0] = '\0';
-	fclose(handle);
-	return !strncmp(line, begin, strlen(begin));
-}
-
-static char *gpu_path(const char *device)
-{
-	char path[PATH_MAX];
-
-	if (!says(device, "vendor", "0x10de") || !says(device, "class", "0x03"))
-		return NULL;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", device);
-	return realpath(path, NULL);
-}
 
 void nics_group_here(const char *const *nics, int nic_count, struct nic_groups *groups)
 {
-	DIR *folder = opendir("/sys/bus/pci/devices");
-	const struct dirent *entry;
 	char *gpus[GPUS_MAX] = {NULL};
-	int count = 0;
+	int count = pci_gpus("/sys", gpus, GPUS_MAX);
 
-	while (folder && count < GPUS_MAX && (entry = readdir(folder))) {
-		gpus[count] = gpu_path(entry->d_name);
-		count += gpus[count] != NULL;
-	}
-	if (folder)
-		closedir(folder);
 	nics_group(nics, nic_count, (const char *const *)gpus, count, groups);
 	while (count)
 		free(gpus[--count]);

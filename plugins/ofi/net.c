@@ -16,6 +16,7 @@
 #include "platform.h"
 #include "say.h"
 #include "setting.h"
+#include "topology.h"
 #include "tune/regions.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -79,7 +80,7 @@ static int promise_check(void)
 	char type[PLATFORM_TYPE_BYTES];
 
 	platform_type(type);
-	if (!platform_wants_gpu() || !gpu_is_there())
+	if (!platform_here()->wants_gpu || !gpu_is_there())
 		return OFI_OK;
 	if (!is_efa() && !getenv("FI_PROVIDER"))
 		say_wrong(OFI_OK,
@@ -106,6 +107,11 @@ static const char *simple_why(void)
 		return NULL;
 	if (!device->takes_gpu)
 		return "GDR not supported";
+	if (device->is_rdma && platform_here()->keeps_lines) {
+		say_info(
+			"Skipping NCCL_PROTO checks on %s + RDMA", platform_here()->name);
+		return NULL;
+	}
 	return device->keeps_lines ? NULL : "byte delivery ordering not supported";
 }
 
@@ -163,13 +169,14 @@ static int all_find(void)
 		result = words_check();
 	if (!result) {
 		fabric_prepare();
-		result = devices_find(platform_wants_rdma());
+		result = devices_find();
 	}
 	fabric_names_check();
 	if (!result)
 		result = promise_check();
 	if (!result) {
 		platform_apply(simple_why());
+		topology_offer();
 		tuner_offer();
 	}
 	if (!result)

@@ -22,15 +22,19 @@ static const struct platform table[] = {
 		.latency_us = 75, .wants_gpu = true, .variables = {BUFFERS}},
 	{"p4de.24xlarge", .exact = "p4de.24xlarge", .topology = "p4de-24xl-topo.xml",
 		.latency_us = 75, .wants_gpu = true, .variables = {BUFFERS}},
-	{"p3dn.24xlarge", .exact = "p3dn.24xlarge", .latency_us = 150},
+	{"p3dn.24xlarge", .exact = "p3dn.24xlarge", .latency_us = 150, .connections = 4},
 	{"p5.4xlarge", .exact = "p5.4xlarge", .latency_us = 75},
 	{"p5/p5e", .begins = {"p5.", "p5e."}, .latency_us = 75, .wants_rdma = true,
 		.wants_gpu = true, .variables = {HOPPER}},
-	{"p5en/p6-b200", .begins = {"p5en", "p6-b200"}, .latency_us = 35,
-		.wants_rdma = true, .wants_gpu = true,
+	{"p5en", .begins = {"p5en"}, .latency_us = 35, .wants_rdma = true,
+		.wants_gpu = true, .keeps_lines = true, .nic_mbps = 200000,
 		.variables = {HOPPER, "NCCL_NETDEVS_POLICY=max:1"}},
+	{"p6-b200", .begins = {"p6-b200"}, .latency_us = 35, .wants_rdma = true,
+		.wants_gpu = true, .variables = {HOPPER, "NCCL_NETDEVS_POLICY=max:1"}},
 	{"p6-b300", .begins = {"p6-b300"}, .latency_us = 35, .wants_rdma = true,
 		.wants_gpu = true, .variables = {HOPPER}},
+	{"p6e-gb200", .begins = {"p6e-gb200"}, .latency_us = 35, .wants_rdma = true,
+		.wants_gpu = true, .skips_lone = true, .variables = {HOPPER}},
 	{"g5.48xlarge", .exact = "g5.48xlarge", .topology = "g5.48xl-topo.xml",
 		.latency_us = 75},
 	{"g7e.8xlarge", .exact = "g7e.8xlarge", .latency_us = 35, .variables = {BUFFERS}},
@@ -42,7 +46,7 @@ static const struct platform table[] = {
 	{"inf", .begins = {"inf"}, .latency_us = 75, .wants_gpu = true},
 };
 
-/* p6e-gb200 and whatever comes after the p5. */
+/* Whatever comes after the p5. */
 static const struct platform later = {"p-series", .latency_us = 35, .wants_rdma = true,
 	.wants_gpu = true, .variables = {HOPPER}};
 
@@ -60,6 +64,11 @@ static bool matches(const struct platform *platform, const char *type)
 		if (!strncmp(type, platform->begins[i], strlen(platform->begins[i])))
 			return true;
 	return false;
+}
+
+const struct platform *platform_at(int index)
+{
+	return index < (int)(sizeof(table) / sizeof(table[0])) ? &table[index] : NULL;
 }
 
 const struct platform *platform_of(const char *type)
@@ -103,23 +112,23 @@ void platform_type(char type[PLATFORM_TYPE_BYTES])
 }
 
 /* NCCL reads what it has not read yet. */
-void platform_variable_set(const char *entry)
+bool platform_variable_set(const char *entry)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
 	if (getenv(name)) {
 		say_info("Skipping adding %s to environment, already set", name);
-		return;
+		return false;
 	}
 	say_info("Adding %s to environment", entry);
-	setenv(name, entry + strlen(name) + 1, 0);
+	return !setenv(name, entry + strlen(name) + 1, 0);
 }
 
 void platform_apply(const char *simple_why)
 {
 	static bool is_done;
-	const struct platform *platform;
+	const struct platform *platform = platform_here();
 	char type[PLATFORM_TYPE_BYTES];
 
 	if (is_done)
@@ -132,10 +141,8 @@ void platform_apply(const char *simple_why)
 	}
 	say_info("Plugin selected platform: AWS");
 	say_info("Configuring AWS-specific options");
-	platform = platform_of(type);
 	say_info("Internode latency set at %.1f us", (double)platform_latency());
-	for (int i = 0; platform && i < PLATFORM_VARIABLES_MAX && platform->variables[i];
-		i++)
+	for (int i = 0; i < PLATFORM_VARIABLES_MAX && platform->variables[i]; i++)
 		platform_variable_set(platform->variables[i]);
 	if (simple_why) {
 		say_info("Need to force simple protocol: %s", simple_why);
@@ -143,34 +150,20 @@ void platform_apply(const char *simple_why)
 	}
 }
 
-/* NULL: nothing is known of it. */
-static const struct platform *platform_here(void)
+const struct platform *platform_here(void)
 {
+	static const struct platform unknown = {
+		"unknown", .latency_us = LATENCY_DEFAULT_US};
+	const struct platform *platform;
 	char type[PLATFORM_TYPE_BYTES];
 
 	platform_type(type);
-	return type[0] ? platform_of(type) : NULL;
-}
-
-bool platform_wants_rdma(void)
-{
-	const struct platform *platform = platform_here();
-
-	return platform && platform->wants_rdma;
-}
-
-bool platform_wants_gpu(void)
-{
-	const struct platform *platform = platform_here();
-
-	return platform && platform->wants_gpu;
+	platform = type[0] ? platform_of(type) : NULL;
+	return platform ? platform : &unknown;
 }
 
 float platform_latency(void)
 {
-	const struct platform *platform = platform_here();
-
-	if (setting_is_given(SET_NET_LATENCY))
-		return (float)setting_int(SET_NET_LATENCY);
-	return platform ? platform->latency_us : (float)LATENCY_DEFAULT_US;
+	return setting_is_given(SET_NET_LATENCY) ? (float)setting_int(SET_NET_LATENCY)
+						 : platform_here()->latency_us;
 }

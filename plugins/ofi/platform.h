@@ -20,14 +20,22 @@ struct platform {
 	const char *begins[3];
 	const char *topology; /* the file that aws-ofi-nccl has for it; NULL: none */
 	float latency_us;
-	bool wants_rdma; /* what aws-ofi-nccl uses there */
-	bool wants_gpu;	 /* its network takes memory of GPUs, or something is wrong */
+	bool wants_rdma;  /* what aws-ofi-nccl uses there */
+	bool wants_gpu;	  /* its network takes memory of GPUs, or something is wrong */
+	bool keeps_lines; /* RDMA there brings 128 bytes whole, though it does not say so
+			   */
+	bool skips_lone;  /* interfaces without a GPU beside them are for other things */
+	int nic_mbps; /* what an interface does, where it is told wrong; 0: it is not */
+	int connections; /* that an interface needs to be full; 0: one */
 	/* "NAME=VALUE" */
 	const char *variables[PLATFORM_VARIABLES_MAX];
 };
 
 /* NULL: not in the table. */
 const struct platform *platform_of(const char *type);
+
+/* One after the other; NULL: there are no more. */
+const struct platform *platform_at(int index);
 
 /* This machine's type; "" where it is none of Amazon's, or OFI_NCCL_PLATFORM=Default. */
 void platform_type(char type[PLATFORM_TYPE_BYTES]);
@@ -36,16 +44,14 @@ void platform_type(char type[PLATFORM_TYPE_BYTES]);
  * cannot be used, NULL when they can. Once in a process. */
 void platform_apply(const char *simple_why);
 
-/* "NAME=VALUE" into the environment, unless the user has set it; the log says which. */
-void platform_variable_set(const char *entry);
+/* "NAME=VALUE" into the environment, unless the user has set it; the log says which.
+ * Is it so now? */
+bool platform_variable_set(const char *entry);
 
-/* Does what is known of this machine say that RDMA is better? */
-bool platform_wants_rdma(void);
+/* What is known of this machine; where nothing is, what NCCL's plugin says then. */
+const struct platform *platform_here(void);
 
-/* Does it say that the network takes memory of GPUs? */
-bool platform_wants_gpu(void);
-
-/* Of this machine; of others what NCCL's plugin says where it knows nothing. */
+/* What NCCL is told: as the user or the machine says. */
 float platform_latency(void);
 
 #endif

@@ -278,6 +278,7 @@ static int port_make(const struct ofi_device *device, struct ofi_port **port)
 {
 	struct ofi_port *made = calloc(1, sizeof(*made));
 	const char *step = "";
+	char remedy[SAY_REMEDY_BYTES];
 	int rc;
 
 	if (!made)
@@ -291,7 +292,7 @@ static int port_make(const struct ofi_device *device, struct ofi_port **port)
 	rc = port_open(made, &step);
 	if (rc) {
 		say_wrong(OFI_SYSTEM, "%s on %s failed: %s%s", step, device->name,
-			fi_strerror(-rc), rc == -FI_ENOMEM ? "; see ulimit -l" : "");
+			fi_strerror(-rc), say_memlock(-rc, remedy));
 		port_close(made);
 		return OFI_SYSTEM;
 	}

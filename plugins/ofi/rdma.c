@@ -211,6 +211,7 @@ int rdma_open(struct ofi_comm *comm)
 {
 	struct rdma_end *end;
 	struct known_range range = {.bytes = sizeof(*end)};
+	char remedy[SAY_REMEDY_BYTES];
 	int rc = 0;
 
 	comm->rdma = calloc(1, sizeof(*comm->rdma));
@@ -222,9 +223,9 @@ int rdma_open(struct ofi_comm *comm)
 	if (comm->port->device->needs_known || comm->port->device->takes_gpu)
 		rc = known_get(&comm->port->cache, &range, &end->known);
 	if (rc)
-		return say_wrong(OFI_SYSTEM,
-			"%s does not register %zu bytes: %s; see ulimit -l",
-			comm->port->device->name, sizeof(*end), strerror(rc));
+		return say_wrong(OFI_SYSTEM, "%s does not register %zu bytes: %s%s",
+			comm->port->device->name, sizeof(*end), strerror(rc),
+			say_memlock(rc, remedy));
 	return hear(comm);
 }
 

@@ -25,4 +25,9 @@ void say_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A sentence with the cause and what to do; returns `result`. */
 int say_wrong(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What to do where there is no memory to register, into `text`; returns it. "" where the
+ * error is another. */
+enum { SAY_REMEDY_BYTES = 160 };
+const char *say_memlock(int error, char text[SAY_REMEDY_BYTES]);
+
 #endif

@@ -53,6 +53,10 @@ static const struct setting_info table[SET_COUNT] = {
 		"1: GPU memory is not registered by dma-buf"},
 	[SET_DISABLE_GDR_REQUIRED_CHECK] = {"OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK", false, 0, 0, 1, .meaning =
 		"1: go on where an instance should take GPU memory on the network, and does not"},
+	[SET_NIC_DUP_CONNS] = {"OFI_NCCL_NIC_DUP_CONNS", false, 0, 0, 16, .meaning =
+		"devices that SENDRECV makes of each interface; unset: by the platform"},
+	[SET_SKIP_LONE] = {"OFI_NCCL_SKIP_NICS_WITHOUT_ACCEL_AT_SAME_PCI_LEVEL", false, 0, 0, 1, .meaning =
+		"1: RDMA leaves interfaces out that have no GPU beside them; unset: by the platform"},
 	[SET_PROGRESS_MODEL] = {"OFI_NCCL_PROGRESS_MODEL", true, .text_fallback = "UNSPEC", .meaning =
 		"AUTO or MANUAL: who moves messages on, the provider or who calls it; UNSPEC: as it likes"},
 };
@@ -61,7 +65,6 @@ static const struct setting_info table[SET_COUNT] = {
 static const struct {
 	const char *name, *why;
 } idle[] = {
-	{"OFI_NCCL_NIC_DUP_CONNS", "several connections on an interface are OFI_NCCL_PROTOCOL=RDMA with OFI_NCCL_FORCE_NUM_RAILS"},
 	{"OFI_NCCL_MR_KEY_SIZE", "keys are given out by 32 bits"},
 	{"OFI_NCCL_GIN_CQ_PROCESS_MAX_ITER", "there is no GPU-initiated networking"},
 	{"OFI_NCCL_GDAKI_EFA_HW_COUNTER", "there is no GPU-initiated networking"},
@@ -83,7 +86,6 @@ static const struct {
 	{"OFI_NCCL_USE_LOW_LATENCY_TC", "all messages have the same traffic class"},
 	{"OFI_NCCL_EARLY_COMPLETION", "a receive is done when its message is there"},
 	{"OFI_NCCL_DISABLE_CLOSE_MESSAGE", "closing says nothing to the other end"},
-	{"OFI_NCCL_SKIP_NICS_WITHOUT_ACCEL_AT_SAME_PCI_LEVEL", "interfaces without a GPU beside them are devices of their own"},
 	{"OFI_NCCL_NVTX_TRACE_DIMENSION", "there are no traces of NVTX"},
 };
 /* clang-format on */

@@ -7,9 +7,14 @@
 #include "comm.h"
 #include "rdma.h"
 
+/* A test has a plugin of another version. */
+#ifndef OFI_WIRE_VERSION
+#define OFI_WIRE_VERSION 3
+#endif
+
 enum {
 	MAGIC = 0x57464f31, /* of handles and of what is said when connecting */
-	WIRE_VERSION = 3,
+	WIRE_VERSION = OFI_WIRE_VERSION,
 	CALLERS_HEARD = 8,	     /* at once, by a listener */
 	CALLERS = 2 * CALLERS_HEARD, /* as in rdma.c: none is used again at once */
 	REQUESTS_MAX = 128,
@@ -18,8 +23,9 @@ enum {
 
 /* What the two ends say when they connect. */
 struct call {
-	uint32_t magic;
-	uint16_t version, address_bytes;
+	uint32_t magic; /* the same in all versions */
+	uint16_t version;
+	uint16_t address_bytes;
 	uint32_t answer; /* a tag of who calls; of the RDMA protocol also for invitations
 			  */
 	uint8_t is_rdma, rail_count;
@@ -64,5 +70,8 @@ struct ofi_comm {
 	struct ofi_request requests[REQUESTS_MAX];
 	struct ofi_request flushes[FLUSHES_MAX];
 };
+
+/* The sentence for a request that has failed; its result. */
+int request_lost(const struct ofi_comm *comm, const struct ofi_request *request);
 
 #endif

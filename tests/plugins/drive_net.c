@@ -18,6 +18,10 @@
 #include "gpu_memory.h"
 #include "test.h"
 
+#define SYMBOL_OF(version) "ncclNetPlugin_v" #version
+#define SYMBOL(version)	   SYMBOL_OF(version)
+#define NET_SYMBOL	   SYMBOL(NET_VERSION)
+
 enum {
 	STEPS = 8, /* under way on a connection, as in NCCL */
 	STEP_BYTES = 512 << 10,
@@ -669,6 +673,52 @@ static void part_longer(void)
 	world_close(&world);
 }
 
+/* One end is another version of the plugin, DRIVE_OTHER: both say so, the listener as
+ * well, which is called by nobody who can speak with it. */
+static void part_skewed(void)
+{
+	static const char *const wanted[] = {
+		"the other end speaks version 2 and this one 3",
+		"the other end speaks version 3 and this one 2"};
+	void *library = dlopen(getenv("DRIVE_OTHER"), RTLD_NOW | RTLD_LOCAL);
+	const ncclNet_t *both[] = {net, library ? dlsym(library, NET_SYMBOL) : NULL};
+
+	for (int listens = 0; listens < 2; listens++) {
+		struct world worlds[2] = {{NULL}, {NULL}};
+		struct line line = {.seed = 0};
+		int got[2] = {0, 0};
+
+		said[0] = '\0';
+		may_fail = true;
+		for (int i = 0; i < 2; i++) {
+			net = both[i];
+			TRUE(net);
+			worlds[i] = world_open();
+		}
+		net = both[listens];
+		EQ(net_listen(&worlds[listens], line.handle, &line.listener),
+			ncclSuccess);
+		for (time_t until = deadline(); !got[0] || !got[1];
+			TRUE(time(NULL) < until)) {
+			net = both[!listens];
+			if (!got[!listens])
+				got[!listens] = net_connect(
+					&worlds[!listens], line.handle, &line.send.comm);
+			net = both[listens];
+			if (!got[listens])
+				got[listens] = net_accept(line.listener, &line.recv.comm);
+			TRUE(!line.send.comm && !line.recv.comm);
+		}
+		EQ(net->closeListen(line.listener), ncclSuccess);
+		for (int i = 0; i < 2; i++) {
+			TRUE(strstr(said, wanted[i]));
+			net = both[i];
+			world_close(&worlds[i]);
+		}
+	}
+	net = both[0];
+}
+
 static void *thread_main(void *unused)
 {
 	(void)unused;
@@ -697,7 +747,8 @@ static const struct {
 	{"many", part_many, false}, {"grouped", part_grouped, false},
 	{"outlived", part_outlived, false}, {"abort", part_abort, false},
 	{"memory", part_memory, false}, {"threads", part_threads, false},
-	{"fails", part_fails, true}, {"longer", part_longer, true}};
+	{"fails", part_fails, true}, {"longer", part_longer, true},
+	{"skewed", part_skewed, true}};
 
 static bool is_wanted(int part, int argc, char **argv)
 {
@@ -710,20 +761,18 @@ static bool is_wanted(int part, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	char symbol[32];
 	int run = 0;
 
 	if (!library) {
 		fprintf(stderr, "usage: drive_net PLUGIN.so [PART ..]: %s\n", dlerror());
 		return 2;
 	}
-	snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", NET_VERSION);
-	net = dlsym(library, symbol);
+	net = dlsym(library, NET_SYMBOL);
 	TRUE(net);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		if (!is_wanted((int)i, argc, argv))
 			continue;
-		printf("%s: %s ..", symbol, parts[i].name);
+		printf("%s: %s ..", NET_SYMBOL, parts[i].name);
 		fflush(stdout);
 		parts[i].run();
 		printf(" as it should be\n");

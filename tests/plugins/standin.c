@@ -8,6 +8,7 @@
  * touched too early or given back too soon shows. STANDIN_NICS: how many interfaces.
  * STANDIN_HMEM: memory of GPUs (gpu_memory.h) is taken, where it was registered as such;
  * what is written there is not to be seen before it is flushed.
+ * STANDIN_MEMLOCK: registrations count against RLIMIT_MEMLOCK.
  * STANDIN_FAULT: words with colons between them, see `faults`.
  */
 #include <pthread.h>

@@ -5,11 +5,12 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "ofi/newer.h"
 
-enum { KEYS_MAX = 8192 };
+enum { KEYS_MAX = 8192, PAGE_BYTES = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -116,6 +117,26 @@ struct region {
 };
 
 static struct region *regions[KEYS_MAX];
+static size_t locked; /* of their pages */
+
+static size_t pages_bytes(const char *data, size_t bytes)
+{
+	uintptr_t first = (uintptr_t)data / PAGE_BYTES;
+
+	return bytes ? (((uintptr_t)data + bytes - 1) / PAGE_BYTES - first + 1) *
+			       PAGE_BYTES
+		     : 0;
+}
+
+/* As the kernel does for a card, whose registrations it counts, page by page; with
+ * STANDIN_MEMLOCK, since root may lock what it likes. */
+static bool may_lock(size_t bytes)
+{
+	struct rlimit limit;
+
+	return !getenv("STANDIN_MEMLOCK") || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	       locked + bytes <= limit.rlim_cur;
+}
 
 struct region *region_of(uint64_t key)
 {
@@ -135,6 +156,7 @@ static int region_close(struct fid *fid)
 
 	pthread_mutex_lock(&lock);
 	regions[region->fid.key] = NULL;
+	locked -= pages_bytes(region->data, region->bytes);
 	pthread_mutex_unlock(&lock);
 	free(region);
 	return 0;
@@ -158,9 +180,10 @@ static int region_make(struct fid *fid, const void *data, size_t bytes, uint64_t
 	pthread_mutex_lock(&lock);
 	while (key < KEYS_MAX && regions[key])
 		key++;
-	if (key < KEYS_MAX && !is_refused)
+	if (key < KEYS_MAX && !is_refused && may_lock(pages_bytes(data, bytes))) {
 		regions[key] = region;
-	else
+		locked += pages_bytes(data, bytes);
+	} else
 		key = KEYS_MAX;
 	pthread_mutex_unlock(&lock);
 	if (key == KEYS_MAX) {

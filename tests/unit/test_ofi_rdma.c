@@ -99,6 +99,17 @@ static void test_groups(void)
 	EQ(groups.sizes[1], 1);
 	machine(2, 0, 3); /* no GPU */
 	sizes_are(6, 1);
+	nics_lone_drop(&groups); /* there is nothing else */
+	sizes_are(6, 1);
+	machine(2, 2, 4);
+	nic_paths[3] = "/sys/devices/pci0000:70/0000:71:00.0";
+	nics_group(nic_paths, 8, gpu_paths, 4, &groups);
+	EQ(groups.count, 5);
+	nics_lone_drop(&groups);
+	EQ(groups.count, 4);
+	for (int g = 0; g < 4; g++)
+		for (int i = 0; i < groups.sizes[g]; i++)
+			TRUE(groups.members[g][i] != 3);
 	nic_paths[0] = "";
 	nics_group(nic_paths, 1, gpu_paths, 0, &groups); /* no path is known */
 	sizes_are(1, 1);

@@ -145,9 +145,10 @@ static void test_platforms(void)
 	EQ_STR(platform_of("p5.48xlarge")->name, "p5/p5e");
 	EQ_STR(platform_of("p5e.48xlarge")->name, "p5/p5e");
 	EQ_STR(platform_of("p5.4xlarge")->name, "p5.4xlarge");
-	EQ_STR(platform_of("p5en.48xlarge")->name, "p5en/p6-b200");
+	EQ_STR(platform_of("p5en.48xlarge")->name, "p5en");
 	EQ_STR(platform_of("p6-b300.48xlarge")->name, "p6-b300");
-	EQ_STR(platform_of("p6e-gb200.36xlarge")->name, "p-series");
+	EQ_STR(platform_of("p6e-gb200.36xlarge")->name, "p6e-gb200");
+	EQ_STR(platform_of("p7.48xlarge")->name, "p-series");
 	EQ_STR(platform_of("p10.metal")->name, "p-series");
 	EQ_STR(platform_of("trn2.48xlarge")->name, "Trainium");
 	TRUE(!platform_of("g6e.48xlarge"));
