@@ -202,10 +202,14 @@ static const struct param_info table[PARAM_COUNT] = {
 		"interfaces over which ranks meet and keep in touch, where not NCCL_SOCKET_IFNAME's; "
 		"the same kind of list"},
 	[PARAM_SOCKET_NTHREADS] = {"NCCL_SOCKET_NTHREADS", PARAM_INT, 0, 0, 16, .meaning =
-		"threads that help to send and to receive on each connection with a rank of another host"},
+		"times NCCL_NSOCKS_PERTHREAD: sockets of each connection with a rank of another host; see "
+		"WEFT_SOCKET_HELPERS for their threads"},
+	[PARAM_SOCKET_HELPERS] = {"WEFT_SOCKET_HELPERS", PARAM_INT, 0, 0, 1, .meaning =
+		"1: NCCL_SOCKET_NTHREADS threads of each connection move its sockets; 0: the thread that "
+		"makes the call does, which measures faster"},
 	[PARAM_NSOCKS_PERTHREAD] = {"NCCL_NSOCKS_PERTHREAD", PARAM_INT, 1, 1, 64, .meaning =
-		"sockets of each of these threads, or of the connection where there are none; "
-		"messages are striped over all, at most 64"},
+		"sockets of a connection for each of NCCL_SOCKET_NTHREADS, or of the connection where that is "
+		"0; messages are striped over all, at most 64"},
 	[PARAM_CHECKSUM] = {"WEFT_CHECKSUM", PARAM_INT, 0, 0, 1, .meaning =
 		"1: what ranks of several hosts send each other has checksums; the same on all ranks"},
 	[PARAM_PORT_RANGE] = {"WEFT_PORT_RANGE", PARAM_TEXT, .meaning =

@@ -109,14 +109,19 @@ static uint32_t cables_wanted(uint32_t iface_count)
 	return cables < NET_CABLES_MAX ? cables : NET_CABLES_MAX;
 }
 
-/* A cable that is mute is given up before its rank would be. */
+/* A cable that is mute is given up before its rank would be. Threads of their own make
+ * a connection slower wherever that was measured (docs/design/07), so who asks for some
+ * as NCCL has them gets the sockets. */
 static struct net_manner manner_choose(bool is_sealed, uint32_t iface_count)
 {
 	enum net_guard plain = param_int(PARAM_CHECKSUM) ? NET_SUMMED : NET_BARE;
+	int64_t threads = param_int(PARAM_SOCKET_HELPERS)
+				  ? param_int(PARAM_SOCKET_NTHREADS)
+				  : 0;
 
 	return (struct net_manner){.guard = is_sealed ? NET_SEALED : plain,
 		.cables = cables_wanted(iface_count),
-		.threads = (uint32_t)param_int(PARAM_SOCKET_NTHREADS),
+		.threads = (uint32_t)threads,
 		.silence_ms = (uint32_t)param_int(PARAM_SILENCE) * 500};
 }
 

@@ -40,12 +40,12 @@ static void ferry_open(struct relay *relay)
 	enum err e = cuda_ferry_open(&relay->ferry);
 
 	if (e)
-		log_info(LOG_INIT, "device memory between hosts: all by copies: %s",
+		log_info(LOG_INIT, "device buffers between hosts: all by copies: %s",
 			err_last());
 	else
 		log_info(LOG_INIT,
-			"device memory between hosts: buffers of up to %d KiB by a "
-			"kernel, larger ones by copies",
+			"device buffers of up to %d KiB between hosts: by a kernel, "
+			"larger ones by copies",
 			FERRY_BYTES_MAX / 1024);
 }
 

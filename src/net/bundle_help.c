@@ -1,6 +1,6 @@
 /*
  * bundle_help.c - threads that read and write the cables of a bundle, where the user asks
- * for them (NCCL_SOCKET_NTHREADS). Each has cables of its own. None is awake while
+ * for them (WEFT_SOCKET_HELPERS). Each has cables of its own. None is awake while
  * nothing is asked for.
  */
 #include <poll.h>
@@ -114,7 +114,7 @@ static enum err helper_start(struct helper *helper)
 	if (helper->wake_fd >= 0)
 		close(helper->wake_fd);
 	return err_set(ERR_SYSTEM,
-		"no thread to help with a connection: %m (NCCL_SOCKET_NTHREADS)");
+		"no thread to help with a connection: %m (WEFT_SOCKET_HELPERS)");
 }
 
 /* No more than there are cables. They begin when the lock is free, and know then how many

@@ -69,8 +69,8 @@ enum err device_choose(
 
 /*
  * What is not hidden behind the network is the first part on its way in and the last on
- * its way out, and one copy more of every chunk costs as much as COPY_BYTES do: about 5
- * us at 40 GB/s, a guess that no GPU was asked for yet.
+ * its way out, and one copy more of every chunk costs as much as COPY_BYTES do: on an
+ * H200 about 7 us at 28 GB/s, where two processes copy at once (alone at 55).
  */
 enum { COPY_BYTES = 192 << 10, PARTS_MAX = 16 };
 
