@@ -1,0 +1,271 @@
+#include "comm/trip.h"
+
+#include "comm/state.h"
+#include "tune/device.h"
+
+enum { LINE = 128 }; /* buffers in a berth begin at multiples of it */
+
+static bool is_device(const void *ptr, size_t bytes)
+{
+	return bytes && cuda_memory_is(ptr);
+}
+
+static size_t room_for(struct passenger *passenger, size_t at)
+{
+	passenger->at = at;
+	return passenger->is_aboard ? at + (passenger->bytes + LINE - 1) / LINE * LINE
+				    : at;
+}
+
+/* Do the two blocks share memory, or could they? Where a result may be made in place, one
+ * buffer does for both. */
+static bool is_in_place(const struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+
+	return call->kind == CALL_COLL && trip->in.bytes == trip->out.bytes &&
+	       (call->coll == COLL_ALL_REDUCE || call->coll == COLL_REDUCE ||
+		       call->coll == COLL_BROADCAST);
+}
+
+/* Where both are in the berth; one that is part of the other stays so. */
+static size_t buffers_place(struct trip *trip)
+{
+	const char *in = trip->call->in, *out = trip->call->out;
+	bool are_both = trip->in.is_aboard && trip->out.is_aboard;
+	bool is_in_out = in >= out && in + trip->in.bytes <= out + trip->out.bytes;
+	bool is_out_in = out >= in && out + trip->out.bytes <= in + trip->in.bytes;
+	size_t at = 0;
+
+	if (are_both && is_in_place(trip)) {
+		at = room_for(&trip->out, at);
+		trip->in.at = trip->out.at;
+	} else if (are_both && is_in_out) {
+		at = room_for(&trip->out, at);
+		trip->in.at = trip->out.at + (size_t)(in - out);
+	} else if (are_both && is_out_in) {
+		at = room_for(&trip->in, at);
+		trip->out.at = trip->in.at + (size_t)(out - in);
+	} else {
+		at = room_for(&trip->in, at);
+		at = room_for(&trip->out, at);
+	}
+	return at;
+}
+
+enum err trip_measure(struct trip *trip, struct straight *way)
+{
+	const struct comm_call *call = trip->call;
+	struct call_blocks blocks = comm_call_blocks(
+		call->comm, call->kind, call->coll, call->root);
+	size_t bytes = call->count * dtype_size(call->type);
+	enum err e;
+
+	if (call->kind == CALL_PUT)
+		blocks.in = 1;
+	trip->in.bytes = bytes * blocks.in;
+	trip->out.bytes = bytes * blocks.out;
+	if (call->op.scalar_pointer && call->kind == CALL_COLL &&
+		coll_reduces(call->coll))
+		trip->scalar.bytes = dtype_size(call->type);
+	trip->in.is_aboard = is_device(call->in, trip->in.bytes);
+	trip->out.is_aboard = is_device(call->out, trip->out.bytes);
+	trip->scalar.is_aboard = is_device(call->op.scalar_pointer, trip->scalar.bytes);
+	straight_decide(call->comm, way);
+	trip->is_straight = straight_takes(way, call, &trip->trial);
+	e = trip->in.is_aboard ? cuda_memory_check(call->in, trip->in.bytes, true) : OK;
+	if (!e && trip->out.is_aboard)
+		e = cuda_memory_check(call->out, trip->out.bytes, false);
+	if (trip->is_straight)
+		trip->in.is_aboard = trip->out.is_aboard = false;
+	return e;
+}
+
+size_t trip_place(struct trip *trip)
+{
+	return room_for(&trip->scalar, buffers_place(trip));
+}
+
+void trip_board(struct trip *trip, struct cuda_berth *berth)
+{
+	char *memory = cuda_berth_memory(berth);
+
+	trip->berth = berth;
+	if (trip->in.is_aboard)
+		trip->relayed.in = memory + trip->in.at;
+	if (trip->out.is_aboard)
+		trip->relayed.out = memory + trip->out.at;
+	if (trip->scalar.is_aboard)
+		trip->relayed.op.scalar_pointer = memory + trip->scalar.at;
+}
+
+/* May parts come while others go? Where IN and OUT share memory, a rank's OUT must
+ * depend on what it has read of its IN. */
+static bool can_be_cut(const struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	const char *in = call->in, *out = call->out;
+	bool are_apart = in + trip->in.bytes <= out || out + trip->out.bytes <= in;
+
+	if (call->kind != CALL_COLL || !(trip->in.is_aboard || trip->out.is_aboard) ||
+		(call->comm->limits && limits_model(call->comm->limits)))
+		return false;
+	return are_apart || (call->coll != COLL_ALL_TO_ALL && call->coll != COLL_GATHER &&
+				    call->coll != COLL_SCATTER);
+}
+
+void trip_cut(struct trip *trip, struct planner **planner)
+{
+	const struct comm_call *call = trip->call;
+	const struct host_spec spec = call_spec(call);
+	size_t bytes = trip->in.bytes > trip->out.bytes ? trip->in.bytes
+							: trip->out.bytes;
+	const struct shape *shape;
+	const struct plan *plan;
+	struct device_copy copy;
+	enum err e = OK;
+	size_t part;
+
+	trip->cut = (struct trip_parts){
+		.chunk_bytes = bytes, .part_bytes = bytes, .parts = 1};
+	if (!can_be_cut(trip))
+		return;
+	if (!*planner)
+		e = planner_twin(host_engine_planner(call->comm->engine), planner);
+	if (!e)
+		e = plan_get(*planner, &spec.key, &plan);
+	if (e || plan->eager)
+		return;
+	shape = &plan->shapes[MODE_STAGED];
+	copy = (struct device_copy){.bytes = bytes,
+		.chunk_bytes = shape->chunk_bytes,
+		.tile_bytes = shape->tile_bytes,
+		.chunks = (uint32_t)((bytes + shape->chunk_bytes - 1) /
+				     shape->chunk_bytes)};
+	part = device_part(&copy);
+	if (part < copy.chunk_bytes)
+		trip->cut = (struct trip_parts){.chunk_bytes = copy.chunk_bytes,
+			.part_bytes = part,
+			.parts = (uint32_t)((copy.chunk_bytes + part - 1) / part)};
+}
+
+/* ---- what its stream does ---- */
+
+/* What of a buffer is in one part of the chunk that begins at `chunk`. */
+struct stretch {
+	size_t from, bytes;
+};
+
+static struct stretch part_stretch(
+	const struct trip_parts *cut, size_t chunk, uint32_t part, size_t buffer_bytes)
+{
+	size_t from = chunk + (part - 1) * cut->part_bytes;
+	size_t end = from + cut->part_bytes;
+
+	if (end > chunk + cut->chunk_bytes)
+		end = chunk + cut->chunk_bytes;
+	if (end > buffer_bytes)
+		end = buffer_bytes;
+	return (struct stretch){from, end > from ? end - from : 0};
+}
+
+/* A part of what is aboard, counted from 1: into the berth, or out of it. */
+static enum err part_load(const struct trip *trip, uint32_t part)
+{
+	const struct trip_parts *cut = &trip->cut;
+	const char *in = trip->call->in;
+	enum err e = OK;
+
+	for (size_t chunk = 0; chunk < trip->in.bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch part_of = part_stretch(cut, chunk, part, trip->in.bytes);
+
+		if (part_of.bytes)
+			e = cuda_berth_load(trip->berth, trip->in.at + part_of.from,
+				in + part_of.from, part_of.bytes,
+				(cu_stream)trip->call->gpu_stream);
+	}
+	return e;
+}
+
+static enum err part_unload(const struct trip *trip, uint32_t part)
+{
+	const struct trip_parts *cut = &trip->cut;
+	char *out = trip->call->out;
+	enum err e = OK;
+
+	for (size_t chunk = 0; chunk < trip->out.bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch part_of = part_stretch(cut, chunk, part, trip->out.bytes);
+
+		if (part_of.bytes)
+			e = cuda_berth_unload(trip->berth, trip->out.at + part_of.from,
+				out + part_of.from, part_of.bytes,
+				(cu_stream)trip->call->gpu_stream);
+	}
+	return e;
+}
+
+/* The part that the stream waits for first. */
+static uint32_t trip_awaits_first(const struct trip *trip)
+{
+	return trip->out.is_aboard ? 1 : trip->cut.parts;
+}
+
+/* The last part is here. A call by itself waits in the same breath: one call of the
+ * driver less. */
+static enum err trip_hand_over(const struct trip *trip, cu_stream stream)
+{
+	return trip->is_alone
+		       ? cuda_berth_swap(trip->berth, trip->cut.parts,
+				 trip_awaits_first(trip), stream)
+		       : cuda_berth_hand_over(trip->berth, trip->cut.parts, stream);
+}
+
+enum err trip_begin(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	cu_stream stream = (cu_stream)call->gpu_stream;
+	uint32_t parts = trip->cut.parts;
+	enum err e = OK;
+
+	if (call->launched)
+		e = cuda_check(
+			cuda_driver()->event_record((cu_event)call->launched, stream),
+			"record launchCompletionEvent");
+	if (!e && trip->scalar.is_aboard)
+		e = cuda_berth_load(trip->berth, trip->scalar.at, call->op.scalar_pointer,
+			trip->scalar.bytes, stream);
+	for (uint32_t part = 1; part <= parts && trip->in.is_aboard && !e; part++) {
+		e = part_load(trip, part);
+		if (!e && part < parts)
+			e = cuda_berth_hand_over(trip->berth, part, stream);
+	}
+	return e ? e : trip_hand_over(trip, stream);
+}
+
+enum err trip_end(struct trip *trip)
+{
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
+	uint32_t parts = trip->cut.parts, first = trip_awaits_first(trip);
+	enum err e = OK;
+
+	for (uint32_t part = first; part <= parts && !e; part++) {
+		if (part > first || !trip->is_alone)
+			e = cuda_berth_await(trip->berth, part, stream);
+		if (!e && trip->out.is_aboard)
+			e = part_unload(trip, part);
+	}
+	return e ? e : cuda_berth_leave(trip->berth, stream);
+}
+
+bool trip_load_ferry(const struct trip *trip, struct ferry_args *args)
+{
+	const struct comm_call *call = trip->call;
+	const struct ferry_cargo in = {
+		call->in, trip->in.at, trip->in.is_aboard ? trip->in.bytes : 0};
+	const struct ferry_cargo out = {
+		call->out, trip->out.at, trip->out.is_aboard ? trip->out.bytes : 0};
+
+	return !call->launched && !trip->is_kept && !trip->is_straight &&
+	       !trip->scalar.is_aboard && trip->cut.parts == 1 &&
+	       cuda_ferry_load(args, trip->berth, in, out);
+}
