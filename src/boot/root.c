@@ -135,7 +135,7 @@ static void root_decide(struct root *root, enum err code)
 		root_doors_close(root);
 	if (!is_listening(root))
 		root->end_ns = clock_ns() + FLUSH_MS * CLOCK_MS;
-	else if (root->args.addr.family != ADDR_UNIX || root->args.up)
+	else if (root->args.addr.family != ADDR_UNIX || root->args.up || !root->expected)
 		root->end_ns = clock_ns() + LINGER_MS * CLOCK_MS;
 	else if (root->end_ns == UINT64_MAX)
 		root->end_ns = clock_ns() + ROOT_IDLE_NS;
@@ -650,9 +650,10 @@ static void doors_watch(struct root *root, bool is_open)
 
 static bool root_is_over(struct root *root)
 {
-	if (clock_ns() < root->end_ns)
+	if (clock_ns() < root->end_ns) /* not before it is known who is to be told */
 		return root->is_decided && !root->guest_count &&
-		       (!is_listening(root) || root->told >= root->expected);
+		       (!is_listening(root) ||
+			       (root->expected && root->told >= root->expected));
 	if ((root->rank_count || root->args.up) && !root->is_decided) {
 		decide_timeout(root);
 		guests_sweep(root);

@@ -366,6 +366,17 @@ bool comm_is_unharmed(struct comm *comm)
 	       atomic_load(&comm->ready) && comm->gpu && !cuda_engine_is_cut(comm->gpu);
 }
 
+/* The first failure, and why, to the thread that asks: another may have seen it. */
+static enum err failure_get(struct comm *comm)
+{
+	enum err e = comm_async_get(comm);
+	char reason[ERR_TEXT_BYTES];
+
+	if (comm_reason(comm, reason, sizeof(reason)))
+		err_adopt(reason);
+	return e;
+}
+
 static enum err finalize(struct comm *comm)
 {
 	enum err e;
@@ -377,7 +388,7 @@ static enum err finalize(struct comm *comm)
 		atomic_store(&comm->at_peace, true);
 		return OK;
 	}
-	e = comm_async_get(comm);
+	e = failure_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
 	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
 		e = host_signs_check(comm->engine);

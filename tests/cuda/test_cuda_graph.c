@@ -2,9 +2,12 @@
  * Calls captured into CUDA graphs: replayed many times with other data each time, between
  * plain calls, two graphs of one communicator in turn, in every capture mode.
  */
+#include <pthread.h>
+#include <unistd.h>
+
 #include "parts.h"
 
-enum { WORDS = 4000, TURNS = 20 };
+enum { WORDS = 4000, TURNS = 20, FINALIZE_US = 100000 };
 
 /* Pinned memory, read and written by the graph's copies. */
 struct pinned {
@@ -285,6 +288,50 @@ static void graph_abort(struct rank *rank)
 	stage_free(&stage);
 }
 
+static void *finalize_main(void *argument)
+{
+	const struct stage *stage = argument;
+
+	gpu_begin();
+	if (ncclCommFinalize(stage->seat->comm)) /* as it was aborted: it depends */
+		HOLDS(strstr(ncclGetLastError(NULL), "abort"));
+	return NULL;
+}
+
+/* Between hosts: a thread finalizes and waits for replays that the other rank does not
+ * join; an abort ends it. With a value the other rank aborts, and that ends it as well.
+ */
+static void graph_finalize(struct rank *rank)
+{
+	bool is_own = part_value(rank);
+	struct gpu_graph graph;
+	struct stage stage;
+	pthread_t thread;
+
+	if (!has_hosts())
+		return;
+	stage_open(&stage, rank);
+	graph = capture(&stage, SUM, GPU_CAPTURE_RELAXED);
+	replay_checked(&stage, &graph, SUM, 1);
+	rank_meet(rank);
+	if (rank->rank == 0) {
+		for (int turn = 0; turn < TURNS; turn++)
+			gpu_replay(&graph, stage.seat->stream);
+		HOLDS(!pthread_create(&thread, NULL, finalize_main, &stage));
+		usleep(FINALIZE_US);
+	}
+	if (is_own && rank->rank == 1)
+		rank_meet(rank);
+	OK(ncclCommAbort(stage.seat->comm));
+	if (is_own && rank->rank == 0)
+		rank_meet(rank);
+	if (rank->rank == 0)
+		pthread_join(thread, NULL);
+	gpu_stream_end(stage.seat->stream);
+	gpu_graph_end(&graph);
+	stage_free(&stage);
+}
+
 /* The graph ends after the communicator, or is never ended at all. */
 static void graph_late_end(struct rank *rank)
 {
@@ -314,6 +361,8 @@ static const struct part parts[] = {
 	{"chain with plain calls", "2x1 4x1 1x4", graph_chain, .value = 1},
 	{"abort of another", "2x1", graph_abort, .value = 0},
 	{"abort", "2x1", graph_abort, .value = 1},
+	{"finalize beside an abort of another", "2x1", graph_finalize, .value = 0},
+	{"finalize beside an abort", "2x1", graph_finalize, .value = 1},
 	{"graph after communicator", "2x1 1x2", graph_late_end, .value = 1},
 	{"graph never ended", "2x1 1x2", graph_late_end, .value = 0},
 };

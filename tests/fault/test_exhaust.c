@@ -188,6 +188,43 @@ static void one_short_main(struct rank *rank)
 	HOLDS(failures > 0);
 }
 
+/* The process where all meet is short for good: everybody hears that it is that. */
+static void root_short_main(struct rank *rank)
+{
+	const int *more = rank->argument;
+	ncclUniqueId id = rank_id(rank, 0);
+	ncclComm_t comm = NULL;
+	ncclResult_t got;
+
+	rank_context("rank %d: %d descriptors more at rank 0", rank->rank, *more);
+	if (rank->rank == 0) {
+		rlim_t fds = first_free() + (rlim_t)*more;
+
+		EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){fds, fds}), 0);
+	}
+	rank_meet(rank);
+	got = ncclCommInitRank(&comm, rank->rank_count, id, rank->rank);
+	HOLDS(is_clean(got));
+	if (got && !strstr(ncclGetLastError(NULL), "Too many open files"))
+		fprintf(stderr, "%s\n", ncclGetLastError(NULL));
+	HOLDS(!got || strstr(ncclGetLastError(NULL), "Too many open files"));
+	rank_meet(rank);
+	OK(ncclCommAbort(comm));
+}
+
+static void root_short(void)
+{
+	for (int more = 0; more < 6; more++) {
+		struct ranks ranks = {.processes = RANKS,
+			.threads = 1,
+			.function = root_short_main,
+			.argument = &more};
+
+		ranks_run(&ranks);
+	}
+	printf("descriptors where all meet\n");
+}
+
 int main(void)
 {
 	static const char *const environment[] = {"WEFT_BOOT_TIMEOUT_SEC", "1", NULL};
@@ -203,6 +240,7 @@ int main(void)
 	ranks.function = one_short_main;
 	ranks_run(&ranks);
 	printf("descriptors of one rank\n");
+	root_short();
 	if (is_sanitized()) /* they reserve terabytes themselves */
 		return 0;
 	ranks.processes = 1;

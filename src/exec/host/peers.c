@@ -10,8 +10,9 @@
 
 enum {
 	DEATH_MS =
-		100,  /* a dying process loses its memory a little before its end shows */
-	WIRE_MS = 50, /* whoever dies elsewhere is known to everybody sooner */
+		100, /* a dying process loses its memory a little before its end shows */
+	WIRE_MS = 250, /* whoever ends or gives up elsewhere is known to everybody sooner,
+			  also where many processes share a core */
 	SETTLE_US = 1000,
 	LEAVE_US = 100,		   /* between looks */
 	LEAVE_NS = 5000000,	   /* for ranks of other processes, all together */
@@ -149,6 +150,8 @@ enum err host_blame_wire(struct host_engine *engine, uint32_t rank, enum err cod
 
 		if (gone)
 			return gone;
+		if (engine->abort && atomic_load(engine->abort))
+			return err_set(ERR_REMOTE, "the communicator was aborted");
 		engine->culprit = rank;
 		if (health_has_left(engine->health, rank))
 			return health_left(rank);
