@@ -182,6 +182,7 @@ static int place_ask(
 		.bytes = place->bytes,
 		.known = registration(place->known),
 		.label = place->label,
+		.is_early = place->is_early && comm->port->device->ends_early,
 		.is_behind = is_behind};
 	struct ofi_request *request = request_find(comm, 0);
 	int result;

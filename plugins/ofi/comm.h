@@ -33,6 +33,7 @@ struct comm_place {
 	size_t bytes;
 	void *known;
 	int label;
+	bool is_early; /* of a receive: the caller looks for the data itself */
 };
 
 /* So many receives may be asked for together; by SENDRECV one. */

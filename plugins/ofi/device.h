@@ -30,6 +30,7 @@ struct ofi_device {
 	bool takes_gpu;	    /* memory of GPUs .. */
 	bool takes_dmabuf;  /* .. also by its dma-buf */
 	bool keeps_lines;   /* LL128 may be used: lines of 128 bytes come whole */
+	bool ends_early;    /* receives may be done before their data is there */
 	bool is_reg_global; /* a registration is no matter of endpoints */
 };
 

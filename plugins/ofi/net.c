@@ -457,7 +457,7 @@ static int dereg(void *comm, void *known)
 static int send_v9(
 	void *comm, void *data, size_t bytes, int tag, void *known, void **request)
 {
-	const struct comm_place place = {data, bytes, known, tag};
+	const struct comm_place place = {data, bytes, known, tag, false};
 
 	return comm_send(comm, &place, (struct ofi_request **)request);
 }
@@ -476,13 +476,20 @@ static int send_v6(
 			 : send_v9(comm, data, (size_t)bytes, tag, known, request);
 }
 
+/* NCCL's word in the place of a request: it looks for the data itself. */
+static bool is_early(void *const *request)
+{
+	return *request == (void *)1;
+}
+
 static int recv_v9(void *comm, int count, void **data, size_t *bytes, int *tags,
 	void **known, void **request)
 {
 	struct comm_place places[RECVS_MAX];
 
 	for (int i = 0; i < count && i < RECVS_MAX; i++)
-		places[i] = (struct comm_place){data[i], bytes[i], known[i], tags[i]};
+		places[i] = (struct comm_place){
+			data[i], bytes[i], known[i], tags[i], is_early(request)};
 	return comm_recv(comm, places, count, (struct ofi_request **)request);
 }
 
@@ -499,6 +506,7 @@ static int recv_v6(void *comm, int count, void **data, int *bytes, int *tags,
 {
 	size_t size = (size_t)bytes[0];
 
+	*request = NULL; /* there is no such word there */
 	return bytes[0] < 0 || count != 1
 		       ? OFI_ARGUMENT
 		       : recv_v9(comm, count, data, &size, tags, known, request);

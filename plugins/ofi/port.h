@@ -35,6 +35,7 @@ struct ofi_request {
 	struct ofi_piece pieces[RAILS_MAX];
 	uint32_t piece_count;
 	bool is_used, is_asked, is_done;
+	bool is_early; /* it may be done before its data is there */
 	bool is_flush; /* no message, but of memory that such have come to */
 	size_t bytes;  /* that came */
 	size_t posted;
@@ -128,6 +129,7 @@ struct port_message {
 	uint32_t tag;
 	int label;	/* NCCL's tag, which only the RDMA protocol looks at */
 	bool is_behind; /* asked for together with one before it */
+	bool is_early;	/* the caller looks for the data itself */
 };
 int port_send(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request);

@@ -296,6 +296,12 @@ static int ear_take(struct ofi_comm *comm, struct ear *ear)
 			"all hosts",
 			comm->port->device->name);
 	sender_advance(&end->sender);
+	if (got->sequence - end->sender.first >= REQUESTS_MAX)
+		return say_wrong(OFI_REMOTE,
+			"more than %d receives were asked for ahead of what is sent by "
+			"%s: "
+			"set OFI_NCCL_EARLY_COMPLETION=0 on all hosts",
+			REQUESTS_MAX, comm->port->device->name);
 	label = label_find(end, got->label);
 	/* what was here already when it was asked for is not invited to */
 	for (uint32_t i = end->sender.invited; i != got->sequence; i++)
@@ -652,6 +658,25 @@ static int invitations_push(struct ofi_comm *comm)
 	return result == OFI_AGAIN ? OFI_OK : result;
 }
 
+/* What may be done early is, when its invitation has left. Its bytes are written without
+ * this end; the completions that tell of them find no request and are passed over. */
+static void early_move(struct ofi_comm *comm)
+{
+	struct rdma_end *end = comm->rdma;
+
+	for (int i = 0; i < REQUESTS_MAX; i++) {
+		struct ofi_request *request = &comm->requests[i];
+		const struct ear *said = &end->receiver.said[request->sequence % EARS];
+
+		if (!request->is_used || request->is_done || !request->is_early ||
+			(int32_t)(end->receiver.next_said - request->sequence) <= 0)
+			continue;
+		/* its place is taken again only when it has left */
+		request->is_done = said->invitation.sequence != request->sequence ||
+				   (said->request.is_done && !said->request.why[0]);
+	}
+}
+
 /* Of those that are asked for together only the first can be without room: invitations of
  * the others are sent later, by rdma_move(). */
 int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
@@ -671,6 +696,7 @@ int rdma_recv(struct ofi_comm *comm, const struct port_message *message,
 	request->posted = message->bytes;
 	request->data = message->data;
 	request->known = message->known;
+	request->is_early = message->is_early;
 	request->is_asked = true;
 	result = invitations_push(comm);
 	if (result || message->is_behind || end->receiver.next_said == end->sequence)
@@ -741,6 +767,8 @@ int rdma_move(struct ofi_comm *comm)
 		result = comm->kind == COMM_SENDER ? ears_move(comm) : laps_move(comm);
 	if (!result && comm->kind == COMM_RECEIVER)
 		result = invitations_push(comm);
+	if (!result && comm->kind == COMM_RECEIVER && comm->port->device->ends_early)
+		early_move(comm);
 	if (!result)
 		result = own_check(comm);
 	if (!result && comm->kind == COMM_SENDER && comm->rdma->sender.is_waiting)

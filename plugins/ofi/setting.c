@@ -57,6 +57,9 @@ static const struct setting_info table[SET_COUNT] = {
 		"devices that SENDRECV makes of each interface; unset: by the platform"},
 	[SET_SKIP_LONE] = {"OFI_NCCL_SKIP_NICS_WITHOUT_ACCEL_AT_SAME_PCI_LEVEL", false, 0, 0, 1, .meaning =
 		"1: RDMA leaves interfaces out that have no GPU beside them; unset: by the platform"},
+	[SET_EARLY_COMPLETION] = {"OFI_NCCL_EARLY_COMPLETION", false, 0, 0, 1, .meaning =
+		"1: RDMA has receives done, where NCCL looks for their data itself, when their sender is invited; "
+		"unset: where the provider moves data by itself and OFI_NCCL_EAGER_MAX_SIZE is -1"},
 	[SET_PROGRESS_MODEL] = {"OFI_NCCL_PROGRESS_MODEL", true, .text_fallback = "UNSPEC", .meaning =
 		"AUTO or MANUAL: who moves messages on, the provider or who calls it; UNSPEC: as it likes"},
 };
@@ -84,7 +87,6 @@ static const struct {
 	{"OFI_NCCL_TUNER_NET_LATENCY", "there is no tuner by a model; its tables are used"},
 	{"OFI_NCCL_TUNER_NET_COMP_OVERHEAD", "there is no tuner by a model; its tables are used"},
 	{"OFI_NCCL_USE_LOW_LATENCY_TC", "all messages have the same traffic class"},
-	{"OFI_NCCL_EARLY_COMPLETION", "a receive is done when its message is there"},
 	{"OFI_NCCL_DISABLE_CLOSE_MESSAGE", "closing says nothing to the other end"},
 	{"OFI_NCCL_NVTX_TRACE_DIMENSION", "there are no traces of NVTX"},
 };

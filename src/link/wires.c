@@ -71,6 +71,7 @@ enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
 	struct net_end **to = &wires->to[rank * WIRE_PURPOSES + purpose];
 	struct net_connect_args args = {.handle = &wires->handles[rank],
 		.claim = {.from = wires->rank, .to = rank, .purpose = purpose},
+		.is_packed = purpose != WIRE_P2P,
 		.way = wires->rank + rank + purpose,
 		.manner = wires->manner,
 		.plugin = wires->plugin};

@@ -69,6 +69,7 @@ struct net_connect_args {
 	uint32_t way; /* which of several interfaces is first, modulo their number */
 	struct net_manner manner;
 	const struct net_plugin *plugin; /* of net_by_plugin; borrowed until close */
+	bool is_packed; /* .. short messages may go together: none is in a GPU's memory */
 };
 
 /* Memory to send or receive and how far that has come. The caller's to keep. */

@@ -167,3 +167,52 @@ void group_drive(struct group_end *send, struct group_end *recv, int size,
 			TRUE(time(NULL) < until);
 		}
 }
+
+/* ---- done early ---- */
+
+static void *asked(struct group_end *end, bool is_send, size_t at, size_t bytes)
+{
+	void *request = NULL;
+
+	for (time_t until = time(NULL) + WAIT_S; !request; TRUE(time(NULL) < until))
+		EQ(is_send ? net_send(end->comm, end->data + at, bytes, end->known,
+				     &request)
+			   : net_recv(end->comm, end->data + at, bytes, end->known,
+				     &request),
+			ncclSuccess);
+	return request;
+}
+
+static int tested(void *request)
+{
+	int done = 0;
+
+	EQ(net->test(request, &done, NULL), ncclSuccess);
+	return done;
+}
+
+void early_drive(struct group_end ends[2], bool is_early)
+{
+	enum { MESSAGES = 300, LONG = 20000, LOOKS = 2000 };
+	struct group_end *send = &ends[0], *recv = &ends[1];
+
+	for (int i = 0; i < MESSAGES; i++) {
+		size_t bytes = i % 3 ? 64 : LONG, at = (size_t)(i % 8) * PLACE_BYTES;
+		void *received = asked(recv, false, at, bytes), *sent = NULL;
+		int done = 0;
+
+		memset(recv->seen + at, 0, bytes);
+		for (int look = 0; !done && look < LOOKS; look++)
+			done = tested(received);
+		EQ(done, is_early);
+		memset(send->seen + at, i % 251 + 1, bytes);
+		sent = asked(send, true, at, bytes);
+		for (time_t until = time(NULL) + WAIT_S; !done || sent;
+			TRUE(time(NULL) < until)) {
+			done = done || tested(received);
+			sent = sent && tested(sent) ? NULL : sent;
+		}
+		for (size_t b = 0; b < bytes; b++)
+			EQ(recv->seen[at + b], (char)(i % 251 + 1));
+	}
+}

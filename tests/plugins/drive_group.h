@@ -19,4 +19,8 @@ struct group_end {
 void group_drive(struct group_end *send, struct group_end *recv, int size,
 	void (*flush)(void *line), void *line);
 
+/* Receives that are done before anything is sent, where that is so (`is_early`), and what
+ * comes to them all the same. */
+void early_drive(struct group_end ends[2], bool is_early);
+
 #endif

@@ -132,11 +132,10 @@ static void lines_open(
 				EQ(net_connect(
 					   from, lines[i].handle, &lines[i].send.comm),
 					ncclSuccess);
-	while (!is_done) {
+	for (; !is_done; TRUE(time(NULL) < until)) {
 		is_done = true;
 		for (int i = 0; i < count; i++)
 			is_done = line_ask(&lines[i]) && is_done;
-		TRUE(time(NULL) < until);
 	}
 	for (int i = 0; i < count && !failure; i++) {
 		end_memory(&lines[i].send, is_on_gpu("send"));
@@ -258,10 +257,8 @@ static void flush(struct line *line, uint64_t message, int size)
 	int done = 0;
 
 	EQ(net->iflush(end->comm, 1, &data, &size, &end->known, &request), ncclSuccess);
-	for (time_t until = deadline(); request && !done;) {
+	for (time_t until = deadline(); request && !done; TRUE(time(NULL) < until))
 		EQ(net->test(request, &done, NULL), ncclSuccess);
-		TRUE(time(NULL) < until);
-	}
 }
 
 static void line_sent(struct line *line)
@@ -526,6 +523,11 @@ static void flush_any(void *line)
 	flush(line, 0, 8);
 }
 
+static struct group_end group_end_of(const struct end *end)
+{
+	return (struct group_end){end->comm, end->known, end->data, end->seen};
+}
+
 /* Several receives at once, where they are offered. */
 static void part_grouped(void)
 {
@@ -540,12 +542,26 @@ static void part_grouped(void)
 		EQ(props.maxRecvs,
 			NET_VERSION >= 9 && !strcmp(protocol, "RDMA") ? GROUP_MAX : 1);
 	lines_open(&line, 1, &from, &to);
-	send = (struct group_end){
-		line.send.comm, line.send.known, line.send.data, line.send.seen};
-	recv = (struct group_end){
-		line.recv.comm, line.recv.known, line.recv.data, line.recv.seen};
+	send = group_end_of(&line.send);
+	recv = group_end_of(&line.recv);
 	for (int size = 1; size <= props.maxRecvs; size++)
 		group_drive(&send, &recv, size, flush_any, &line);
+	line_close(&line, 1);
+	world_close(&to);
+	world_close(&from);
+}
+
+/* DRIVE_EARLY: receives are done, or not, before anything is sent. */
+static void part_before(void)
+{
+	struct world from = world_open(), to = world_open();
+	struct group_end ends[2];
+	struct line line;
+
+	lines_open(&line, 1, &from, &to);
+	ends[0] = group_end_of(&line.send);
+	ends[1] = group_end_of(&line.recv);
+	early_drive(ends, atoi(getenv("DRIVE_EARLY")));
 	line_close(&line, 1);
 	world_close(&to);
 	world_close(&from);
@@ -747,8 +763,8 @@ static const struct {
 	{"many", part_many, false}, {"grouped", part_grouped, false},
 	{"outlived", part_outlived, false}, {"abort", part_abort, false},
 	{"memory", part_memory, false}, {"threads", part_threads, false},
-	{"fails", part_fails, true}, {"longer", part_longer, true},
-	{"skewed", part_skewed, true}};
+	{"fails", part_fails, true}, {"before", part_before, true},
+	{"longer", part_longer, true}, {"skewed", part_skewed, true}};
 
 static bool is_wanted(int part, int argc, char **argv)
 {

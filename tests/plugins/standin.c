@@ -8,6 +8,7 @@
  * touched too early or given back too soon shows. STANDIN_NICS: how many interfaces.
  * STANDIN_HMEM: memory of GPUs (gpu_memory.h) is taken, where it was registered as such;
  * what is written there is not to be seen before it is flushed.
+ * STANDIN_AUTO: it says that data moves without being asked to.
  * STANDIN_MEMLOCK: registrations count against RLIMIT_MEMLOCK.
  * STANDIN_FAULT: words with colons between them, see `faults`.
  */
@@ -734,6 +735,8 @@ static struct fi_info *info_make(int index, bool has_gpu)
 	info->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				     FI_MR_PROV_KEY | (has_gpu ? FI_MR_HMEM : 0);
 	info->domain_attr->cq_data_size = sizeof(uint32_t);
+	info->domain_attr->data_progress = getenv("STANDIN_AUTO") ? FI_PROGRESS_AUTO
+								  : FI_PROGRESS_MANUAL;
 	info->domain_attr->threading = FI_THREAD_SAFE;
 	info->fabric_attr->name = strdup("efa");
 	return info;

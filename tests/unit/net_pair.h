@@ -14,6 +14,7 @@ static struct net_plugin *pair_plugin; /* of net_by_plugin */
 
 /* How the next connections are made. */
 static struct net_manner manner, caller_manner;
+static bool pair_is_packed;
 
 struct pair {
 	struct net_end *listener, *to, *from;
@@ -41,7 +42,8 @@ static struct net_end *connect_as(const struct pair *pair, const char *key, uint
 	struct net_connect_args args = {.handle = &pair->handle,
 		.claim = {.from = from},
 		.manner = caller_manner,
-		.plugin = pair_plugin};
+		.plugin = pair_plugin,
+		.is_packed = pair_is_packed};
 	struct net_end *end;
 
 	strcpy((char *)args.key, key);

@@ -2,6 +2,8 @@
  * that fail, hang or lie. */
 #include "net/plugin.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/param.h"
@@ -80,6 +82,102 @@ static void test_use(struct net_plugin *plugin)
 	EQ(net_plugin_use(plugin, 1), OK);
 }
 
+/* .. each by itself, and short ones together. */
+static void both_sizes(void)
+{
+	check_sizes();
+	pair_is_packed = true;
+	check_sizes();
+	pair_is_packed = false;
+}
+
+static int sends(void)
+{
+	char path[PATH_BYTES];
+	void *library;
+	atomic_int *count;
+
+	snprintf(path, sizeof(path), "%s/libnccl-net-test12.so", WEFT_PLUGIN_FOLDER);
+	library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+	TRUE(library);
+	count = (atomic_int *)dlsym(library, "net_test_sends");
+	TRUE(count);
+	return atomic_load(count);
+}
+
+/* Sends and receives of so many bytes; how many messages of the plugin were they? */
+static int messages_of(const struct pair *pair, const size_t *sizes, int count)
+{
+	static char out[20000], in[20000];
+	struct net_request sent, taken;
+	int before = sends();
+	size_t at = 0;
+
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = (char)(i * 2654435761u >> 11);
+	memset(in, 0, sizeof(in));
+	for (int i = 0; i < count; at += sizes[i++])
+		EQ(net->send(pair->to, out + at, sizes[i], &sent), OK);
+	at = 0;
+	for (int i = 0; i < count; at += sizes[i++]) { /* one after the other */
+		EQ(net->recv(pair->from, in + at, sizes[i], &taken), OK);
+		while (net->test(&taken, 0) == ERR_AGAIN)
+			net->test(&sent, 0);
+		EQ(net->test(&taken, 0), OK);
+	}
+	run_both(&sent, &taken);
+	EQ(memcmp(in, out, at), 0);
+	return sends() - before;
+}
+
+/* What is short goes together, as far as it has room and nothing else is between. */
+static void test_packed(void)
+{
+	static const size_t two[] = {48, 8}, full[] = {4000, 80, 8, 8, 1};
+	static const size_t between[] = {8, 9000, 8, 0, 8}, edge[] = {4088, 4089};
+	struct pair pair;
+
+	set_version(12);
+	pair_plugin = open_for(NULL, 0);
+	TRUE(pair_plugin);
+	for (int i = 0; i < 2; i++) {
+		pair_is_packed = i;
+		pair_listen(&pair);
+		pair_join(&pair);
+		EQ(messages_of(&pair, two, 2), i ? 1 : 2);
+		EQ(messages_of(&pair, full, 5), i ? 2 : 5);
+		EQ(messages_of(&pair, between, 5), i ? 3 : 4);
+		EQ(messages_of(&pair, edge, 2), 2);
+		pair_close(&pair);
+	}
+	pair_is_packed = false;
+	net_plugin_close(pair_plugin);
+}
+
+/* A frame ends in the middle of what is asked for: the ends do not agree. */
+static void test_packed_apart(void)
+{
+	struct net_request sent, taken;
+	struct pair pair;
+	char text[64] = "";
+	enum err e;
+
+	set_version(12);
+	pair_plugin = open_for(NULL, 0);
+	pair_is_packed = true;
+	pair_listen(&pair);
+	pair_join(&pair);
+	EQ(net->send(pair.to, text, 8, &sent), OK);
+	EQ(net->recv(pair.from, text, 9, &taken), OK);
+	while ((e = net->test(&taken, 0)) == ERR_AGAIN)
+		net->test(&sent, 0);
+	EQ(e, ERR_REMOTE);
+	TRUE(strstr(err_last(), "says that 8 bytes came from rank 7 where 9 were sent"));
+	pair_close(&pair);
+	pair_is_packed = false;
+	net_plugin_close(pair_plugin);
+}
+
 static void test_versions(void)
 {
 	for (int version = PLUGIN_VERSION_MIN; version <= PLUGIN_VERSION_MAX; version++) {
@@ -95,7 +193,7 @@ static void test_versions(void)
 		/* another communicator of this process */
 		second = open_for("tEsT", 0);
 		TRUE(second);
-		check_sizes();
+		both_sizes();
 		net_plugin_close(second);
 		net_plugin_close(pair_plugin);
 	}
@@ -209,6 +307,7 @@ static void body_unheard(const struct child *parent)
 static void body_lost(const struct child *parent)
 {
 	static char out[8][9000], in[8][9000];
+	size_t bytes = pair_is_packed ? 3000 : sizeof(out[0]);
 	struct net_request sent, taken;
 	enum err e = OK, f = OK;
 	struct net_claim claim;
@@ -220,13 +319,13 @@ static void body_lost(const struct child *parent)
 	pair_listen(&pair);
 	pair.to = connect_as(&pair, "right", 7);
 	for (int i = 0; i < 8; i++)
-		EQ(net->send(pair.to, out[i], sizeof(out[i]), &sent), OK);
+		EQ(net->send(pair.to, out[i], bytes, &sent), OK);
 	while (!pair.from && (!e || e == ERR_AGAIN) && (!f || f == ERR_AGAIN)) {
 		e = net->accept(pair.listener, &claim, &pair.from);
 		f = net->test(&sent, 0);
 	}
 	for (int i = 0; pair.from && i < 8; i++)
-		EQ(net->recv(pair.from, in[i], sizeof(in[i]), &taken), OK);
+		EQ(net->recv(pair.from, in[i], bytes, &taken), OK);
 	while (pair.from && (e == ERR_AGAIN || !e) && (f == ERR_AGAIN || !f)) {
 		e = net->test(&taken, 0);
 		f = net->test(&sent, 0);
@@ -250,6 +349,11 @@ static void test_lost(void)
 	fault_run(body_lost, "receive", 12, "irecv gave");
 	fault_run(body_lost, "test", 8, "test gave");
 	fault_run(body_lost, "lies", 9, "says that 9001 bytes came");
+	pair_is_packed = true;
+	fault_run(body_lost, "lies", 12, "bytes came from rank 7 where");
+	fault_run(body_lost, "send", 10, "isend gave");
+	fault_run(body_lost, "receive", 12, "irecv gave");
+	pair_is_packed = false;
 	fault_run(body_lost, "register", 11, "regMr gave");
 }
 
@@ -258,7 +362,7 @@ static void body_odd(const struct child *parent)
 	(void)parent;
 	pair_plugin = open_for(NULL, 0);
 	TRUE(pair_plugin);
-	check_sizes();
+	both_sizes();
 	net_plugin_close(pair_plugin);
 }
 
@@ -315,6 +419,8 @@ int main(void)
 	child = child_start(body_names);
 	child_join(&child);
 	test_versions();
+	test_packed();
+	test_packed_apart();
 	unlink(log_path);
 	return 0;
 }
