@@ -63,9 +63,18 @@ static int words_check(void)
 {
 	static const char *const protocols[] = {"SENDRECV", "RDMA"};
 	static const char *const models[] = {"AUTO", "MANUAL", "UNSPEC"};
+	static const char *const tuners[] = {"REGION", "INTERNAL", "MODEL"};
 	int result = word_check(SET_PROTOCOL, protocols, 2);
 
-	return result ? result : word_check(SET_PROGRESS_MODEL, models, 3);
+	if (!result)
+		result = word_check(SET_PROGRESS_MODEL, models, 3);
+	if (!result)
+		result = word_check(SET_TUNER_TYPE, tuners, 3);
+	if (!result && !strcasecmp(setting_text(SET_TUNER_TYPE), "MODEL"))
+		say_info("%s is MODEL, for which the tables of REGION are used: there is "
+			 "no tuner by a model",
+			setting_info(SET_TUNER_TYPE)->name);
+	return result;
 }
 
 static bool is_efa(void)

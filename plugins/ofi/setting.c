@@ -42,7 +42,7 @@ static const struct setting_info table[SET_COUNT] = {
 	[SET_FORCE_PRODUCT_NAME] = {"OFI_NCCL_FORCE_PRODUCT_NAME", true, .meaning =
 		"the instance type to be taken for, such as p5.48xlarge"},
 	[SET_TUNER_TYPE] = {"OFI_NCCL_TUNER_TYPE", true, .text_fallback = "REGION", .meaning =
-		"REGION: the tuner's tables; INTERNAL: the library chooses"},
+		"REGION: the tuner's tables; INTERNAL: the library chooses; MODEL: as REGION"},
 	[SET_ABORT_ON_ERROR] = {"OFI_NCCL_ABORT_ON_ERROR", false, 0, 0, 1, .meaning =
 		"1: abort() where an error would be returned"},
 	[SET_GDR_FLUSH_DISABLE] = {"OFI_NCCL_GDR_FLUSH_DISABLE", false, 0, 0, 1, .meaning =
