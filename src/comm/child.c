@@ -22,7 +22,7 @@
 #include "exec/host/doing.h"
 
 enum birth_kind { BIRTH_SPLIT = 1, BIRTH_SHRINK, BIRTH_GROW };
-enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, NO_COLOR = -1 };
+enum { MAIL_SLEEP_US = 50, CAUSE_MS = 30, STUCK_MS = 50, NO_COLOR = -1 };
 
 _Static_assert(sizeof(struct boot_id) <= BOARD_MAIL_BYTES, "an id fits in a letter");
 
@@ -76,6 +76,8 @@ struct birth_place {
 	uint64_t start_ns;
 	uint64_t call; /* of the parent, by which members know of each other; 0: none */
 	bool has_warned;
+	bool is_strict; /* who waits for us in a call of the parent will not come .. */
+	bool is_stuck;	/* .. and one does */
 };
 
 /* Who has given up and ended then is not the cause of anything. */
@@ -139,12 +141,45 @@ static enum err unaware_check(const struct birth_place *place)
 	return e;
 }
 
+/* A member that waits for this rank in a call of the parent will not come, unless the
+ * call has failed and it does not know yet. Only where all calls of this rank are over is
+ * it sure that none of them is meant, and only of this host is the note as new as it
+ * looks.
+ */
+static enum err stuck_check(struct birth_place *place)
+{
+	struct comm *parent = place->parent;
+	char text[DOING_TEXT_BYTES];
+	struct doing note;
+
+	if (!place->is_strict || parent->gpu || atomic_load(&parent->busy) ||
+		clock_ns() - place->start_ns < STUCK_MS * CLOCK_MS)
+		return OK;
+	for (uint32_t i = 0; i < place->count; i++) {
+		uint32_t rank = place->members ? place->members[i] : i;
+
+		if (rank == parent->rank || !peer_is_local(parent->peers, rank) ||
+			!doing_read(parent->peers, rank, &note) ||
+			note.kind != DOING_COLL || note.rank != parent->rank ||
+			clock_ns() - note.since_ns < STUCK_MS * CLOCK_MS ||
+			!doing_holds(parent->peers, rank, &note))
+			continue;
+		place->is_stuck = true;
+		doing_print(&note, text);
+		return err_set(ERR_USAGE,
+			"rank %u is in %s and waits for rank %u, which makes a new "
+			"communicator and waits for rank %u: these calls do not match",
+			rank, text, parent->rank, rank);
+	}
+	return OK;
+}
+
 /* Can every member still take part? Asked again and again while waiting. Causes first:
  * the rank that the parent's failure is blamed on, then the dead, then those that have
  * given up, perhaps because of them. */
 static enum err members_check(void *arg, bool has_met)
 {
-	const struct birth_place *place = arg;
+	struct birth_place *place = arg;
 	const struct comm *parent = place->parent;
 	uint32_t culprit = health_blamed(parent->health);
 	enum err e = OK;
@@ -155,6 +190,8 @@ static enum err members_check(void *arg, bool has_met)
 		e = dead_check(parent, place->members ? place->members[i] : i);
 	if (!e && !has_met)
 		e = unaware_check(place);
+	if (!e && !has_met)
+		e = stuck_check(place);
 	return e || has_met ? e : gone_check(place);
 }
 
@@ -192,7 +229,7 @@ static enum err hope_check(struct birth_place *place, uint32_t from)
 			(long)limit_s, from < place->parent->rank_count ? from : 0);
 	birth_warn(place, from);
 	e = members_check(place, false);
-	if (e && from < place->parent->rank_count)
+	if (e && !place->is_stuck && from < place->parent->rank_count)
 		err_set(e, "%s, while rank %u had not answered yet", err_last(), from);
 	return e;
 }
@@ -241,6 +278,7 @@ struct wish {
 	enum birth_kind kind;
 	int color, key;
 	uint64_t call; /* by which members are known; 0: by votes */
+	bool abort;    /* what is in flight on the parent */
 };
 
 /* Members know each other: meet and connect. */
@@ -248,8 +286,14 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	const uint32_t *members, uint32_t count, struct comm *child)
 {
 	bool is_split = wish->kind == BIRTH_SPLIT;
-	struct birth_place place = {
-		parent, child, members, count, clock_ns(), wish->call, false};
+	struct birth_place place = {.parent = parent,
+		.child = child,
+		.members = members,
+		.count = count,
+		.start_ns = clock_ns(),
+		.call = wish->call,
+		.is_strict = !wish->abort && !comm_is_revoked(parent) &&
+			     !comm_async_get(parent)};
 	struct comm_init_args args = {.id_count = 1,
 		.rank_count = count,
 		.device = parent->device,
@@ -289,6 +333,8 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 		usleep(1000);
 	if (e && is_made)
 		boot_id_drop(&id);
+	if (e && place.is_stuck)
+		comm_fail(parent, e, parent->rank);
 	sodium_memzero(&id, sizeof(id));
 	/* whoever ends the parent now does so for this, and says it */
 	pthread_mutex_lock(&parent->lock);
@@ -337,8 +383,10 @@ static enum err colors_gather(
 static enum err colors_vote(struct comm *parent, const struct comm *child,
 	struct color_key mine, struct color_key *all)
 {
-	struct birth_place place = {
-		parent, child, NULL, parent->rank_count, clock_ns(), 0, false};
+	struct birth_place place = {.parent = parent,
+		.child = child,
+		.count = parent->rank_count,
+		.start_ns = clock_ns()};
 	uint64_t number = ++parent->vote_count;
 	struct vote *vote = &peer_status(parent->peers, parent->rank)->votes[number % 2];
 
@@ -366,7 +414,7 @@ enum err comm_split(
 {
 	struct color_key *all = calloc(parent->rank_count, sizeof(*all));
 	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
-	struct wish wish = {BIRTH_SPLIT, color, key, 0};
+	struct wish wish = {.kind = BIRTH_SPLIT, .color = color, .key = key};
 	enum err e = OK;
 
 	parent->split_count++;
@@ -412,7 +460,7 @@ enum err comm_shrink(struct comm *parent, const int *exclude, uint32_t exclude_c
 	bool abort, struct comm *child)
 {
 	uint32_t *members = calloc(parent->rank_count, sizeof(*members));
-	const struct wish wish = {.kind = BIRTH_SHRINK};
+	const struct wish wish = {.kind = BIRTH_SHRINK, .abort = abort};
 	uint32_t count = 0;
 	enum err e;
 
@@ -452,8 +500,10 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		.rank = parent ? parent->rank : (uint32_t)rank,
 		.device = parent ? parent->device : rank,
 		.caller = "ncclCommGrow"};
-	struct birth_place place = {parent, child, NULL, parent ? parent->rank_count : 0,
-		clock_ns(), 0, false};
+	struct birth_place place = {.parent = parent,
+		.child = child,
+		.count = parent ? parent->rank_count : 0,
+		.start_ns = clock_ns()};
 	struct boot_id found;
 	uint64_t number;
 	enum err e = OK;

@@ -314,6 +314,46 @@ static void dead_member_main(struct rank *rank)
 	OK(ncclCommAbort(comm));
 }
 
+/* Some make a child and the others something else of the parent. */
+enum { SPLIT_AND_SHRINK, SHRINK_AND_CALL };
+
+static void odd_birth_main(struct rank *rank)
+{
+	const int *kind = rank->argument;
+	ncclComm_t comm = rank_comm(rank, 0), child = NULL;
+	int exclude = 2, data = 1;
+	ncclResult_t got;
+
+	OK(ncclAllReduce(&data, &data, 1, ncclInt, ncclSum, comm, NULL));
+	if (rank->rank == (*kind == SPLIT_AND_SHRINK))
+		got = ncclCommShrink(
+			comm, &exclude, 1, &child, NULL, NCCL_SHRINK_DEFAULT);
+	else if (*kind == SPLIT_AND_SHRINK)
+		got = ncclCommSplit(comm, 0, 0, &child, NULL);
+	else
+		got = ncclAllReduce(&data, &data, 1, ncclInt, ncclSum, comm, NULL);
+	GIVES(got, ncclInvalidUsage);
+	HOLDS(strstr(ncclGetLastError(comm), "these calls do not match"));
+	rank_meet(rank);
+	OK(ncclCommAbort(comm));
+}
+
+static void odd_births(void)
+{
+	for (int kind = SPLIT_AND_SHRINK; kind <= SHRINK_AND_CALL; kind++) {
+		struct ranks ranks = {.processes = RANKS,
+			.threads = 1,
+			.function = odd_birth_main,
+			.argument = &kind};
+
+		ranks_run(&ranks);
+		ranks.processes = 1;
+		ranks.threads = RANKS;
+		ranks_run(&ranks);
+	}
+	printf("who makes a child alone is told\n");
+}
+
 static void revoke_main(struct rank *rank)
 {
 	ncclComm_t comm = rank_comm(rank, 0), child = NULL;
@@ -396,6 +436,27 @@ static void stall_init_main(struct rank *rank)
 	OK(ncclCommDestroy(rank_comm(rank, 0)));
 }
 
+static void file_read(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+static void await_stopped(uint64_t pid)
+{
+	char path[64], text[512] = "";
+
+	snprintf(path, sizeof(path), "/proc/%lu/stat", (unsigned long)pid);
+	while (!strstr(text, ") T ")) {
+		usleep(1000);
+		file_read(path, text, sizeof(text));
+	}
+}
+
 /* The root stands still: nobody is let in. */
 static void stall_root_main(struct rank *rank)
 {
@@ -407,6 +468,8 @@ static void stall_root_main(struct rank *rank)
 	rank_meet(rank);
 	if (rank->rank == 0)
 		raise(SIGSTOP);
+	else
+		await_stopped(atomic_load(&rank->page->words[2]));
 	OK(ncclCommInitRank(&comm, rank->rank_count, id, rank->rank));
 	OK(ncclCommDestroy(comm));
 }
@@ -423,16 +486,6 @@ static void stall_vote_main(struct rank *rank)
 	OK(ncclCommSplit(comm, 0, 0, &child, NULL));
 	OK(ncclCommDestroy(child));
 	OK(ncclCommDestroy(comm));
-}
-
-static void file_read(const char *path, char *text, size_t room)
-{
-	int fd = open(path, O_RDONLY);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
-
-	text[n > 0 ? n : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
 }
 
 /* Rank 1 is stopped while all wait for it in some way; `is_named` says what the log must
@@ -526,6 +579,8 @@ int main(int argc, char **argv)
 		run(apart_main, RANKS, NULL);
 	run(dead_member_main, 4, NULL);
 	run(dead_member_main, 4, "split");
+	if (!has_hosts())
+		odd_births();
 	run(revoke_main, RANKS, NULL);
 	run(revoke_main, 5, NULL);
 	run(reasons_main, 2, NULL);
