@@ -78,9 +78,10 @@ static void *hear_later(void *parent)
 /* Its first thread ends at once, and the process when it is told. */
 static void leave_a_thread(const struct child *parent)
 {
-	struct child copy = *parent;
+	static struct child copy; /* a stack ends with its thread */
 	pthread_t thread;
 
+	copy = *parent;
 	EQ(pthread_create(&thread, NULL, hear_later, &copy), 0);
 	pthread_exit(NULL);
 }
