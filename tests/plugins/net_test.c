@@ -193,22 +193,42 @@ static ncclResult_t test_make_virtual(int *d, ncclNetVDeviceProps_t *props)
 }
 #endif
 
+/* Texts of a device, for good: written once, since several threads may ask at once. */
+struct texts {
+	char name[16], place[PLACE_BYTES];
+};
+
+static const struct texts *texts_of(int dev)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct texts known[DEVICES_MAX + 1];
+	struct texts now = {.place = ""}, *kept = &known[dev];
+
+	places(dev, now.place);
+	if (joined && dev == 2)
+		snprintf(now.name, sizeof(now.name), "test0+test1");
+	else
+		snprintf(now.name, sizeof(now.name), "test%d", dev);
+	pthread_mutex_lock(&lock);
+	if (memcmp(kept, &now, sizeof(now)))
+		*kept = now;
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
 static ncclResult_t test_properties(int dev, ncclNetProperties_t *props)
 {
-	static char names[DEVICES_MAX][16];
 	static char paths[2][32] = {
 		"/sys/nowhere/0000:10:00.0", "/sys/nowhere/0000:10:00.1"};
-	static char given[DEVICES_MAX][PLACE_BYTES];
+	const struct texts *texts;
 
-	if (dev < 0 || dev >= places(dev, given[dev % DEVICES_MAX]) + joined)
+	if (dev < 0 || dev >= places(-1, NULL) + joined)
 		return ncclInvalidArgument;
-	snprintf(names[dev], sizeof(names[dev]), "test%d", dev);
-	if (joined && dev == 2)
-		snprintf(names[dev], sizeof(names[dev]), "test0+test1");
-	props->name = names[dev];
-	props->pciPath = fault("ports")	 ? paths[dev % 2]
-			 : given[dev][0] ? given[dev]
-					 : NULL;
+	texts = texts_of(dev);
+	props->name = (char *)(uintptr_t)texts->name;
+	props->pciPath = fault("ports")	   ? paths[dev % 2]
+			 : texts->place[0] ? (char *)(uintptr_t)texts->place
+					   : NULL;
 	props->guid = 100 + (uint64_t)dev;
 	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA
 			    : fault("gdr")
