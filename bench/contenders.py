@@ -37,8 +37,10 @@ class Contenders:
         os.makedirs(self.out, exist_ok=True)
 
     def present(self, peer):
-        if "tool" in peer:
-            return shutil.which(peer["tool"]) is not None
+        if "tool" in peer:  # which comes without the headers, too
+            return shutil.which(peer["tool"]) is not None and not subprocess.run(
+                [peer["tool"], "-E", "-include", "mpi.h", "-x", "c", "/dev/null"],
+                capture_output=True).returncode
         return os.path.exists(peer["header"]) and shutil.which("g++") is not None
 
     def install(self, name):
