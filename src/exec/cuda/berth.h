@@ -4,7 +4,8 @@
  * A call between hosts is the host engine's: a CUDA stream copies its buffers into a
  * berth and tells, a thread that waits for that runs the call and tells back, and the
  * stream, which waits for that, copies the result out. Both are told by words of the
- * berth, numbers that grow; no kernel runs and nobody's thread waits for a stream. A
+ * berth, numbers that grow; nobody's thread waits for a stream, and no kernel runs unless
+ * it does all of the stream's part (ferry.h). A
  * large call's buffers come and go in parts, each told by itself, so that the copies run
  * beside the call.
  *
