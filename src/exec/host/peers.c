@@ -11,8 +11,10 @@
 enum {
 	DEATH_MS =
 		100, /* a dying process loses its memory a little before its end shows */
-	WIRE_MS = 250, /* whoever ends or gives up elsewhere is known to everybody sooner,
-			  also where many processes share a core */
+	/* whoever ends or gives up elsewhere is known to everybody sooner, also where
+	 * many processes share a core */
+	WIRE_MS = 70,
+	WIRE_BUSY_MS = 250,
 	SETTLE_US = 1000,
 	LEAVE_US = 100,		   /* between looks */
 	LEAVE_NS = 5000000,	   /* for ranks of other processes, all together */
@@ -140,12 +142,22 @@ enum err host_blame(struct host_engine *engine, enum err code)
 	return gone ? gone : code;
 }
 
+static int wire_patience_ms(void)
+{
+	double load;
+
+	return getloadavg(&load, 1) == 1 && load > (double)sysconf(_SC_NPROCESSORS_ONLN)
+		       ? WIRE_BUSY_MS
+		       : WIRE_MS;
+}
+
 enum err host_blame_wire(struct host_engine *engine, uint32_t rank, enum err code)
 {
+	int patience_ms = wire_patience_ms();
 	char how[ERR_TEXT_BYTES];
 
 	snprintf(how, sizeof(how), "%s", err_last());
-	for (int i = 0; i < WIRE_MS; i++) {
+	for (int i = 0; i < patience_ms; i++) {
 		enum err gone = host_peers_check(engine, has_not_left, engine);
 
 		if (gone)
