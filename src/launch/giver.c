@@ -40,6 +40,7 @@ struct giver {
 	unsigned char key[AUTH_KEY_BYTES];
 	unsigned char *has_it; /* by rank */
 	int left;
+	uint64_t stall_ns; /* when a warning says who is missing; UINT64_MAX: never */
 	struct visitor visitors[VISITORS_MAX];
 };
 
@@ -210,33 +211,42 @@ static void serve_once(struct giver *giver)
 	visitors_let_in(giver);
 }
 
-static enum err some_missing(const struct giver *giver, const char *where)
+static enum err some_missing(const struct giver *giver)
 {
 	const struct launch *launch = giver->args->launch;
-	char names[NAMED_MAX * 8] = "";
+	char where[ADDR_TEXT_BYTES], names[NAMED_MAX * 8] = "";
 	int used = 0, named = 0;
 
 	for (int rank = 1; rank < launch->rank_count && named < NAMED_MAX; rank++)
 		if (!giver->has_it[rank])
 			used += snprintf(names + used, sizeof(names) - (size_t)used,
 				"%s%d", named++ ? ", " : "", rank);
+	addr_print(&giver->lobby.addr, where);
 	return err_set(ERR_TIMEOUT,
 		"rank 0 has waited at %s (%s) and %d of %d ranks did not come: %s%s",
 		where, launch_name(launch->kind), giver->left, launch->rank_count, names,
 		giver->left > named ? ", .." : "");
 }
 
+static void stall_look(struct giver *giver)
+{
+	if (clock_ns() < giver->stall_ns)
+		return;
+	giver->stall_ns = UINT64_MAX;
+	some_missing(giver);
+	giver_warn();
+}
+
 static enum err serve_all(struct giver *giver)
 {
-	char where[ADDR_TEXT_BYTES];
 	enum err e = OK;
 
 	while (giver->left > 0 && !e) {
 		serve_once(giver);
-		if (giver->left > 0 && clock_ns() >= giver->args->deadline_ns) {
-			addr_print(&giver->lobby.addr, where);
-			e = some_missing(giver, where);
-		}
+		if (giver->left > 0 && clock_ns() >= giver->args->deadline_ns)
+			e = some_missing(giver);
+		else if (giver->left > 0)
+			stall_look(giver);
 	}
 	for (int i = 0; i < VISITORS_MAX; i++)
 		if (giver->visitors[i].fd >= 0)
@@ -256,6 +266,7 @@ enum err master_give(const struct master_args *args, const void *bytes, size_t c
 	giver->bytes = bytes;
 	giver->count = count;
 	giver->left = args->launch->rank_count - 1;
+	giver->stall_ns = giver_stall_ns();
 	giver->has_it = (unsigned char *)(giver + 1);
 	for (int i = 0; i < VISITORS_MAX; i++)
 		giver->visitors[i].fd = -1;

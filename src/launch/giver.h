@@ -33,4 +33,9 @@ void giver_ports_print(const struct launch *launch, char text[GIVER_PORTS_BYTES]
 int giver_resolve(const struct launch *launch, int port, struct addr addrs[GIVER_ADDRS],
 	int *count);
 
+/* When a warning says once who is missing (WEFT_STALL_SEC); UINT64_MAX: never. */
+uint64_t giver_stall_ns(void);
+/* err_last() says who. */
+void giver_warn(void);
+
 #endif

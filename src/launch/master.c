@@ -64,6 +64,24 @@ void giver_ports_print(const struct launch *launch, char text[GIVER_PORTS_BYTES]
 			giver_port(launch, MASTER_PORTS - 1));
 }
 
+uint64_t giver_stall_ns(void)
+{
+	uint64_t seconds = (uint64_t)param_int(PARAM_STALL);
+
+	return seconds ? clock_ns() + seconds * CLOCK_SEC : UINT64_MAX;
+}
+
+void giver_warn(void)
+{
+	long seconds = (long)param_int(PARAM_BOOT_TIMEOUT);
+
+	if (seconds)
+		log_warn("%s; after %ld s (WEFT_BOOT_TIMEOUT_SEC) that is an error",
+			err_last(), seconds);
+	else
+		log_warn("%s; WEFT_BOOT_TIMEOUT_SEC=0 waits for ever", err_last());
+}
+
 static bool addr_of(const struct addrinfo *entry, int port, struct addr *addr)
 {
 	char host[NI_MAXHOST], text[NI_MAXHOST + 16];
@@ -226,6 +244,7 @@ static enum err nobody(const struct caller *caller, int rc)
 enum err master_take(const struct master_args *args, void *bytes, size_t count)
 {
 	struct caller caller = {.args = args, .fd = -1};
+	uint64_t stall_ns = giver_stall_ns();
 	enum err e = auth_init();
 	int rc = 0, pause = PAUSE_MS;
 
@@ -236,6 +255,11 @@ enum err master_take(const struct master_args *args, void *bytes, size_t count)
 		if (clock_ns() >= args->deadline_ns) {
 			e = nobody(&caller, rc);
 			break;
+		}
+		if (clock_ns() >= stall_ns) {
+			stall_ns = UINT64_MAX;
+			nobody(&caller, rc);
+			giver_warn();
 		}
 		poll(NULL, 0, clock_left_ms(args->deadline_ns, pause));
 		pause = pause < PAUSE_MAX_MS ? 2 * pause : PAUSE_MAX_MS;
