@@ -141,6 +141,18 @@ static enum err unaware_check(const struct birth_place *place)
 	return e;
 }
 
+/* Has any rank of it died, or given up? Then others come out of its calls, and the note
+ * of one that gave up may be old. */
+static bool is_harmed(const struct comm *parent)
+{
+	for (uint32_t rank = 0; rank < parent->rank_count; rank++)
+		if (atomic_load(&peer_status(parent->peers, rank)->state) ==
+				RANK_FAILED ||
+			(rank != parent->rank && health_is_dead(parent->health, rank)))
+			return true;
+	return false;
+}
+
 /* A member that waits for this rank in a call of the parent will not come, unless the
  * call has failed and it does not know yet. Only where all calls of this rank are over is
  * it sure that none of them is meant, and only of this host is the note as new as it
@@ -162,7 +174,7 @@ static enum err stuck_check(struct birth_place *place)
 			!doing_read(parent->peers, rank, &note) ||
 			note.kind != DOING_COLL || note.rank != parent->rank ||
 			clock_ns() - note.since_ns < STUCK_MS * CLOCK_MS ||
-			!doing_holds(parent->peers, rank, &note))
+			!doing_holds(parent->peers, rank, &note) || is_harmed(parent))
 			continue;
 		place->is_stuck = true;
 		doing_print(&note, text);

@@ -338,6 +338,41 @@ static void odd_birth_main(struct rank *rank)
 	OK(ncclCommAbort(comm));
 }
 
+/* Rank 1 has lost its patience with the others in a call, and makes a child with rank 0,
+ * which waits for it. */
+static void late_shrink_main(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0), child = NULL;
+	int exclude = 2, data = 1;
+
+	if (rank->rank == 1)
+		GIVES(ncclAllReduce(&data, &data, 1, ncclInt, ncclSum, comm, NULL),
+			ncclTimeout);
+	rank_meet(rank);
+	if (rank->rank == 1)
+		usleep(200000);
+	if (rank->rank != 2) {
+		OK(ncclCommShrink(comm, &exclude, 1, &child, NULL,
+			rank->rank ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT));
+		OK(ncclAllReduce(&data, &data, 1, ncclInt, ncclSum, child, NULL));
+		OK(ncclCommDestroy(child));
+	}
+	rank_meet(rank);
+	OK(ncclCommAbort(comm));
+}
+
+static void late_shrink(void)
+{
+	static const char *const environment[] = {"WEFT_TIMEOUT_SEC", "1", NULL};
+	struct ranks ranks = {.processes = RANKS,
+		.threads = 1,
+		.function = late_shrink_main,
+		.environment = environment};
+
+	ranks_run(&ranks);
+	printf("who has given a call up may still make a child\n");
+}
+
 static void odd_births(void)
 {
 	for (int kind = SPLIT_AND_SHRINK; kind <= SHRINK_AND_CALL; kind++) {
@@ -579,8 +614,10 @@ int main(int argc, char **argv)
 		run(apart_main, RANKS, NULL);
 	run(dead_member_main, 4, NULL);
 	run(dead_member_main, 4, "split");
-	if (!has_hosts())
+	if (!has_hosts()) {
+		late_shrink();
 		odd_births();
+	}
 	run(revoke_main, RANKS, NULL);
 	run(revoke_main, 5, NULL);
 	run(reasons_main, 2, NULL);
