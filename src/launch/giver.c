@@ -211,7 +211,7 @@ static void serve_once(struct giver *giver)
 	visitors_let_in(giver);
 }
 
-static enum err some_missing(const struct giver *giver)
+static void missing_print(const struct giver *giver, char text[GIVER_SENTENCE_BYTES])
 {
 	const struct launch *launch = giver->args->launch;
 	char where[ADDR_TEXT_BYTES], names[NAMED_MAX * 8] = "";
@@ -222,19 +222,27 @@ static enum err some_missing(const struct giver *giver)
 			used += snprintf(names + used, sizeof(names) - (size_t)used,
 				"%s%d", named++ ? ", " : "", rank);
 	addr_print(&giver->lobby.addr, where);
-	return err_set(ERR_TIMEOUT,
+	snprintf(text, GIVER_SENTENCE_BYTES,
 		"rank 0 has waited at %s (%s) and %d of %d ranks did not come: %s%s",
 		where, launch_name(launch->kind), giver->left, launch->rank_count, names,
 		giver->left > named ? ", .." : "");
 }
 
-static void stall_look(struct giver *giver)
+/* ERR_TIMEOUT when it is over; before, who is missing is said once. */
+static enum err missing_look(struct giver *giver)
 {
-	if (clock_ns() < giver->stall_ns)
-		return;
+	uint64_t now = clock_ns();
+	bool is_over = now >= giver->args->deadline_ns;
+	char text[GIVER_SENTENCE_BYTES];
+
+	if (!is_over && now < giver->stall_ns)
+		return OK;
+	missing_print(giver, text);
+	if (is_over)
+		return err_set(ERR_TIMEOUT, "%s", text);
 	giver->stall_ns = UINT64_MAX;
-	some_missing(giver);
-	giver_warn();
+	giver_warn(text);
+	return OK;
 }
 
 static enum err serve_all(struct giver *giver)
@@ -243,10 +251,8 @@ static enum err serve_all(struct giver *giver)
 
 	while (giver->left > 0 && !e) {
 		serve_once(giver);
-		if (giver->left > 0 && clock_ns() >= giver->args->deadline_ns)
-			e = some_missing(giver);
-		else if (giver->left > 0)
-			stall_look(giver);
+		if (giver->left > 0)
+			e = missing_look(giver);
 	}
 	for (int i = 0; i < VISITORS_MAX; i++)
 		if (giver->visitors[i].fd >= 0)

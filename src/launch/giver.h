@@ -10,7 +10,12 @@
 #include "net/addr.h"
 #include "net/auth.h"
 
-enum { GIVER_PORTS_BYTES = 40, GIVER_MAGIC_BYTES = 8, GIVER_ADDRS = 8 };
+enum {
+	GIVER_PORTS_BYTES = 40,
+	GIVER_SENTENCE_BYTES = 640, /* more than an error keeps */
+	GIVER_MAGIC_BYTES = 8,
+	GIVER_ADDRS = 8
+};
 
 static const char giver_magic[GIVER_MAGIC_BYTES + 1] = "WEFTMS01";
 
@@ -35,7 +40,7 @@ int giver_resolve(const struct launch *launch, int port, struct addr addrs[GIVER
 
 /* When a warning says once who is missing (WEFT_STALL_SEC); UINT64_MAX: never. */
 uint64_t giver_stall_ns(void);
-/* err_last() says who. */
-void giver_warn(void);
+/* `sentence` says who. */
+void giver_warn(const char *sentence);
 
 #endif

@@ -71,15 +71,15 @@ uint64_t giver_stall_ns(void)
 	return seconds ? clock_ns() + seconds * CLOCK_SEC : UINT64_MAX;
 }
 
-void giver_warn(void)
+void giver_warn(const char *sentence)
 {
 	long seconds = (long)param_int(PARAM_BOOT_TIMEOUT);
 
 	if (seconds)
 		log_warn("%s; after %ld s (WEFT_BOOT_TIMEOUT_SEC) that is an error",
-			err_last(), seconds);
+			sentence, seconds);
 	else
-		log_warn("%s; WEFT_BOOT_TIMEOUT_SEC=0 waits for ever", err_last());
+		log_warn("%s; WEFT_BOOT_TIMEOUT_SEC=0 waits for ever", sentence);
 }
 
 static bool addr_of(const struct addrinfo *entry, int port, struct addr *addr)
@@ -229,13 +229,14 @@ static bool visit_all(struct caller *caller, void *bytes, size_t count, int *rc)
 	return false;
 }
 
-static enum err nobody(const struct caller *caller, int rc)
+static void nobody_print(
+	const struct caller *caller, int rc, char text[GIVER_SENTENCE_BYTES])
 {
 	const struct launch *launch = caller->args->launch;
 	char ports[GIVER_PORTS_BYTES];
 
 	giver_ports_print(launch, ports);
-	return err_set(ERR_TIMEOUT,
+	snprintf(text, GIVER_SENTENCE_BYTES,
 		"rank %d of %d (%s) has found no rank 0 at %s, %s%s%s%s", launch->rank,
 		launch->rank_count, launch_name(launch->kind), launch->master, ports,
 		rc ? ": " : "", rc ? gai_strerror(rc) : "", caller->why);
@@ -245,6 +246,7 @@ enum err master_take(const struct master_args *args, void *bytes, size_t count)
 {
 	struct caller caller = {.args = args, .fd = -1};
 	uint64_t stall_ns = giver_stall_ns();
+	char text[GIVER_SENTENCE_BYTES];
 	enum err e = auth_init();
 	int rc = 0, pause = PAUSE_MS;
 
@@ -253,13 +255,14 @@ enum err master_take(const struct master_args *args, void *bytes, size_t count)
 	giver_key(args->launch, caller.key);
 	while (!visit_all(&caller, bytes, count, &rc)) {
 		if (clock_ns() >= args->deadline_ns) {
-			e = nobody(&caller, rc);
+			nobody_print(&caller, rc, text);
+			e = err_set(ERR_TIMEOUT, "%s", text);
 			break;
 		}
 		if (clock_ns() >= stall_ns) {
 			stall_ns = UINT64_MAX;
-			nobody(&caller, rc);
-			giver_warn();
+			nobody_print(&caller, rc, text);
+			giver_warn(text);
 		}
 		poll(NULL, 0, clock_left_ms(args->deadline_ns, pause));
 		pause = pause < PAUSE_MAX_MS ? 2 * pause : PAUSE_MAX_MS;
