@@ -243,9 +243,7 @@ static enum err plugin_listen(const struct comm *comm, struct data_net *net,
 	memcpy(args.key, net->wires.key, sizeof(args.key));
 	near_nets_choose(comm, net->plugin, places, &sharing);
 	e = connections_check(comm, net->plugin, sharing);
-	if (e)
-		log_warn("%s", err_last());
-	else
+	if (!e)
 		e = net_by_plugin.listen(
 			&args, &net->plugin_listener, &mine->plugin_handle);
 	auth_wipe(args.key, sizeof(args.key));

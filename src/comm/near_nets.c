@@ -156,8 +156,7 @@ void near_nets_choose(const struct comm *comm, struct net_plugin *plugin,
 	if (!devices) /* there is one; for want of memory it stays as it was opened */
 		return;
 	devices_find(comm, plugin, places, devices);
-	if (net_plugin_use(plugin, devices[comm->rank]))
-		log_warn("%s", err_last());
+	net_plugin_use(plugin, devices[comm->rank]); /* if not, the log says why */
 	*sharing = 0;
 	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
 		*sharing += comm_is_near(comm, rank) &&
