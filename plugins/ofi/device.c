@@ -402,22 +402,32 @@ static void nics_double(void)
 	say_info("%d nics are %d devices: several connections on each", nic_count, count);
 }
 
+static bool has_eager(void)
+{
+	return setting_int(SET_EAGER_MAX_SIZE) >= 0;
+}
+
+/* Can what is asked for be had? */
+static int early_check(void)
+{
+	if (!setting_int(SET_EARLY_COMPLETION) || !has_eager())
+		return OFI_OK;
+	return say_wrong(OFI_ARGUMENT,
+		"OFI_NCCL_EARLY_COMPLETION=1 needs OFI_NCCL_EAGER_MAX_SIZE=-1: set it, "
+		"or unset the first");
+}
+
 /* May a receive be done before its data is there? Only what is written by itself comes
  * there then: who has it done looks for it no more. */
-static int early_choose(void)
+static void early_choose(void)
 {
 	bool is_asked = setting_int(SET_EARLY_COMPLETION);
 	bool is_off = setting_is_given(SET_EARLY_COMPLETION) && !is_asked;
-	bool has_eager = setting_int(SET_EAGER_MAX_SIZE) >= 0;
 
-	if (is_asked && has_eager)
-		return say_wrong(OFI_ARGUMENT,
-			"OFI_NCCL_EARLY_COMPLETION=1 needs OFI_NCCL_EAGER_MAX_SIZE=-1: "
-			"set it, or unset the first");
 	for (int i = 0; i < count; i++) {
 		const struct fi_domain_attr *domain = devices[i].infos[0]->domain_attr;
 
-		devices[i].ends_early = !is_off && !has_eager &&
+		devices[i].ends_early = !is_off && !has_eager() &&
 					domain->data_progress == FI_PROGRESS_AUTO;
 	}
 	if (is_asked && !devices[0].ends_early)
@@ -425,7 +435,6 @@ static int early_choose(void)
 			 "when "
 			 "it is called",
 			devices[0].infos[0]->fabric_attr->prov_name);
-	return OFI_OK;
 }
 
 static bool is_of(const char *provider)
@@ -449,6 +458,10 @@ static int devices_list(void)
 		if (!is_rdma && !interfaces_list(false, false))
 			return OFI_SYSTEM;
 	}
+	if (is_rdma && early_check()) {
+		devices_forget(); /* the next communicator is refused, too */
+		return OFI_ARGUMENT;
+	}
 	nic_count = count;
 	if (is_rdma)
 		rails_group();
@@ -463,10 +476,10 @@ static int devices_list(void)
 		say_info("Support for DMA-BUF registrations: %s",
 			devices[0].takes_dmabuf ? "true" : "false");
 	}
-	if (is_rdma && early_choose())
-		return OFI_ARGUMENT;
-	if (is_rdma)
+	if (is_rdma) {
+		early_choose();
 		say_info("%d devices of up to %d rails", count, devices[0].rail_count);
+	}
 	return OFI_OK;
 }
 
