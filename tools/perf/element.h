@@ -4,7 +4,7 @@
  * Written apart from the library's kernels on purpose: a check is worth something only
  * when it does not share code with what it checks.
  *
- * element.c and data.c are compiled twice, for the host and, as a part of check.cu, for a
+ * element.c and data.c are compiled twice, for the host and, as a part of gpu_data.cu, for a
  * GPU, so that both know the same values.
  */
 #ifndef TOOLS_PERF_ELEMENT_H
