@@ -4,8 +4,8 @@
  * Written apart from the library's kernels on purpose: a check is worth something only
  * when it does not share code with what it checks.
  *
- * element.c and data.c are compiled twice, for the host and, as a part of gpu_data.cu, for a
- * GPU, so that both know the same values.
+ * element.c and data.c are compiled twice, for the host and, as a part of gpu_data.cu,
+ * for a GPU, so that both know the same values.
  */
 #ifndef TOOLS_PERF_ELEMENT_H
 #define TOOLS_PERF_ELEMENT_H
