@@ -18,13 +18,15 @@ static void stall_tell(const struct root *root, long waited_s)
 		waited_s);
 }
 
-/* A porch does not know who is missing of other hosts: the root of all does. */
+/* A porch does not know who is missing of other hosts: the root of all does. While all
+ * are at work between two rounds nobody waits. */
 uint64_t stall_look(struct stall *stall, const struct root *root)
 {
 	int64_t warn_s = param_int(PARAM_STALL);
 	uint64_t now = clock_ns(), warn_ns;
 
-	if (!warn_s || stall->is_told || root->is_decided || root->args.up || !root->came)
+	if (!warn_s || stall->is_told || root->is_decided || root->args.up ||
+		!root->arrived)
 		return UINT64_MAX;
 	if (!stall->since_ns || stall->arrived != root->arrived ||
 		stall->round != root->round)
