@@ -170,36 +170,25 @@ static struct stretch part_stretch(
 }
 
 /* A part of what is aboard, counted from 1: into the berth, or out of it. */
-static enum err part_load(const struct trip *trip, uint32_t part)
+static enum err part_move(const struct trip *trip, uint32_t part, bool is_in)
 {
 	const struct trip_parts *cut = &trip->cut;
+	const struct passenger *buffer = is_in ? &trip->in : &trip->out;
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
 	const char *in = trip->call->in;
-	enum err e = OK;
-
-	for (size_t chunk = 0; chunk < trip->in.bytes && !e; chunk += cut->chunk_bytes) {
-		struct stretch part_of = part_stretch(cut, chunk, part, trip->in.bytes);
-
-		if (part_of.bytes)
-			e = cuda_berth_load(trip->berth, trip->in.at + part_of.from,
-				in + part_of.from, part_of.bytes,
-				(cu_stream)trip->call->gpu_stream);
-	}
-	return e;
-}
-
-static enum err part_unload(const struct trip *trip, uint32_t part)
-{
-	const struct trip_parts *cut = &trip->cut;
 	char *out = trip->call->out;
 	enum err e = OK;
 
-	for (size_t chunk = 0; chunk < trip->out.bytes && !e; chunk += cut->chunk_bytes) {
-		struct stretch part_of = part_stretch(cut, chunk, part, trip->out.bytes);
+	for (size_t chunk = 0; chunk < buffer->bytes && !e; chunk += cut->chunk_bytes) {
+		struct stretch of = part_stretch(cut, chunk, part, buffer->bytes);
+		size_t at = buffer->at + of.from;
 
-		if (part_of.bytes)
-			e = cuda_berth_unload(trip->berth, trip->out.at + part_of.from,
-				out + part_of.from, part_of.bytes,
-				(cu_stream)trip->call->gpu_stream);
+		if (!of.bytes)
+			continue;
+		e = is_in ? cuda_berth_load(
+				    trip->berth, at, in + of.from, of.bytes, stream)
+			  : cuda_berth_unload(
+				    trip->berth, at, out + of.from, of.bytes, stream);
 	}
 	return e;
 }
@@ -235,7 +224,7 @@ enum err trip_begin(struct trip *trip)
 		e = cuda_berth_load(trip->berth, trip->scalar.at, call->op.scalar_pointer,
 			trip->scalar.bytes, stream);
 	for (uint32_t part = 1; part <= parts && trip->in.is_aboard && !e; part++) {
-		e = part_load(trip, part);
+		e = part_move(trip, part, true);
 		if (!e && part < parts)
 			e = cuda_berth_hand_over(trip->berth, part, stream);
 	}
@@ -252,7 +241,7 @@ enum err trip_end(struct trip *trip)
 		if (part > first || !trip->is_alone)
 			e = cuda_berth_await(trip->berth, part, stream);
 		if (!e && trip->out.is_aboard)
-			e = part_unload(trip, part);
+			e = part_move(trip, part, false);
 	}
 	return e ? e : cuda_berth_leave(trip->berth, stream);
 }
