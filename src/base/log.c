@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/fsize.h"
 #include "base/param.h"
 
@@ -142,7 +143,7 @@ static void output_open(const char *pattern)
 	}
 	if (!path_expand(pattern, path, sizeof(path)))
 		return;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	fd = file_create(path, O_APPEND, 0644);
 	if (fd >= 0)
 		output = fd;
 }

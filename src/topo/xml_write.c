@@ -7,7 +7,9 @@
 #include "topo/xml.h"
 
 #include <errno.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/fsize.h"
 
 /* How this byte must be written inside a value; NULL: as it is. */
@@ -95,13 +97,18 @@ enum err xml_print(FILE *file, const struct xml_node *tree)
 
 enum err xml_write(const char *path, const struct xml_node *tree)
 {
-	FILE *file = fopen(path, "we");
+	int fd = file_create(path, 0, 0666);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 	struct fsize hold;
 	enum err e;
 
-	if (!file)
-		return err_set(ERR_SYSTEM,
-			"cannot write %.256s: %m; choose another place", path);
+	if (!file) {
+		err_set(ERR_SYSTEM, "cannot write %.256s: %m%s; choose another place",
+			path, errno == ENXIO ? " (nobody reads it)" : "");
+		if (fd >= 0)
+			close(fd);
+		return ERR_SYSTEM;
+	}
 	fsize_begin(&hold);
 	e = xml_print(file, tree);
 	if (fclose(file) && !e)

@@ -33,9 +33,9 @@ static bool is_written(void)
 
 int output_end(const char *program, int status, int failure)
 {
-	if (is_written() || status)
+	if (is_written())
 		return status;
 	fprintf(stderr, "%s: cannot write the output: %m%s\n", program,
 		errno == EFBIG ? " (see ulimit -f)" : "");
-	return failure;
+	return status ? status : failure;
 }

@@ -11,8 +11,8 @@
  * limit on the size of files (ulimit -f) is an error like any other. */
 void output_begin(void);
 
-/* The exit status: `status`, or `failure` after a sentence on standard error when that
- * was 0 and standard output did not take everything. */
+/* The exit status: `status`, or `failure` when that was 0 and standard output did not
+ * take everything. A sentence on standard error says so, whatever the status is. */
 int output_end(const char *program, int status, int failure);
 
 #endif

@@ -206,10 +206,11 @@ void json_row(struct json_log *log, const struct row *row)
 	json_array_append_new(log->results, object);
 }
 
-void json_close(struct json_log *log, uint64_t bad_count, double average)
+bool json_close(struct json_log *log, uint64_t bad_count, double average)
 {
 	json_t *bounds = json_object(), *bandwidth = json_object();
 	double lowest = report_min_bandwidth();
+	bool is_whole;
 
 	json_object_set_new(bounds, "count", json_integer((json_int_t)bad_count));
 	json_object_set_new(bounds, "okay", text_bool(!bad_count));
@@ -222,10 +223,12 @@ void json_close(struct json_log *log, uint64_t bad_count, double average)
 	json_object_set_new(log->top, "average_bus_bandwidth", bandwidth);
 	json_object_set_new(log->top, "errors", json_array());
 	json_object_set_new(log->top, "end_time", now());
-	if (json_dumpf(log->top, log->file, JSON_INDENT(2) | JSON_ESCAPE_SLASH) ||
-		fclose(log->file))
+	is_whole = !json_dumpf(log->top, log->file, JSON_INDENT(2) | JSON_ESCAPE_SLASH);
+	is_whole = !fclose(log->file) && is_whole;
+	if (!is_whole)
 		fprintf(stderr, "%s: the JSON file is incomplete: %m\n",
 			log->run->machine.host);
 	json_decref(log->top);
 	free(log);
+	return is_whole;
 }

@@ -12,7 +12,8 @@ struct json_log *json_open(const struct run *run);
 
 void json_row(struct json_log *log, const struct row *row);
 
-/* Write the file and free the log. */
-void json_close(struct json_log *log, uint64_t bad_count, double average);
+/* Write the file and free the log. False, with a line on stderr, when not all of it could
+ * be written. */
+bool json_close(struct json_log *log, uint64_t bad_count, double average);
 
 #endif

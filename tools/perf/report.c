@@ -245,7 +245,7 @@ static void print_memory(const struct report *report, const struct worker *worke
 int report_close(struct report *report, const struct worker *worker)
 {
 	double lowest = report_min_bandwidth(), average = 0;
-	bool slow;
+	bool slow, is_kept = !report->run->options.json_path;
 
 	if (report->busbw_count)
 		average = report->busbw_sum / (double)report->busbw_count;
@@ -262,6 +262,8 @@ int report_close(struct report *report, const struct worker *worker)
 	printf("#\n# Collective test concluded: %s\n#\n\n", report->run->program);
 	fflush(stdout);
 	if (report->json)
-		json_close(report->json, report->bad_count, average);
-	return slow || report->bad_count ? TEST_FAILED : TEST_OK;
+		is_kept = json_close(report->json, report->bad_count, average);
+	if (slow || report->bad_count)
+		return TEST_FAILED;
+	return is_kept ? TEST_OK : TEST_INTERNAL;
 }

@@ -38,8 +38,8 @@ void report_head(const struct report *report);
 
 void report_row(struct report *report, const struct row *row);
 
-/* The lines below the table, and the JSON file. Returns TEST_OK, or TEST_FAILED for wrong
- * data or too little bandwidth. */
+/* The lines below the table, and the JSON file. Returns TEST_OK, TEST_FAILED for wrong
+ * data or too little bandwidth, or TEST_INTERNAL where only the file was not written. */
 int report_close(struct report *report, const struct worker *worker);
 
 /* A number in `width` columns: as many of two decimals as fit, else exponent form. */

@@ -145,8 +145,16 @@ static bool hostfile_read(struct run_args *args, const char *path)
 		fprintf(stderr, "weft run: cannot read %s: %m\n", path);
 		return false;
 	}
-	while (is_good && fgets(line, sizeof(line), file))
-		is_good = line_read(args, line, path);
+	while (is_good && fgets(line, sizeof(line), file)) {
+		is_good = *line && (strchr(line, '\n') || feof(file));
+		if (is_good)
+			is_good = line_read(args, line, path);
+		else
+			fprintf(stderr,
+				"weft run: %s has a line of more than %d bytes, or "
+				"is no text: give a line per host\n",
+				path, LINE_BYTES - 2);
+	}
 	fclose(file);
 	if (is_good && !args->host_count) {
 		fprintf(stderr, "weft run: %s names no host\n", path);

@@ -89,7 +89,9 @@ static enum err points_read(const char *path, struct points *points)
 		file = fopen(path, "re");
 		if (!file)
 			return err_set(ERR_SYSTEM, "%s cannot be opened: %m", path);
-		while (fgets(line, sizeof(line), file) && bytes < LOG_BYTES_MAX) {
+		/* a line that begins with a zero byte is no text's */
+		while (bytes < LOG_BYTES_MAX && fgets(line, sizeof(line), file) &&
+			*line) {
 			bytes += strlen(line);
 			line_take(points, line);
 		}
