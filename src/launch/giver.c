@@ -228,7 +228,7 @@ static enum err some_missing(const struct giver *giver)
 		giver->left > named ? ", .." : "");
 }
 
-static void stall_look(struct giver *giver)
+static void absence_warn(struct giver *giver)
 {
 	if (clock_ns() < giver->stall_ns)
 		return;
@@ -246,7 +246,7 @@ static enum err serve_all(struct giver *giver)
 		if (giver->left > 0 && clock_ns() >= giver->args->deadline_ns)
 			e = some_missing(giver);
 		else if (giver->left > 0)
-			stall_look(giver);
+			absence_warn(giver);
 	}
 	for (int i = 0; i < VISITORS_MAX; i++)
 		if (giver->visitors[i].fd >= 0)
