@@ -195,7 +195,7 @@ static const struct param_info table[PARAM_COUNT] = {
 		"file for the topology once it is known; a communicator's has its ranks as devices"},
 	[PARAM_SOCKET_IFNAME] = {"NCCL_SOCKET_IFNAME", PARAM_TEXT, .meaning =
 		"comma list of interface name beginnings; ^ in front: all but these; =: whole names; "
-		"several that are named carry each message together"},
+		"several that are named carry each message together, and loopback counts only alone"},
 	[PARAM_SOCKET_FAMILY] = {"NCCL_SOCKET_FAMILY", PARAM_TEXT, .meaning =
 		"AF_INET or AF_INET6: use only addresses of this kind"},
 	[PARAM_OOB_NET_IFNAME] = {"NCCL_OOB_NET_IFNAME", PARAM_TEXT, .meaning =

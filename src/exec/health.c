@@ -166,20 +166,34 @@ enum err health_dead(const struct health *health, uint32_t rank)
 }
 
 /* Who left or failed before its process ended is not dead but gone. */
+static bool has_died(const struct health *health, uint32_t rank)
+{
+	return rank != health->rank &&
+	       atomic_load(&status_of(health, rank)->state) == RANK_LIVE &&
+	       health_is_dead(health, rank);
+}
+
 static enum err dead_find(const struct health *health,
 	bool (*needed)(const void *what, uint32_t rank), const void *what,
 	uint32_t *culprit)
 {
 	for (uint32_t rank = 0; rank < health->rank_count; rank++) {
-		const struct rank_status *status = status_of(health, rank);
-
-		if (rank == health->rank || atomic_load(&status->state) != RANK_LIVE ||
-			!health_is_dead(health, rank) || !needed(what, rank))
+		if (!has_died(health, rank) || !needed(what, rank))
 			continue;
 		*culprit = rank;
 		return health_dead(health, rank);
 	}
 	return OK;
+}
+
+bool health_any_dead(const struct health *health, uint32_t *dead)
+{
+	for (uint32_t rank = 0; rank < health->rank_count; rank++)
+		if (has_died(health, rank)) {
+			*dead = rank;
+			return true;
+		}
+	return false;
 }
 
 /* Deaths first: they are the cause of whatever the others report. */

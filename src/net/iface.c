@@ -113,13 +113,27 @@ static uint32_t turn_take(const struct iface *all, uint32_t all_count,
 	return count;
 }
 
+/* No other host comes by loopback. `^docker0` does not name it, so it is among what is
+ * left, and first; it counts where there is nothing else. */
+static uint32_t loopback_drop(struct iface *ifaces, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!ifaces[i].is_loopback)
+			ifaces[kept++] = ifaces[i];
+	return kept ? kept : count;
+}
+
 uint32_t iface_choose(const struct iface *all, uint32_t all_count,
 	const struct iface_wish *wish, struct iface *ifaces)
 {
 	uint32_t count = 0;
 
-	if (wish->names)
-		return turn_take(all, all_count, wish, wish->names, ifaces);
+	if (wish->names) {
+		count = turn_take(all, all_count, wish, wish->names, ifaces);
+		return loopback_drop(ifaces, count);
+	}
 	for (uint32_t turn = 0; ifname_turn(turn) && !count; turn++) {
 		if (turn == IFNAME_TURNS_FIRST)
 			count = turn_take(all, all_count, wish, NULL, ifaces);

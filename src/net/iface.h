@@ -2,11 +2,12 @@
  * iface.h - which of this host's network interfaces to use, by NCCL's rules.
  *
  * Where the user names some (NCCL_SOCKET_IFNAME, for meeting and keeping in touch
- * NCCL_OOB_NET_IFNAME), all of those; else InfiniBand's, else those in the network of
- * NCCL_COMM_ID, else all but Docker's, loopback and virbr, else those in this order.
- * NCCL_SOCKET_FAMILY restricts the addresses. An interface counts when it runs and has an
- * address; its first counts. A link-local IPv6 address is passed over: another host
- * cannot tell by which of its interfaces to reach it.
+ * NCCL_OOB_NET_IFNAME), all of those, but loopback only when it is alone; else
+ * InfiniBand's, else those in the network of NCCL_COMM_ID, else all but Docker's,
+ * loopback and virbr, else those in this order. NCCL_SOCKET_FAMILY restricts the
+ * addresses. An interface counts when it runs and has an address; its first counts. A
+ * link-local IPv6 address is passed over: another host cannot tell by which of its
+ * interfaces to reach it.
  */
 #ifndef NET_IFACE_H
 #define NET_IFACE_H

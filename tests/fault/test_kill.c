@@ -221,6 +221,67 @@ static void deaths(bool lean)
 		(double)latest * 1e-3);
 }
 
+/* The victim has done its part of the call, and nobody waits for it but for the last
+ * rank, which is away. */
+static void kill_beside_main(struct rank *rank)
+{
+	const struct job *job = rank->argument;
+	ncclComm_t comm = rank_comm(rank, 0);
+	struct buffers b = buffers_create(job->count, rank->rank_count, job->nccl_memory);
+	_Atomic uint64_t *is_told = &rank->page->words[0];
+	int away = rank->rank_count - 1;
+	pthread_t thread;
+	char name[16];
+	uint64_t late;
+
+	rank_context("rank %d, %d dies in %s of %zu", rank->rank, job->victim,
+		kind_name(job->kind), job->count);
+	OK(call(job, &b, comm, rank));
+	rank_meet(rank);
+	if (rank->rank == job->victim) {
+		EQ(pthread_create(&thread, NULL, die_soon, rank), 0);
+		call(job, &b, comm, rank);
+	} else if (rank->rank == away) {
+		for (int i = 0; atomic_load(is_told) < (uint64_t)away - 1 && i < 20000;
+			i++)
+			usleep(1000);
+		EQ(atomic_load(is_told), (uint64_t)away - 1);
+	} else {
+		GIVES(call(job, &b, comm, rank), ncclRemoteError);
+		late = now_us() - atomic_load(&rank->page->words[WORD_DEATH]);
+		snprintf(name, sizeof(name), "rank %d", job->victim);
+		HOLDS(strstr(ncclGetLastError(comm), name));
+		HOLDS((double)late < LIMIT_US * crowding());
+		rank_raise(rank, late);
+		atomic_fetch_add(is_told, 1);
+	}
+	OK(ncclCommAbort(comm));
+	buffers_destroy(&b);
+}
+
+static void deaths_beside(void)
+{
+	static const int kinds[] = {ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL};
+	uint64_t latest = 0;
+
+	for (int i = 0; i < 16; i++) {
+		struct job job = {.kind = kinds[i / 4],
+			.count = i & 1 ? 100000 : 5,
+			.nccl_memory = i & 2,
+			.victim = 1};
+		struct ranks ranks = {.processes = 4,
+			.threads = 1,
+			.function = kill_beside_main,
+			.argument = &job};
+
+		ranks_start(&ranks);
+		ranks_wait(&ranks, 1u << job.victim);
+		latest = ranks.result > latest ? ranks.result : latest;
+	}
+	printf("deaths while all wait for another, the slowest knew after %.1f ms\n",
+		(double)latest * 1e-3);
+}
+
 /* ---- a stopped rank is waited for ---- */
 
 static void stopped_main(struct rank *rank)
@@ -612,6 +673,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!only || !strcmp(only, "deaths"))
 		deaths(lean);
+	if (!only || !strcmp(only, "beside"))
+		deaths_beside();
 	if (!only || !strcmp(only, "stopped"))
 		stopped();
 	if (!only || !strcmp(only, "mismatched"))

@@ -151,6 +151,47 @@ static int wire_patience_ms(void)
 		       : WIRE_MS;
 }
 
+/* How long must we have known of a death to be sure that the rank we wait for has not
+ * begun the call? One of this host shows when it has. Of another host's we know only what
+ * has come, and what it sent may be on the way. UINT64_MAX: it has. */
+static uint64_t bereaved_ms(const struct host_engine *engine, const struct doing *doing)
+{
+	uint64_t number = doing->want >> BOARD_CALL_SHIFT;
+	const struct card *card = peer_card(engine->peers, doing->rank, number);
+
+	if (!peer_is_local(engine->peers, doing->rank))
+		return (uint64_t)wire_patience_ms();
+	return position_reached(
+		       atomic_load(&card->position[0]), number << BOARD_CALL_SHIFT)
+		       ? UINT64_MAX
+		       : 0;
+}
+
+/*
+ * Nobody completes a call without a root before everybody has begun it. So while some
+ * rank has not, who died has died in this call or before, and cannot be there for the
+ * next. In a call with a root it may have done its part and ended as it should. When the
+ * rank we wait for has begun the call, it needs the dead one, or goes on, or waits for
+ * such a rank.
+ */
+enum err host_bereaved_check(
+	struct host_engine *engine, const struct doing *doing, uint64_t *since_ns)
+{
+	uint32_t dead;
+
+	if (doing->kind != DOING_COLL || coll_has_root((enum coll)doing->sign.coll) ||
+		!health_any_dead(engine->health, &dead)) {
+		*since_ns = 0;
+		return OK;
+	}
+	if (!*since_ns)
+		*since_ns = clock_ns();
+	if ((clock_ns() - *since_ns) / CLOCK_MS < bereaved_ms(engine, doing))
+		return OK;
+	engine->culprit = dead;
+	return health_dead(engine->health, dead);
+}
+
 enum err host_blame_wire(struct host_engine *engine, uint32_t rank, enum err code)
 {
 	int patience_ms = wire_patience_ms();

@@ -9,6 +9,7 @@
 #include "base/futex.h"
 #include "base/param.h"
 #include "exec/host/doing.h"
+#include "exec/host/peers.h"
 #include "exec/host/remote.h"
 #include "exec/host/state.h"
 
@@ -32,6 +33,7 @@ struct idle {
 	uint32_t turns, spin_turns;
 	uint32_t sleep_us; /* the next sleep */
 	uint64_t since_ns;
+	uint64_t grief_ns; /* since when we know that a rank died; 0: none */
 	bool has_warned;
 };
 
@@ -81,6 +83,9 @@ static enum err wait_check(
 			return e;
 		doing_tell_far(engine, doing);
 	}
+	e = host_bereaved_check(engine, doing, &idle->grief_ns);
+	if (e)
+		return e;
 	if (!idle->has_warned && clock_is_over(idle->since_ns, warn_s)) {
 		idle->has_warned = true;
 		doing_warn(engine, doing);
@@ -154,6 +159,7 @@ static void idle_reset(struct idle *idle)
 	idle->turns = 0;
 	idle->since_ns = 0;
 	idle->sleep_us = 0;
+	idle->grief_ns = 0;
 	idle->has_warned = false;
 }
 
