@@ -152,19 +152,17 @@ static int wire_patience_ms(void)
 }
 
 /* How long must we have known of a death to be sure that the rank we wait for has not
- * begun the call? One of this host shows when it has. Of another host's we know only what
- * has come, and what it sent may be on the way. UINT64_MAX: it has. */
+ * begun the call? One of this host shows when it has; of another host's we know when its
+ * first message has come, which may be on the way. UINT64_MAX: it has. */
 static uint64_t bereaved_ms(const struct host_engine *engine, const struct doing *doing)
 {
 	uint64_t number = doing->want >> BOARD_CALL_SHIFT;
 	const struct card *card = peer_card(engine->peers, doing->rank, number);
 
-	if (!peer_is_local(engine->peers, doing->rank))
-		return (uint64_t)wire_patience_ms();
-	return position_reached(
-		       atomic_load(&card->position[0]), number << BOARD_CALL_SHIFT)
-		       ? UINT64_MAX
-		       : 0;
+	if (position_reached(atomic_load(&card->position[0]), number << BOARD_CALL_SHIFT))
+		return UINT64_MAX;
+	return peer_is_local(engine->peers, doing->rank) ? 0
+							 : (uint64_t)wire_patience_ms();
 }
 
 /*
