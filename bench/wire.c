@@ -1,9 +1,12 @@
 /*
- * What a network carries: ./wire hosts=2|loopback=2 2 COLLECTIVE BYTES,..
+ * What a network carries: ./wire hosts=2|loopback=2[,sum] 2 COLLECTIVE BYTES,..
  *
  * A plain loop over one connection between two hosts moves the bytes that the collective
  * has to move, in the same directions at once, between buffers as large, and does nothing
  * else with them. Nobody who uses sockets and copies is expected to be faster.
+ *
+ * With `sum` it is an all_reduce by hand, for two ranks and nothing else: it waits for
+ * what has to come first and adds it, which no library can leave out.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +21,7 @@
 #include "host.h"
 #include "method.h"
 
-enum { PORT = 7700, AT_ONCE = 256 << 10 };
+enum { PORT = 7700, AT_ONCE = 256 << 10, PIECE = 128 << 10 };
 
 /* One page that both see. */
 struct shared {
@@ -28,6 +31,7 @@ struct shared {
 struct side {
 	struct shared *shared;
 	int rank, fd, coll;
+	int sums; /* an all_reduce by hand */
 	char *out, *in;
 };
 
@@ -103,6 +107,104 @@ static void exchange(const struct side *side, size_t tx, size_t rx)
 	}
 }
 
+/* One way of an all_reduce by hand: a share goes out in pieces, and the sum of each piece
+ * of the other share behind the next piece: share 0, share 1, sum 0, share 2, sum 1, ..
+ */
+struct way {
+	size_t item, at; /* which of the 2 x pieces, and the bytes of it that are done */
+};
+
+struct by_hand {
+	const struct side *side;
+	size_t half, pieces, summed; /* sums [0, summed) are made */
+	struct way tx, rx;
+};
+
+/* Which piece an item is of, and whether it is a sum. */
+static size_t item_piece(const struct by_hand *call, size_t item, int *is_sum)
+{
+	*is_sum = item == 2 * call->pieces - 1 || (item && item % 2 == 0);
+	if (item == 2 * call->pieces - 1)
+		return call->pieces - 1;
+	return *is_sum ? item / 2 - 1 : (item + 1) / 2;
+}
+
+static size_t piece_bytes(const struct by_hand *call, size_t piece)
+{
+	size_t left = call->half - piece * PIECE;
+
+	return left < PIECE ? left : PIECE;
+}
+
+/* Bytes sent of the next item; 0: the socket is full, or what it is the sum of is not
+ * here. */
+static size_t send_item(struct by_hand *call)
+{
+	const struct side *side = call->side;
+	int is_sum;
+	size_t piece = item_piece(call, call->tx.item, &is_sum), done;
+	size_t bytes = piece_bytes(call, piece);
+	size_t mine = (size_t)side->rank * call->half, other = call->half - mine;
+	const char *from = is_sum ? side->in + mine : side->out + other;
+
+	if (is_sum && piece >= call->summed)
+		return 0;
+	done = part(send(side->fd, from + piece * PIECE + call->tx.at,
+		bytes - call->tx.at, MSG_NOSIGNAL));
+	call->tx.at += done;
+	if (call->tx.at == bytes)
+		call->tx = (struct way){.item = call->tx.item + 1};
+	return done;
+}
+
+/* Bytes received of the next item. A piece of the share is added to ours as soon as it is
+ * whole. */
+static size_t receive_item(struct by_hand *call)
+{
+	static char inbox[PIECE] __attribute__((aligned(64)));
+	const struct side *side = call->side;
+	int is_sum;
+	size_t piece = item_piece(call, call->rx.item, &is_sum), done;
+	size_t bytes = piece_bytes(call, piece);
+	size_t mine = (size_t)side->rank * call->half, other = call->half - mine;
+	char *to = is_sum ? side->in + other + piece * PIECE : inbox;
+
+	done = part(recv(side->fd, to + call->rx.at, bytes - call->rx.at, 0));
+	call->rx.at += done;
+	if (call->rx.at < bytes)
+		return done;
+	if (!is_sum) {
+		const float *ours = (const float *)(side->out + mine + piece * PIECE);
+		float *sum = (float *)(side->in + mine + piece * PIECE);
+
+		for (size_t i = 0; i < bytes / sizeof(float); i++)
+			sum[i] = ours[i] + ((const float *)inbox)[i];
+		call->summed++;
+	}
+	call->rx = (struct way){.item = call->rx.item + 1};
+	return done;
+}
+
+static void reduce_by_hand(const struct side *side, size_t bytes)
+{
+	size_t half = bytes / 2 / sizeof(float) * sizeof(float);
+	struct by_hand call = {.side = side, .half = half ? half : sizeof(float)};
+	size_t items;
+
+	call.pieces = (call.half + PIECE - 1) / PIECE;
+	items = 2 * call.pieces;
+	while (call.tx.item < items || call.rx.item < items) {
+		size_t moved = 0;
+
+		if (call.tx.item < items)
+			moved += send_item(&call);
+		if (call.rx.item < items)
+			moved += receive_item(&call);
+		if (!moved)
+			sched_yield();
+	}
+}
+
 /* Both have come here. */
 static void together(const struct side *side)
 {
@@ -119,8 +221,12 @@ static double loop(const struct side *side, size_t bytes, int iters, double *cpu
 	together(side);
 	start = method_now();
 	used = method_cpu();
-	for (int i = 0; i < iters; i++)
-		exchange(side, tx, rx);
+	for (int i = 0; i < iters; i++) {
+		if (side->sums)
+			reduce_by_hand(side, bytes);
+		else
+			exchange(side, tx, rx);
+	}
 	together(side); /* who only sends has not sent before the other has it */
 	shared->seconds[side->rank] = (method_now() - start) / iters;
 	shared->cpu[side->rank] = (method_cpu() - used) / iters;
@@ -146,6 +252,11 @@ static void time_size(const struct side *side, size_t bytes)
 		best = seconds;
 		best_cpu = cpu;
 	}
+	for (size_t i = 0; side->sums && i < bytes / sizeof(float); i++)
+		if (((const float *)side->in)[i] != 3) {
+			errno = EBADMSG;
+			fail("a sum");
+		}
 	if (!side->rank)
 		method_print_cpu(side->coll, 2, bytes, best, best_cpu);
 }
@@ -164,7 +275,8 @@ static void side_main(struct side *side, const char *mode, const char *text)
 	side->in = aligned_alloc(4096, room);
 	if (!side->out || !side->in)
 		fail("no memory");
-	memset(side->out, 1, room);
+	for (size_t i = 0; i < room / sizeof(float); i++)
+		((float *)side->out)[i] = (float)(side->rank + 1);
 	memset(side->in, 1, room);
 	for (int i = 0; i < count; i++)
 		time_size(side, sizes[i]);
@@ -175,9 +287,12 @@ int main(int argc, char **argv)
 	struct side side = {.coll = argc == 5 ? method_find(argv[3]) : METHOD_COLLS};
 	int status;
 
+	side.sums = argc == 5 && strstr(argv[1], ",sum") != NULL;
 	if (argc != 5 || host_count(argv[1]) != 2 || atoi(argv[2]) != 2 ||
-		side.coll == METHOD_COLLS) {
-		fprintf(stderr, "usage: wire hosts=2|loopback=2 2 COLLECTIVE BYTES,..\n");
+		side.coll == METHOD_COLLS || (side.sums && side.coll != ALL_REDUCE)) {
+		fprintf(stderr,
+			"usage: wire hosts=2|loopback=2[,sum] 2 COLLECTIVE BYTES,..\n"
+			"sum is for all_reduce\n");
 		return 2;
 	}
 	side.shared = mmap(NULL, sizeof(*side.shared), PROT_READ | PROT_WRITE,
