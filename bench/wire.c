@@ -21,7 +21,7 @@
 #include "host.h"
 #include "method.h"
 
-enum { PORT = 7700, AT_ONCE = 256 << 10, PIECE = 128 << 10 };
+enum { PORT = 7700, AT_ONCE = 256 << 10, PIECE = 1 << 20 };
 
 /* One page that both see. */
 struct shared {

@@ -38,7 +38,7 @@ struct data_net {
 
 /* For how long a rank that is stopped by another's end looks for it. */
 enum { CAUSE_MS = 30 };
-enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 4 };
+enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 2 };
 
 _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
 
@@ -403,8 +403,9 @@ static uint32_t cache_of_a_core(void)
 	return bytes > 0 && bytes < INT32_MAX ? (uint32_t)bytes : 0;
 }
 
-/* A tile lies in an inbox, in a sum and on its way out at once; all ranks cut alike, so
- * that the smallest cache decides. */
+/* The more a message carries, the less of a call is waiting for the next one; but what
+ * has come is still to be in the cache when it is added. All ranks cut alike, so that the
+ * smallest cache decides. */
 size_t comm_hosts_tile(const struct comm *comm)
 {
 	uint32_t least = TILE_MAX * TILES_IN_CACHE;

@@ -6,9 +6,10 @@
 
 /* What does not depend on the network but on a core, as measured with TCP between hosts
  * (docs/design/02-host-tuning.md says how cores fold): */
-static const double message_us = 1.5;	    /* to send one and to receive one */
+static const double message_us = 6;	    /* to send one and to receive one */
 static const double core_bytes_us = 4000;   /* through sockets, by one driver .. */
-static const double inside_bytes_us = 8000; /* .. and copied or folded inside a host */
+static const double fresh_bytes_us = 16000; /* .. and folded when they have just come */
+static const double inside_bytes_us = 8000; /* copied or folded inside a host */
 static const double chain_tile = 128 << 10; /* bytes that follow each other */
 
 /* How a number grows with the hosts. */
@@ -47,7 +48,7 @@ static const struct row rows[] = {
 	{COLL_BROADCAST, "direct", {1, ONCE}, {1, OTHERS}, {1, OTHERS}, {0, ONCE}, 0},
 	{COLL_BROADCAST, "tree", {1, LOG}, {2, ONCE}, {2, ONCE}, {0, ONCE}, 1},
 	{COLL_BROADCAST, "ring", {1, OTHERS}, {1, ONCE}, {1, ONCE}, {0, ONCE}, 1},
-	{COLL_BROADCAST, "scatter_gather", {2, ONCE}, {1, OTHERS}, {2, ONCE}, {0, ONCE},
+	{COLL_BROADCAST, "scatter_gather", {2, ONCE}, {2, OTHERS}, {2, ONCE}, {0, ONCE},
 		0},
 	{COLL_REDUCE, "direct", {1, ONCE}, {1, OTHERS}, {1, OTHERS}, {1, OTHERS}, 0},
 	{COLL_REDUCE, "tree", {1, LOG}, {2, ONCE}, {2, ONCE}, {2, ONCE}, 1},
@@ -192,20 +193,22 @@ double between_cost(const struct sched_kind *kind, const struct between_call *ca
 	uint32_t hosts = call->hosts->host_count;
 	struct workload work = workload_of(kind, call);
 	double net = (double)param_int(PARAM_NET_MB_PER_SEC); /* bytes a microsecond */
-	double cores = work.drivers * core_bytes_us, rounds, wire, folded;
+	double cores = work.drivers * core_bytes_us, rounds, sent, wire, folded;
 
 	if (!row)
 		return -1;
 	rounds = count_of(&row->rounds, hosts);
+	sent = messages(kind, &work, count_of(&row->messages, hosts));
 	folded = count_of(&row->folds, hosts) * wire_unit(kind, &work) / work.drivers;
 	wire = count_of(&row->wire, hosts) * wire_unit(kind, &work);
 	if (row->chain) /* the first tile passes all hosts before the last one hears */
 		wire += (rounds - 1) *
 			(work.bytes < chain_tile ? work.bytes : chain_tile);
 	return rounds * (double)param_int(PARAM_NET_LATENCY) +
-	       messages(kind, &work, count_of(&row->messages, hosts)) * message_us +
-	       wire / (net < cores ? net : cores) +
-	       (inside_bytes(kind, &work) + folded) / inside_bytes_us;
+	       /* one in each round at least, whoever sends it */
+	       (sent > rounds ? sent : rounds) * message_us +
+	       wire / (net < cores ? net : cores) + folded / fresh_bytes_us +
+	       inside_bytes(kind, &work) / inside_bytes_us;
 }
 
 static bool is_allowed(

@@ -56,9 +56,15 @@ static void test_sizes(void)
 	EQ_STR(chosen(COLL_ALL_REDUCE, "2x1", 8), "hosts-one-oneshot");
 	EQ_STR(chosen(COLL_ALL_REDUCE, "2x4", 8), "hosts-one-oneshot");
 	EQ_STR(chosen(COLL_ALL_REDUCE, "2x4", 64 << 20), "hosts-direct");
-	EQ_STR(chosen(COLL_ALL_REDUCE, "4x2", 64 << 20), "hosts-direct");
+	EQ_STR(chosen(COLL_ALL_REDUCE, "4x1", 8), "hosts-one-doubling");
+	EQ_STR(chosen(COLL_ALL_REDUCE, "4x2", 64 << 20), "hosts-halving");
+	/* all at once and twice as much to fold, instead of one after the other */
+	EQ_STR(chosen(COLL_ALL_REDUCE, "2x1", 256 << 10), "hosts-one-oneshot");
+	EQ_STR(chosen(COLL_ALL_REDUCE, "2x1", 2 << 20), "hosts-direct");
 	EQ_STR(chosen(COLL_ALL_REDUCE, "64x8", 8), "hosts-one-doubling");
-	EQ_STR(chosen(COLL_BROADCAST, "4x2", 8), "hosts-one-direct");
+	EQ_STR(chosen(COLL_BROADCAST, "4x2", 8), "hosts-one-tree");
+	/* whoever has a share sends it to all others, too */
+	EQ_STR(chosen(COLL_BROADCAST, "4x1", 32 << 10), "hosts-tree");
 	EQ_STR(chosen(COLL_ALL_TO_ALL, "4x8", 8), "hosts-one-direct");
 	EQ_STR(chosen(COLL_ALL_TO_ALL, "4x8", 16 << 20), "direct");
 	EQ_STR(chosen(COLL_GATHER, "4x8", 8), "hosts-one-direct");
@@ -78,7 +84,7 @@ static void test_network(void)
 	for (int i = 0; i < 3; i++) {
 		set(PARAM_NET_LATENCY, latency[i]);
 		set(PARAM_NET_MB_PER_SEC, rate[i]);
-		for (turn[i] = 8; !strcmp(chosen(COLL_ALL_REDUCE, "4x1", turn[i]),
+		for (turn[i] = 8; !strcmp(chosen(COLL_ALL_REDUCE, "3x1", turn[i]),
 			     "hosts-one-oneshot");)
 			turn[i] *= 2;
 	}
