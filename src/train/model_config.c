@@ -82,6 +82,7 @@ static void family(struct config *c, struct train_model *m)
 static void experts(struct config *c, struct train_model *m)
 {
 	uint32_t shared = number(c, (const char *const[4]){"n_shared_experts", NULL}, 0);
+	uint64_t all;
 
 	m->experts = number(c,
 		(const char *const[4]){
@@ -96,6 +97,7 @@ static void experts(struct config *c, struct train_model *m)
 		c, (const char *const[4]){"moe_intermediate_size", NULL}, m->ffn);
 	m->dense_layers = number(
 		c, (const char *const[4]){"first_k_dense_replace", NULL}, 0);
+	all = (uint64_t)shared * m->expert_ffn; /* model_check() says if it is too much */
 	if (shared > 1024 && !c->e)
 		c->e = err_set(ERR_USAGE,
 			"%s: %u shared experts are beyond reason; correct "
@@ -104,7 +106,7 @@ static void experts(struct config *c, struct train_model *m)
 	else
 		m->shared_ffn = number(c,
 			(const char *const[4]){"shared_expert_intermediate_size", NULL},
-			shared * m->expert_ffn);
+			all < UINT32_MAX ? (uint32_t)all : UINT32_MAX);
 	m->has_router_bias = !strcmp(type_of(c), "deepseek_v3");
 }
 

@@ -111,13 +111,17 @@ static ncclResult_t start(ncclDebugLogger_t log)
 static ncclResult_t test_init(void **ctx, uint64_t commId, ncclNetCommConfig_t *config,
 	ncclDebugLogger_t log, ncclProfilerCallback_t prof)
 {
-	if (!ctx || !config || !prof)
-		return ncclInvalidArgument;
+	ncclResult_t result = ncclInvalidArgument;
+
+	if (ctx && config && prof)
+		result = start(log);
+	if (result)
+		return result;
 	tell = prof;
 	atomic_fetch_add(&contexts, 1);
 	*ctx = malloc(sizeof(commId));
 	memcpy(*ctx, &commId, sizeof(commId));
-	return start(log);
+	return ncclSuccess;
 }
 
 static ncclResult_t test_finalize(void *ctx)

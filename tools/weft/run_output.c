@@ -65,13 +65,14 @@ static void line_end(struct run_output *output, uint32_t rank, bool is_error)
 {
 	struct page *page = &output->pages[rank];
 	struct run_bytes *open = &page->open[is_error];
+	const char *line = open->data ? open->data : ""; /* an empty one came first */
 
-	last_keep(page, open->data, open->count);
+	last_keep(page, line, open->count);
 	if (!output->is_plain) {
 		FILE *file = file_of(is_error);
 
 		fprintf(file, "[%*u] ", output->width, rank);
-		fwrite(open->data, 1, open->count, file);
+		fwrite(line, 1, open->count, file);
 		fputc('\n', file);
 	}
 	open->count = 0;
@@ -87,10 +88,8 @@ void run_output_add(struct run_output *output, uint32_t rank, bool is_error,
 	for (size_t i = 0; i < bytes; i++) {
 		if (data[i] != '\n')
 			run_bytes_add(open, &data[i], 1);
-		if (data[i] == '\n' || open->count >= LINE_MAX_BYTES) {
-			run_bytes_add(open, "", 0);
+		if (data[i] == '\n' || open->count >= LINE_MAX_BYTES)
 			line_end(output, rank, is_error);
-		}
 	}
 	fflush(file_of(is_error));
 }
