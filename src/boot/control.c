@@ -85,15 +85,26 @@ static enum err loss_report(const struct station *lost)
 		lost->first_rank, lost->why);
 }
 
+/* Who waits for us cannot know that we have no descriptor for it: we say so. */
+static enum err starved_report(const struct session *session)
+{
+	uint32_t awaited = session_awaited(session);
+	int cause = hub_starved();
+
+	if (!cause || awaited == session->node_count)
+		return OK;
+	return err_set(ERR_SYSTEM, "rank %u cannot be let in: %s; see ulimit -n",
+		session->nodes[awaited].first_rank, strerror(cause));
+}
+
 enum err control_check(const struct control *control)
 {
 	const struct station *lost;
-	enum err e = OK;
+	enum err e;
 
 	hub_lock();
 	lost = session_lost_first(control->session);
-	if (lost)
-		e = loss_report(lost);
+	e = lost ? loss_report(lost) : starved_report(control->session);
 	hub_unlock();
 	return e;
 }
@@ -144,6 +155,8 @@ enum err control_settle(
 		else if (missing < session->node_count && deadline_ns &&
 			 clock_ns() >= deadline_ns)
 			e = settle_fail(&session->nodes[missing]);
+		else
+			e = starved_report(session);
 		if (e || missing == session->node_count)
 			break;
 		hub_sleep(slice < SLICE_MAX_MS ? slice : SLICE_MAX_MS);

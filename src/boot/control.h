@@ -72,8 +72,8 @@ enum err control_open(const struct control_args *args, struct control **control)
 enum err control_settle(
 	struct control *control, uint64_t deadline_ns, const atomic_int *abort);
 
-/* OK, or who is lost, as control_settle() would say it: for who still waits for others
- * while the communicator is made. */
+/* OK, or who is lost or cannot be let in, as control_settle() would say it: for who still
+ * waits for others while the communicator is made. */
 enum err control_check(const struct control *control);
 
 /* Send to a rank, or to CONTROL_ALL. Never waits for anybody. What is sent to a rank that

@@ -21,7 +21,8 @@ enum {
 	STRANGER_MS = 2000, /* to prove itself */
 	CROWDED_MS = 100,   /* the same while the door is full */
 	ACCEPT_PAUSE_MS = 10,
-	LATE_MS = 20, /* who looks so much too late was held up itself */
+	STARVED_MS = 50, /* descriptors that are not back by then are not waited for */
+	LATE_MS = 20,	 /* who looks so much too late was held up itself */
 	SETTLE_US = 200,
 	EVENTS = 64
 };
@@ -37,8 +38,10 @@ static struct hub {
 	bool is_ending, is_killed, is_woken, is_greeting;
 	struct strand *strangers; /* owned */
 	uint32_t stranger_count;
-	uint64_t accept_ns; /* not before */
-	bool is_listening;  /* the listener is polled */
+	uint64_t accept_ns;  /* not before */
+	uint64_t starved_ns; /* since when nobody could be taken in; 0: they can */
+	int starved_of;	     /* errno */
+	bool is_listening;   /* the listener is polled */
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	.epoll_fd = -1,
 	.wake_fd = -1,
@@ -231,17 +234,35 @@ void hub_greet(void)
 	hub_wake();
 }
 
+static void door_starve(int cause, uint64_t now_ns)
+{
+	hub.accept_ns = now_ns + ACCEPT_PAUSE_MS * CLOCK_MS;
+	if (!hub.starved_ns)
+		hub.starved_ns = now_ns;
+	hub.starved_of = cause;
+}
+
+int hub_starved(void)
+{
+	bool is_starved = hub.starved_ns &&
+			  clock_ns() - hub.starved_ns >= STARVED_MS * CLOCK_MS;
+
+	return is_starved ? hub.starved_of : 0;
+}
+
 static void strangers_accept(uint64_t now_ns)
 {
 	while (hub.stranger_count < STRANGERS_MAX && now_ns >= hub.accept_ns) {
 		struct strand *strand;
 		int fd, status = addr_accept(hub.listen_fd, &fd);
 
-		if (status) {
-			if (status != EAGAIN) /* no descriptor for it: wait for one */
-				hub.accept_ns = now_ns + ACCEPT_PAUSE_MS * CLOCK_MS;
+		if (status && status != EAGAIN) { /* no descriptor: wait for one */
+			door_starve(status, now_ns);
 			return;
 		}
+		hub.starved_ns = 0;
+		if (status)
+			return;
 		strand = strand_accept(fd, now_ns);
 		if (!strand)
 			continue;
@@ -397,6 +418,7 @@ static void hub_clear(void)
 		hub_drop(strand);
 	}
 	hub.stranger_count = 0;
+	hub.starved_ns = 0;
 	fd_close(&hub.epoll_fd);
 	fd_close(&hub.wake_fd);
 	fd_close(&hub.listen_fd);
@@ -479,6 +501,7 @@ static void child_begin(void)
 		fd_close(&strand->fd);
 	hub.strangers = NULL;
 	hub.stranger_count = 0;
+	hub.starved_ns = 0;
 	fd_close(&hub.epoll_fd);
 	fd_close(&hub.wake_fd);
 	fd_close(&hub.listen_fd);

@@ -39,6 +39,10 @@ void hub_drop(struct strand *strand);
 /* Strangers may have asked for a session that there is now. */
 void hub_greet(void);
 
+/* The errno for which nobody could be taken in for some time, as there are no descriptors
+ * for them; or 0. With the lock. */
+int hub_starved(void);
+
 /* Is this the thread? */
 bool hub_is_self(void);
 

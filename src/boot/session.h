@@ -154,6 +154,9 @@ bool session_is_remote(const struct session *session, uint32_t node);
  */
 uint32_t session_unsettled(const struct session *session);
 
+/* The same of those that are to call us. */
+uint32_t session_awaited(const struct session *session);
+
 /* We have a strand to this process, or are about to. */
 bool session_has_strand(const struct session *session, uint32_t node);
 

@@ -241,6 +241,17 @@ uint32_t session_unsettled(const struct session *session)
 	return session->node_count;
 }
 
+uint32_t session_awaited(const struct session *session)
+{
+	for (uint32_t i = 0; i < session->node_count; i++) {
+		const struct station *node = &session->nodes[i];
+
+		if (node->is_expected && !node->was_open && node->state == NODE_THERE)
+			return i;
+	}
+	return session->node_count;
+}
+
 bool session_has_strand(const struct session *session, uint32_t node)
 {
 	for (const struct strand *strand = session->strands; strand;

@@ -284,10 +284,12 @@ enum err region_open_peer(int pid, int fd, size_t bytes, int *opened)
 	mine = open(path, O_RDWR | O_CLOEXEC);
 	if (mine < 0)
 		return err_set(ERR_SYSTEM,
-			"cannot open the shared memory of process %d (%s: %m); ranks of "
-			"one "
-			"communicator must see each other in /proc",
-			pid, path);
+			"cannot open the shared memory of process %d (%s: %m); %s", pid,
+			path,
+			errno == EMFILE || errno == ENFILE
+				? "see ulimit -n"
+				: "ranks of one communicator must see each other in "
+				  "/proc");
 	if (fstat(mine, &status)) {
 		enum err e = err_set(ERR_SYSTEM,
 			"cannot look at the shared memory of process %d: %m", pid);
@@ -318,7 +320,7 @@ enum err region_map_open(int pid, int opened, size_t bytes, void **base)
 
 enum err region_map_peer(int pid, int fd, size_t bytes, void **base)
 {
-	int opened;
+	int opened = -1;
 	enum err e = region_open_peer(pid, fd, bytes, &opened);
 
 	if (e)

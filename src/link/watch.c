@@ -109,7 +109,8 @@ static enum err watch_create(uint32_t pid, struct watch **out)
 	watch->fd = watch_open(pid);
 	if (watch->fd == FD_REFUSED && is_short_of(errno)) {
 		free(watch);
-		return err_set(ERR_SYSTEM, "cannot watch process %u: %m", pid);
+		return err_set(ERR_SYSTEM, "cannot watch process %u: %m%s", pid,
+			errno == ENOMEM ? "" : "; see ulimit -n");
 	}
 	if (watch->fd == FD_REFUSED)
 		watch->born = process_look(pid).born;

@@ -169,6 +169,7 @@ static void one_short_main(struct rank *rank)
 		ncclUniqueId id = rank_id(rank, more);
 		ncclComm_t comm = NULL;
 		ncclResult_t got;
+		const char *why;
 
 		rank_context("rank %d: %d descriptors more", rank->rank, more);
 		rank_meet(rank);
@@ -182,8 +183,48 @@ static void one_short_main(struct rank *rank)
 		HOLDS(is_clean(got));
 		failures += got != ncclSuccess;
 		limit(RLIMIT_NOFILE, before);
+		why = ncclGetLastError(comm);
+		if (strstr(why, "Too many open files") && strstr(why, "/proc/"))
+			HOLDS(strstr(why, "see ulimit -n"));
 		rank_meet(rank);
 		OK(ncclCommAbort(comm));
+	}
+	HOLDS(failures > 0);
+}
+
+/* The same between hosts: both are told what rank 1 lacks, and not that it is lost. With
+ * one more it can say so. */
+static void far_short_main(struct rank *rank)
+{
+	rlim_t before = limit_now(RLIMIT_NOFILE);
+	int failures = 0, data = 1;
+
+	for (int more = 1; more < 12; more++) {
+		ncclUniqueId id = rank_id(rank, more);
+		ncclComm_t comm = NULL;
+		ncclResult_t got;
+		const char *why;
+
+		rank_context(
+			"rank %d: %d descriptors more on another host", rank->rank, more);
+		rank_meet(rank);
+		if (rank->rank == 1)
+			limit(RLIMIT_NOFILE, first_free() + (rlim_t)more);
+		got = ncclCommInitRank(&comm, rank->rank_count, id, rank->rank);
+		if (!got)
+			got = ncclAllReduce(
+				&data, &data, 1, ncclInt, ncclSum, comm, NULL);
+		limit(RLIMIT_NOFILE, before);
+		HOLDS(is_clean(got));
+		why = ncclGetLastError(comm);
+		if (got && !strstr(why, "Too many open files"))
+			fprintf(stderr, "%s\n", why);
+		HOLDS(!got || strstr(why, "Too many open files"));
+		failures += got != ncclSuccess;
+		rank_meet(rank);
+		OK(ncclCommAbort(comm));
+		settle_threads();
+		rank_meet(rank);
 	}
 	HOLDS(failures > 0);
 }
@@ -228,6 +269,7 @@ static void root_short(void)
 int main(void)
 {
 	static const char *const environment[] = {"WEFT_BOOT_TIMEOUT_SEC", "1", NULL};
+	static const char *const hosts[] = {"WEFT_TEST_HOSTS", "2", NULL};
 	struct ranks ranks = {.processes = 1,
 		.threads = 1,
 		.environment = environment,
@@ -240,6 +282,11 @@ int main(void)
 	ranks.function = one_short_main;
 	ranks_run(&ranks);
 	printf("descriptors of one rank\n");
+	ranks.environment = hosts;
+	ranks.function = far_short_main;
+	ranks_run(&ranks);
+	ranks.environment = environment;
+	printf("descriptors of one rank on another host\n");
 	root_short();
 	if (is_sanitized()) /* they reserve terabytes themselves */
 		return 0;

@@ -5,8 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "exec/host/remote.h"
 #include "exec/host/sign.h"
 #include "exec/host/state.h"
+#include "link/wires.h"
 
 enum { FAR_TELL_MS = 30 };
 
@@ -427,6 +429,17 @@ const char *doing_process(uint32_t pid)
 	}
 }
 
+void doing_way(
+	const struct host_engine *engine, uint32_t rank, char text[DOING_WAY_BYTES])
+{
+	const struct wires *wires = engine->remote ? remote_wires(engine->remote) : NULL;
+
+	text[0] = '\0';
+	if (wires && wires_plugin(wires) && !peer_is_local(engine->peers, rank))
+		snprintf(text, DOING_WAY_BYTES, " by the network plugin %.64s",
+			wires_name(wires));
+}
+
 void doing_warn(const struct host_engine *engine, const struct doing *doing)
 {
 	const struct rank_status *status = peer_status(engine->peers, doing->rank);
@@ -434,12 +447,14 @@ void doing_warn(const struct host_engine *engine, const struct doing *doing)
 				      ? doing_process(status->pid)
 				      : "on another host";
 	char mine[DOING_TEXT_BYTES], what[DOING_TEXT_BYTES] = "", call[32] = "";
+	char way[DOING_WAY_BYTES];
 	const char *theirs = "it has made no call yet";
 	struct call_sign sign;
 	struct doing note;
 	uint64_t last;
 
 	doing_print(doing, mine);
+	doing_way(engine, doing->rank, way);
 	if (doing_read(engine->peers, doing->rank, &note)) {
 		theirs = "it waits itself in ";
 		doing_print(&note, what);
@@ -448,7 +463,8 @@ void doing_warn(const struct host_engine *engine, const struct doing *doing)
 		sign_print(&sign, what);
 		snprintf(call, sizeof(call), " (call %lu)", (unsigned long)last);
 	}
-	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s) in %s; %s%s%s",
+	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s%s) in %s; %s%s%s",
 		engine->rank, (double)(clock_ns() - doing->since_ns) * 1e-9, doing->rank,
-		status->pid, process[0] ? ", " : "", process, mine, theirs, what, call);
+		status->pid, process[0] ? ", " : "", process, way, mine, theirs, what,
+		call);
 }

@@ -56,15 +56,16 @@ static enum err wait_timeout(
 	struct host_engine *engine, const struct doing *doing, int64_t limit_s)
 {
 	uint32_t cause = doing_cause(engine->peers, doing);
-	char text[DOING_TEXT_BYTES], beyond[48] = "";
+	char text[DOING_TEXT_BYTES], beyond[48] = "", way[DOING_WAY_BYTES];
 
 	engine->culprit = cause;
 	doing_print(doing, text);
+	doing_way(engine, doing->rank, way);
 	if (cause != doing->rank)
 		snprintf(beyond, sizeof(beyond), "; that one waits for rank %u", cause);
 	return err_set(ERR_TIMEOUT,
-		"rank %u has waited %ld s (WEFT_TIMEOUT_SEC) for rank %u in %s%s",
-		engine->rank, (long)limit_s, doing->rank, text, beyond);
+		"rank %u has waited %ld s (WEFT_TIMEOUT_SEC) for rank %u%s in %s%s",
+		engine->rank, (long)limit_s, doing->rank, way, text, beyond);
 }
 
 /* No progress for a while: note for the others what this rank waits for, see whether
