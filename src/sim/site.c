@@ -217,7 +217,7 @@ static void nets_thin(const struct sim_site *site, struct xml_node *tree)
 	uint32_t count = parts_of(tree, "net"), at = 0;
 	struct xml_node *net = xml_find(tree, "net", NULL), *kept = NULL;
 
-	if (!site->nics || site->gpus != parts_of(tree, "gpu"))
+	if (!count || !site->nics || site->gpus != parts_of(tree, "gpu"))
 		return;
 	for (; net; net = xml_find(tree, "net", kept)) {
 		if (at++ * site->nics % count < site->nics)

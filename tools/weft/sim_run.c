@@ -66,7 +66,7 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	if (e)
 		return e;
 	site->gpus = gpus ? gpus : info->gpu_count;
-	site->is_environment = true;
+	site->is_environment = !args->own_choice;
 	sim_site_version(site, args->nccl);
 	e = threads_read(&site->threads);
 	if (e)
