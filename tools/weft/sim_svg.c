@@ -5,6 +5,7 @@
 
 #include "common/units.h"
 #include "weft/command.h"
+#include "weft/drawing.h"
 #include "weft/sim.h"
 #include "weft/svg.h"
 
@@ -154,7 +155,8 @@ static void draw(const struct sim_run *run, const struct sim_cases *cases, FILE 
 		".curve { fill: none; stroke: #2a78d6; stroke-width: 2.5; }\n"
 		".band { fill: #2a78d6; fill-opacity: .18; }\n"
 		".point { fill: #d9622b; fill-opacity: .75; }\n</style>\n";
-	const struct svg_label head = {"text", 15, SVG_START, true};
+	static const float BOLD = 1.1F; /* so much wider than plain letters */
+	struct svg_label head = {"text", 15, SVG_START, true};
 	struct chart c = {.svg = {.file = file},
 		.first = log2((double)run->sizes[0]),
 		.last = log2((double)run->sizes[run->count - 1])};
@@ -165,6 +167,8 @@ static void draw(const struct sim_run *run, const struct sim_cases *cases, FILE 
 	c.top = 4 * round_up(c.top / 4);
 	sim_run_title(run, title);
 	svg_begin(file, size, title, style);
+	head.size = fminf(head.size, head.size * (WIDTH - LEFT - RIGHT) /
+					     drawing_text_width(title, head.size * BOLD));
 	svg_text(&c.svg, &head, LEFT, 28, title);
 	axes_draw(&c);
 	curves_draw(&c, run);
