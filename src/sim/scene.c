@@ -102,6 +102,13 @@ static enum err decide_scene(struct sim_scene *scene)
 			"take fewer",
 			site->machine, gpus, site->gpus);
 	topo_rules_default(&args.rules);
+	if (site->is_environment) {
+		enum err e = topo_rules_read(&args.rules);
+
+		if (e)
+			return e;
+		channel_rules_read(&args.channels);
+	}
 	if (site->is_aws && site->one_net) {
 		args.rules.netdevs = NETDEVS_MAX;
 		args.rules.netdevs_max = 1;
@@ -171,19 +178,31 @@ static bool is_bridged(const struct topo *topo)
 	return topo->counts[TOPO_GPU] == 2 && paths && paths[1].type == PATH_NVL;
 }
 
+/* The user may have forbidden it: NCCL_P2P_DISABLE, NCCL_P2P_LEVEL. */
+static bool uses_nvlink(const struct topo *topo)
+{
+	const struct topo_path *paths = topo->nodes[TOPO_GPU][0]->paths[TOPO_GPU];
+
+	return topo->counts[TOPO_GPU] < 2 || !paths || paths[1].type <= PATH_NVB;
+}
+
 /* On an NVSwitch and between two GPUs a ring has all NVLinks, whatever the network leaves
  * of it. */
 static void speeds_set(struct sim_scene *scene)
 {
 	const struct cluster *cluster = scene->decision->cluster;
 	const struct graph_info *ring = &cluster->info[ALGO_RING];
+	bool is_barred = cluster->nvs_count > 0 &&
+			 !uses_nvlink(cluster->nodes[0].domain->topo);
 
 	scene->ring_GBps = (double)(ring->bw_intra * (float)ring->channel_count);
 	scene->nvlink_GBps = gpu_rate(cluster->nodes[0].domain->topo);
 	scene->pcie_GBps = pci_rate(cluster->nodes[0].domain->topo);
-	if (scene->nvlink_GBps <= 0)
+	if (scene->nvlink_GBps <= 0 || is_barred)
 		scene->nvlink_GBps = scene->ring_GBps;
-	if (cluster->nvs_count > 0 || is_bridged(cluster->nodes[0].domain->topo))
+	if (is_barred)
+		scene->site.inner = SIM_PCIE;
+	else if (cluster->nvs_count > 0 || is_bridged(cluster->nodes[0].domain->topo))
 		scene->ring_GBps = scene->nvlink_GBps;
 	scene->nvl_groups = (uint32_t)cluster->node_count;
 }

@@ -170,6 +170,7 @@ static void changes_print(const struct sim_run *run, uint64_t bytes)
 	}
 	if (site->outer == SIM_TCP || site->outer == SIM_ENA) {
 		args.net = SIM_NET_MACHINE;
+		args.own_choice = true;
 		args.plan.wire = SIM_WIRES;
 		args.plan.nic_GBps = 0;
 		change_print(run, &args, bytes,
