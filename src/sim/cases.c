@@ -65,6 +65,13 @@ static bool number(const char *text, double most, double *value)
 	return end != text && !*end && *value >= 1 && *value <= most;
 }
 
+/* Digits, or digits with an exponent: "1048576", "1e6". */
+static bool whole(const char *text, double most, double *value)
+{
+	return number(text, most, value) && *value == floor(*value) &&
+	       !strpbrk(text, "xX");
+}
+
 static bool is_same_site(const struct reading *r, uint32_t a, uint32_t b)
 {
 	const int columns[] = {
@@ -82,8 +89,8 @@ static enum err words_read(struct reading *r, uint32_t row, struct sim_words *wo
 	const struct sim_table *t = &r->cases->table;
 	double nodes, gpus;
 
-	if (!number(table_at(t, row, r->at.nodes), NODES_MAX, &nodes) ||
-		!number(table_at(t, row, r->at.gpus), GPUS_MAX, &gpus))
+	if (!whole(table_at(t, row, r->at.nodes), NODES_MAX, &nodes) ||
+		!whole(table_at(t, row, r->at.gpus), GPUS_MAX, &gpus))
 		return row_wrong(r, row, "nodes and gpus are whole numbers from 1");
 	*words = (struct sim_words){.platform = table_at(t, row, r->at.platform),
 		.net = table_at(t, row, r->at.net),
@@ -91,6 +98,15 @@ static enum err words_read(struct reading *r, uint32_t row, struct sim_words *wo
 		.nodes = (uint32_t)nodes,
 		.gpus = (uint32_t)gpus};
 	return OK;
+}
+
+/* What a deeper room said of a row, with the row. */
+static enum err row_named(const struct reading *r, uint32_t row, enum err e)
+{
+	char said[400];
+
+	snprintf(said, sizeof(said), "%s", err_last());
+	return err_set(e, "%s, row %u: %s", r->name, row + 1, said);
 }
 
 static void kept_drop(struct reading *r, uint32_t slot)
@@ -108,12 +124,13 @@ static enum err group_begin(struct reading *r, uint32_t row, uint32_t *slot)
 
 	*slot = r->kept_next++ % KEPT;
 	kept_drop(r, *slot);
-	if (!e)
-		e = sim_resolve(&words, &group->site);
+	if (e)
+		return e;
+	e = sim_resolve(&words, &group->site);
 	if (!e)
 		e = sim_scene_make(&group->site, &r->kept[*slot].scene);
 	if (e)
-		return e;
+		return row_named(r, row, e);
 	r->kept[*slot].is_used = true;
 	r->kept[*slot].group = r->cases->group_count++;
 	group->first_row = row;
@@ -183,7 +200,7 @@ static enum err row_read(struct reading *r, uint32_t row)
 	double bytes;
 	enum err e;
 
-	if (!number(table_at(t, row, r->at.bytes), BYTES_MAX, &bytes))
+	if (!whole(table_at(t, row, r->at.bytes), BYTES_MAX, &bytes))
 		return row_wrong(r, row, "bytes is a whole number from 1");
 	*c = (struct sim_case){.row = row,
 		.bytes = (uint64_t)bytes,
@@ -197,7 +214,7 @@ static enum err row_read(struct reading *r, uint32_t row)
 	c->bus_factor = sim_bus_factor(c->coll, r->kept[slot].scene.ranks);
 	e = sim_terms_make(&r->kept[slot].scene, c->coll, c->bytes, NULL, &c->terms);
 	if (e)
-		return e;
+		return row_named(r, row, e);
 	c->time_us = measured(r, c);
 	c->source = source_find(r, table_at(t, row, r->at.source));
 	c->wrong = why_wrong(r, c);

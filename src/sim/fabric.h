@@ -48,8 +48,8 @@ struct fabric_plan {
 
 void fabric_plan_default(struct fabric_plan *plan);
 
-/* A preset, or the name of a file that exists. ERR_USAGE names what is not known and what
- * is near it. */
+/* A preset, or else the name of a file that exists. ERR_USAGE names what is not known and
+ * what is near it. */
 enum err fabric_plan_read(const char *text, struct fabric_plan *plan);
 enum err fabric_plan_parse(
 	const char *text, size_t bytes, const char *name, struct fabric_plan *plan);

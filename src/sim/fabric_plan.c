@@ -133,7 +133,10 @@ static enum err key_set(const char *key, const char *value, struct fabric_plan *
 							      value);
 	if (!strcmp(key, "spray")) {
 		plan->sprays = !strcmp(value, "yes");
-		return OK;
+		return plan->sprays || !strcmp(value, "no")
+			       ? OK
+			       : err_set(ERR_USAGE, "fabric: spray=%.40s: say yes or no",
+					 value);
 	}
 	if (!strcmp(key, "wire")) {
 		plan->wire = sim_wire_find(value);
@@ -155,9 +158,18 @@ static enum err key_set(const char *key, const char *value, struct fabric_plan *
 /* The part after the colon that has no key: a rate, or nodes of a domain. */
 static enum err bare_set(const char *word, struct fabric_plan *plan)
 {
+	double nodes;
+
 	if (rate(word, &plan->nic_GBps))
 		return OK;
-	return whole_set("domain", word, 1024, &plan->domain);
+	if (number(word, 1, 1024, &nodes) && nodes == floor(nodes)) {
+		plan->domain = (uint32_t)nodes;
+		return OK;
+	}
+	return err_set(ERR_USAGE,
+		"fabric: '%.40s' is neither a rate such as 100Gb nor the nodes of an "
+		"NVLink domain, up to 1024; all else has a key, such as leaf=16",
+		word);
 }
 
 static enum err preset_read(char *text, struct fabric_plan *plan)
@@ -237,13 +249,25 @@ static enum err file_read(const char *path, struct fabric_plan *plan)
 {
 	char text[TEXT_MAX + 2];
 	FILE *file = fopen(path, "re");
+	enum err e = OK;
 	size_t bytes;
 
 	if (!file)
 		return err_set(ERR_SYSTEM, "fabric file %s cannot be opened: %m", path);
 	bytes = fread(text, 1, sizeof(text), file);
+	if (ferror(file))
+		e = err_set(ERR_SYSTEM, "fabric file %s cannot be read: %m", path);
 	fclose(file);
-	return fabric_plan_parse(text, bytes, path, plan);
+	return e ? e : fabric_plan_parse(text, bytes, path, plan);
+}
+
+/* Its name is taken for itself, whatever lies in the folder; ./rail is a file. */
+static bool is_preset(const char *text)
+{
+	for (int i = 0; i < PRESETS; i++)
+		if (!strcasecmp(presets[i].name, text))
+			return true;
+	return false;
 }
 
 enum err fabric_plan_read(const char *text, struct fabric_plan *plan)
@@ -252,7 +276,7 @@ enum err fabric_plan_read(const char *text, struct fabric_plan *plan)
 	enum err e;
 
 	fabric_plan_default(plan);
-	if (!access(text, R_OK))
+	if (!is_preset(text) && !access(text, F_OK))
 		return file_read(text, plan);
 	snprintf(copy, sizeof(copy), "%s", text);
 	e = preset_read(copy, plan);
@@ -280,12 +304,13 @@ enum err fabric_harm_read(const char *text, bool is_slow, struct fabric_plan *pl
 	struct fabric_harm *harm = &plan->harms[plan->harm_count];
 	const char *at = strchr(text, ':');
 	unsigned first = 0, second = 0;
+	bool has_sign = strcspn(text, "+- ") < strcspn(text, "=");
 	int read = 0;
 	char end[2];
 
 	if (plan->harm_count == FABRIC_HARM_MAX)
 		return err_set(ERR_USAGE, "more than 64 things are broken or slow");
-	for (size_t i = 0; at && i < sizeof(harms) / sizeof(harms[0]); i++) {
+	for (size_t i = 0; at && !has_sign && i < sizeof(harms) / sizeof(harms[0]); i++) {
 		if (strlen(harms[i].word) != (size_t)(at - text) ||
 			strncmp(text, harms[i].word, strlen(harms[i].word)) != 0)
 			continue;

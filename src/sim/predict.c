@@ -78,16 +78,42 @@ static double tree_load(int coll, double groups, enum sim_method method)
 	return has_flags ? 2 * TREE_FLAGS_FORWARD : 2;
 }
 
+/* GB/s that a group's GPUs reach its NICs with; see STAGED_PASSES. */
+static double outer_reach(const struct sim_scene *scene)
+{
+	double local = (double)scene->ranks / scene->nvl_groups;
+
+	return local * scene->pcie_GBps /
+	       (scene->site.outer == SIM_STAGED ? STAGED_PASSES : 1);
+}
+
+static double outer_rate(const struct sim_scene *scene)
+{
+	return sim_site_nic_total(&scene->site) * scene->site.nodes / scene->nvl_groups;
+}
+
+/* Of two that are nearly alike the NIC is what people know. */
+enum sim_bound sim_outer_bound(const struct sim_scene *scene)
+{
+	static const double ALIKE = .9;
+	double reach = outer_reach(scene), rate = outer_rate(scene);
+	const struct sim_site *site = &scene->site;
+
+	if (reach > 0 && reach < ALIKE * rate)
+		return SIM_BOUND_PCI;
+	return sim_site_nic_total(site) < ALIKE * site->nics * site->nic_GBps
+		       ? SIM_BOUND_THREADS
+		       : SIM_BOUND_NICS;
+}
+
 /* The same of the busiest node's NICs. A tree over two nodes has each send the other what
  * it has and get the sum; over more, a node in the middle has two below it. A node sends
- * no faster than its GPUs reach the NICs; see STAGED_PASSES. */
+ * no faster than its GPUs reach the NICs. */
 static double outer_load(const struct sim_scene *scene, int coll, enum sim_method method)
 {
 	const struct sim_site *site = &scene->site;
 	double n = scene->ranks, groups = scene->nvl_groups;
-	double rate = sim_site_nic_total(site) * site->nodes / groups, local = n / groups;
-	double reach = local * scene->pcie_GBps /
-		       (site->outer == SIM_STAGED ? STAGED_PASSES : 1);
+	double rate = outer_rate(scene), reach = outer_reach(scene), local = n / groups;
 
 	if (reach > 0 && reach < rate)
 		rate = reach;

@@ -40,6 +40,10 @@ enum sim_traffic sim_traffic_of(int coll, enum sim_method method);
 enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 	const struct sim_strain *strain, struct sim_terms *terms);
 
+/* What keeps a sound machine's bytes between nodes from being faster. */
+enum sim_bound { SIM_BOUND_NICS, SIM_BOUND_PCI, SIM_BOUND_THREADS };
+enum sim_bound sim_outer_bound(const struct sim_scene *scene);
+
 void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
 	uint64_t bytes, double bus_factor, struct sim_answer *answer);
 

@@ -73,26 +73,29 @@ static const struct net_word {
 	{"Ethernet", SIM_VIRTUAL},
 };
 
-/* What else is said of a network; all that are there count. */
+/* What else is said of a network; all that are there count, and of two that begin alike
+ * the longer comes last. */
 static const struct net_change {
 	const char *word;
 	uint32_t nics;
 	const char *algo, *proto;
 	bool no_nvls, sharp;
 } changes[] = {
-	{"1 interface", 1, NULL, NULL, false, false},
 	{"one shared interface", 1, NULL, NULL, false, false},
-	{"1 ENI", 1, NULL, NULL, false, false},
-	{"1 NIC", 1, NULL, NULL, false, false},
-	{"4 NICs", 4, NULL, NULL, false, false},
 	{"algo=ring", 0, "ring", NULL, false, false},
 	{"algo=tree", 0, "tree", NULL, false, false},
 	{"algo=NVLS", 0, "nvls", NULL, false, false},
+	{"algo=NVLSTree", 0, "nvlstree", NULL, false, false},
 	{"NVLS_ENABLE=0", 0, NULL, NULL, true, false},
+	{"proto=LL", 0, NULL, "ll", false, false},
+	{"proto=LL128", 0, NULL, "ll128", false, false},
 	{"proto=simple", 0, NULL, "simple", false, false},
 	{"proto simple", 0, NULL, "simple", false, false},
 	{"SHARP", 0, NULL, NULL, false, true},
 };
+
+/* Words of NICs that a number stands before. */
+static const char *const counted[] = {" interface", " ENI", " NIC"};
 
 enum { PLATFORMS = sizeof(platforms) / sizeof(platforms[0]) };
 enum { NETS = sizeof(nets) / sizeof(nets[0]) };
@@ -164,17 +167,36 @@ static enum err platform_apply(const struct sim_words *words, struct sim_site *s
 		words->platform);
 }
 
+/* "EFA (4 interfaces)"; 0: no number is said. */
+static uint32_t nics_said(const char *net)
+{
+	for (int i = 0; i < 3; i++) {
+		const char *word = strcasestr(net, counted[i]), *at = word;
+
+		while (at && at > net && at[-1] >= '0' && at[-1] <= '9')
+			at--;
+		if (at && at < word)
+			return (uint32_t)strtoul(at, NULL, 10);
+	}
+	return 0;
+}
+
 static void net_apply(const struct sim_words *words, struct sim_site *site)
 {
+	uint32_t most = site->nics, said = nics_said(words->net);
+
 	for (int i = 0; i < NETS; i++) {
 		if (!strcasestr(words->net, nets[i].word))
 			continue;
 		if (nets[i].wire != SIM_EFA && nets[i].wire != SIM_RDMA)
 			site->outer = nets[i].wire;
-		if (nets[i].wire == SIM_TCP)
+		if (nets[i].wire == SIM_TCP ||
+			(site->is_aws && !strcmp(nets[i].word, "Ethernet")))
 			sim_site_sockets(site);
 		break;
 	}
+	if (said)
+		site->nics = said < most ? said : most;
 	for (int i = 0; i < CHANGES; i++) {
 		const struct net_change *change = &changes[i];
 
@@ -190,19 +212,23 @@ static void net_apply(const struct sim_words *words, struct sim_site *site)
 }
 
 /* "(2 racks)": so many NVLink domains; none said: one. */
-static void racks_apply(const struct sim_words *words, struct sim_site *site)
+static enum err racks_apply(const struct sim_words *words, struct sim_site *site)
 {
 	const char *rack = strstr(words->net, " rack");
 	uint32_t racks = 1;
 
 	if (!strcasestr(words->net, "MNNVL") && site->inner != SIM_MNNVL)
-		return;
+		return OK;
 	while (rack && rack > words->net && rack[-1] >= '0' && rack[-1] <= '9')
 		rack--;
-	if (rack)
+	if (rack && *rack != ' ')
 		racks = (uint32_t)strtoul(rack, NULL, 10);
-	if (racks && site->nodes % racks == 0)
-		site->domain = site->nodes / racks;
+	if (!racks || site->nodes % racks)
+		return err_set(ERR_USAGE,
+			"%u nodes in %u racks: every rack needs as many as the others",
+			site->nodes, racks);
+	site->domain = site->nodes / racks;
+	return OK;
 }
 
 enum err sim_resolve(const struct sim_words *words, struct sim_site *site)
@@ -214,14 +240,15 @@ enum err sim_resolve(const struct sim_words *words, struct sim_site *site)
 		return err_set(ERR_USAGE,
 			"%u GPUs on %u nodes: every node needs as many as the others",
 			words->gpus, words->nodes);
+	if (words->gpus < 2)
+		return err_set(ERR_USAGE, "one GPU alone sends nothing; say two or more");
 	site->gpus = words->gpus / words->nodes;
 	e = platform_apply(words, site);
 	if (e)
 		return e;
 	sim_site_version(site, words->version);
 	net_apply(words, site);
-	racks_apply(words, site);
-	return OK;
+	return racks_apply(words, site);
 }
 
 void sim_site_text(const struct sim_site *site, char text[SIM_TAKEN_BYTES])

@@ -35,9 +35,8 @@ static enum err rules_make(const struct sim_site *site, struct model_rules *rule
 	else
 		model_rules_default(rules);
 	if (!*proto && site->is_aws &&
-		(site->outer == SIM_EFA_OLD || site->outer == SIM_STAGED) &&
-		site->nodes > 1)
-		proto = "simple"; /* the plugin sets it there */
+		(site->outer == SIM_EFA_OLD || site->outer == SIM_STAGED))
+		proto = "simple"; /* the plugin sets it there, on one node too */
 	if (site->no_nvls)
 		rules->nvls_enable = 0;
 	if (!e && *site->algo)
@@ -103,6 +102,17 @@ static enum err decide_scene(struct sim_scene *scene)
 			"take fewer",
 			site->machine, gpus, site->gpus);
 	topo_rules_default(&args.rules);
+	if (site->is_environment) {
+		enum err e = topo_rules_read(&args.rules);
+
+		if (e)
+			return e;
+		channel_rules_read(&args.channels);
+	}
+	if (site->is_aws && site->one_net) {
+		args.rules.netdevs = NETDEVS_MAX;
+		args.rules.netdevs_max = 1;
+	}
 	if (site->gpus < gpus) {
 		args.pods = 1;
 		args.gpus_per_pod = site->gpus;
@@ -168,19 +178,31 @@ static bool is_bridged(const struct topo *topo)
 	return topo->counts[TOPO_GPU] == 2 && paths && paths[1].type == PATH_NVL;
 }
 
+/* The user may have forbidden it: NCCL_P2P_DISABLE, NCCL_P2P_LEVEL. */
+static bool uses_nvlink(const struct topo *topo)
+{
+	const struct topo_path *paths = topo->nodes[TOPO_GPU][0]->paths[TOPO_GPU];
+
+	return topo->counts[TOPO_GPU] < 2 || !paths || paths[1].type <= PATH_NVB;
+}
+
 /* On an NVSwitch and between two GPUs a ring has all NVLinks, whatever the network leaves
  * of it. */
 static void speeds_set(struct sim_scene *scene)
 {
 	const struct cluster *cluster = scene->decision->cluster;
 	const struct graph_info *ring = &cluster->info[ALGO_RING];
+	bool is_barred = cluster->nvs_count > 0 &&
+			 !uses_nvlink(cluster->nodes[0].domain->topo);
 
 	scene->ring_GBps = (double)(ring->bw_intra * (float)ring->channel_count);
 	scene->nvlink_GBps = gpu_rate(cluster->nodes[0].domain->topo);
 	scene->pcie_GBps = pci_rate(cluster->nodes[0].domain->topo);
-	if (scene->nvlink_GBps <= 0)
+	if (scene->nvlink_GBps <= 0 || is_barred)
 		scene->nvlink_GBps = scene->ring_GBps;
-	if (cluster->nvs_count > 0 || is_bridged(cluster->nodes[0].domain->topo))
+	if (is_barred)
+		scene->site.inner = SIM_PCIE;
+	else if (cluster->nvs_count > 0 || is_bridged(cluster->nodes[0].domain->topo))
 		scene->ring_GBps = scene->nvlink_GBps;
 	scene->nvl_groups = (uint32_t)cluster->node_count;
 }
@@ -281,20 +303,21 @@ static int func_of(int coll)
 	}
 }
 
-/* The plugin's own choice, if it has one for that many nodes and the user has none. */
-static bool plugin_region(const struct sim_site *site, enum model_func func,
-	uint64_t bytes, enum sim_method *method)
+/* The plugin's own choice, if it has one for that many nodes and NCCL's lists leave
+ * it. */
+static bool plugin_region(const struct sim_scene *scene, const struct model_call *call,
+	enum sim_method *method)
 {
-	struct region_question question = {.machine = site->regions,
-		.node_count = site->nodes,
-		.ranks_per_node = site->gpus,
-		.func = func,
-		.bytes = bytes};
+	struct region_question question = {.machine = scene->site.regions,
+		.node_count = scene->site.nodes,
+		.ranks_per_node = scene->site.gpus,
+		.func = call->func,
+		.bytes = call->bytes};
 	enum proto proto;
 	enum algo algo;
 
-	if (!site->regions || *site->algo || *site->proto ||
-		!region_choose(&question, &algo, &proto))
+	if (!question.machine || !region_choose(&question, &algo, &proto) ||
+		!(model_time(&scene->model, call, algo, proto) >= 0))
 		return false;
 	*method = method_of(algo, proto);
 	return true;
@@ -314,7 +337,7 @@ enum err sim_scene_choose(
 		return OK;
 	}
 	call.func = (enum model_func)func;
-	if (plugin_region(&scene->site, call.func, bytes, method))
+	if (plugin_region(scene, &call, method))
 		return OK;
 	call.bytes = model_round(&scene->model, &call);
 	if (!call.bytes)

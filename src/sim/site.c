@@ -185,6 +185,8 @@ enum err sim_site_machine(struct sim_site *site, const char *name)
 		site->outer = kinds[i].outer;
 		site->is_aws = kinds[i].is_aws;
 		site->regions = kinds[i].regions;
+		site->one_net = kinds[i].regions == REGION_P5EN ||
+				kinds[i].regions == REGION_P6_B200;
 		break;
 	}
 	nics_count(site, tree);
@@ -196,6 +198,49 @@ static bool is_direct(enum sim_wire wire)
 {
 	return wire != SIM_STAGED && wire != SIM_TCP && wire != SIM_ENA &&
 	       wire != SIM_KERNEL;
+}
+
+static uint32_t parts_of(struct xml_node *tree, const char *name)
+{
+	uint32_t count = 0;
+
+	for (struct xml_node *node = xml_find(tree, name, NULL); node;
+		node = xml_find(tree, name, node))
+		count++;
+	return count;
+}
+
+/* Of a whole machine's devices those that take part, as far from each other as they can
+ * be; a pod is given its own. The PCI function that a device was on stays. */
+static void nets_thin(const struct sim_site *site, struct xml_node *tree)
+{
+	uint32_t count = parts_of(tree, "net"), at = 0;
+	struct xml_node *net = xml_find(tree, "net", NULL), *kept = NULL;
+
+	if (!count || !site->nics || site->gpus != parts_of(tree, "gpu"))
+		return;
+	for (; net; net = xml_find(tree, "net", kept)) {
+		if (at++ * site->nics % count < site->nics)
+			kept = net;
+		else
+			xml_free(net);
+	}
+}
+
+/* What NCCL is told of a device. Its own module for sockets names no latency. An ENA does
+ * not tell its speed: NCCL takes 10 Gb/s. */
+static enum err net_tell(const struct sim_site *site, struct xml_node *net)
+{
+	double told = site->outer == SIM_ENA ? 1.25 : site->nic_GBps;
+	enum err e = OK;
+
+	if (told > 0)
+		e = xml_attr_setf(net, "speed", "%d", (int)(told * 8000));
+	if (!e && !is_direct(site->outer))
+		e = xml_attr_set(net, "gdr", "0");
+	if (!e && (site->outer == SIM_ENA || site->outer == SIM_TCP))
+		e = xml_attr_set(net, "latency", "0");
+	return e;
 }
 
 enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree)
@@ -210,14 +255,10 @@ enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree)
 		e = instance_tree(site->machine, tree);
 	if (e || is_own)
 		return e;
+	nets_thin(site, *tree);
 	for (struct xml_node *net = xml_find(*tree, "net", NULL); !e && net;
-		net = xml_find(*tree, "net", net)) {
-		if (site->nic_GBps > 0)
-			e = xml_attr_setf(
-				net, "speed", "%d", (int)(site->nic_GBps * 8000));
-		if (!e && !is_direct(site->outer))
-			e = xml_attr_set(net, "gdr", "0");
-	}
+		net = xml_find(*tree, "net", net))
+		e = net_tell(site, net);
 	if (e)
 		xml_free(*tree);
 	return e;

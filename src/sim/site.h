@@ -67,6 +67,7 @@ struct sim_site {
 	enum sim_wire outer; /* between nodes; SIM_ANY on one node */
 	uint32_t domain;     /* nodes of an NVLink domain; 0, 1: none */
 	bool is_aws;	     /* the plugin's own choices hold */
+	bool one_net;	     /* and one is NCCL_NETDEVS_POLICY=max:1 */
 	bool no_nvls;
 	bool is_environment;	   /* NCCL_ALGO and the like of the environment count */
 	bool sharp;		   /* the switches reduce */

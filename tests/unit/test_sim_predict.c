@@ -48,6 +48,40 @@ static void test_words(void)
 	EQ(sim_resolve(&none, &site), ERR_USAGE);
 }
 
+static uint32_t nets_seen(const struct sim_site *site, int *speed, const char *latency)
+{
+	struct xml_node *tree;
+	uint32_t count = 0;
+
+	EQ(sim_site_tree(site, &tree), OK);
+	for (struct xml_node *net = xml_find(tree, "net", NULL); net;
+		net = xml_find(tree, "net", net)) {
+		*speed = (int)xml_int(net, "speed", 0);
+		if (latency)
+			EQ_STR(xml_attr(net, "latency"), latency);
+		count++;
+	}
+	xml_free(tree);
+	return count;
+}
+
+/* What takes no part is not there to decide with; an ENA tells no speed. */
+static void test_nets(void)
+{
+	struct sim_site site = resolved("p4d.24xlarge", "EFA (4 interfaces)", 2, 16);
+	int speed = 0;
+
+	EQ(nets_seen(&site, &speed, "75"), 4);
+	EQ(speed, 100000);
+	site = resolved("p4d.24xlarge", "EFA (1 interface only)", 2, 16);
+	EQ(nets_seen(&site, &speed, "75"), 1);
+	site = resolved("p4d.24xlarge", "TCP (1 ENI)", 2, 16);
+	EQ(nets_seen(&site, &speed, "0"), 1);
+	EQ(speed, 10000);
+	site = resolved("CoreWeave H100", "InfiniBand, 4 NICs", 2, 16);
+	EQ(nets_seen(&site, &speed, NULL), 4);
+}
+
 /* Every row names what there is and says what it rests on; all of a method or a class is
  * there before a part of both. */
 static void test_table(void)
@@ -306,6 +340,7 @@ static void test_above_wire(void)
 int main(void)
 {
 	test_words();
+	test_nets();
 	test_table();
 	test_kin();
 	test_known();

@@ -21,17 +21,25 @@ static int versus(const struct sim_run *run, int argc, char **argv)
 	static struct sim_run other;
 	static struct versus v;
 	struct sim_args args;
+	int status = EXIT_GOOD;
 	enum err e;
 
 	versus_words(&v, argc, argv, run->args->vs);
 	if (!sim_args_parse(&args, v.count, v.words))
-		return EXIT_USAGE;
+		return args.status;
 	e = sim_run_make(&args, &other);
 	if (e)
 		return sim_failed(e);
-	sim_versus_print(run, &other);
+	if (other.count != run->count ||
+		memcmp(other.sizes, run->sizes, run->count * sizeof(*run->sizes)) != 0)
+		status = sim_failed(err_set(ERR_USAGE,
+			"--vs compares call by call; say --size outside of it"));
+	else if (args.json)
+		status = sim_versus_json(run, &other);
+	else
+		sim_versus_print(run, &other);
 	sim_run_free(&other);
-	return EXIT_GOOD;
+	return status;
 }
 
 static int show(struct sim_run *run, int argc, char **argv)
@@ -79,7 +87,7 @@ int command_sim(int argc, char **argv)
 		return EXIT_GOOD;
 	}
 	if (!sim_args_parse(&args, argc, argv))
-		return EXIT_USAGE;
+		return args.status;
 	if (args.cases)
 		return sim_cases_print(args.cases);
 	if (args.accuracy)

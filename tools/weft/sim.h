@@ -28,9 +28,11 @@ struct sim_args {
 	const char *nccl;		   /* its version; "": not said */
 	enum sim_net net;
 	bool json, has_explain;
+	bool own_choice; /* as if the environment said nothing */
 	uint64_t explain;
 	const char *svg, *timeline, *measured, *points, *vs;
 	const char *cases, *accuracy, *calibrate;
+	int status;   /* to exit with, once something was wrong */
 	char **files; /* borrowed: what is left of the words */
 	int file_count;
 };
@@ -70,6 +72,7 @@ int sim_explain(const struct sim_run *run, uint64_t bytes);
 
 /* sim_json.c, sim_svg.c, sim_timeline.c: `path` may be "-" */
 int sim_json(const struct sim_run *run);
+int sim_versus_json(const struct sim_run *run, const struct sim_run *other);
 int sim_svg(const struct sim_run *run, const char *path);
 int sim_timeline(struct sim_run *run, const char *path);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "weft/command.h"
 #include "weft/option.h"
 #include "weft/sim.h"
 
@@ -163,10 +164,10 @@ static bool net(struct sim_args *args)
 	return option_wrong(&set, "--net", "there are ofi, plain and socket");
 }
 
-static bool said(enum err e)
+static bool said(struct sim_args *args, enum err e)
 {
 	if (e)
-		sim_failed(e);
+		args->status = sim_failed(e);
 	return !e;
 }
 
@@ -215,7 +216,7 @@ static bool fabric(struct sim_args *args)
 {
 	struct fabric_plan before = args->plan;
 
-	if (!said(fabric_plan_read(optarg, &args->plan)))
+	if (!said(args, fabric_plan_read(optarg, &args->plan)))
 		return false;
 	for (uint32_t i = 0;
 		i < before.harm_count && args->plan.harm_count < FABRIC_HARM_MAX; i++)
@@ -244,7 +245,8 @@ static bool take(struct sim_args *args, int flag)
 		return fabric(args);
 	case FLAG_FAIL:
 	case FLAG_SLOW:
-		return said(fabric_harm_read(optarg, flag == FLAG_SLOW, &args->plan));
+		return said(
+			args, fabric_harm_read(optarg, flag == FLAG_SLOW, &args->plan));
 	case FLAG_ALGO:
 		return list(args->site.algo);
 	case FLAG_PROTO:
@@ -262,6 +264,29 @@ static bool take(struct sim_args *args, int flag)
 	}
 }
 
+static bool wrong(const char *sentence)
+{
+	fprintf(stderr, "weft sim: %s\n", sentence);
+	return false;
+}
+
+/* One answer at a time, and nothing asked for that would be passed over. */
+static bool is_whole(const struct sim_args *args)
+{
+	int answers = !!args->svg + !!args->timeline + !!args->measured +
+		      (args->has_explain && !args->timeline) + (args->vs || args->json);
+
+	if (answers > 1)
+		return wrong("--explain, --vs, --json, --svg, --timeline and "
+			     "--measured are answers of their own; ask for one, or for "
+			     "--vs with --json");
+	if (args->points && !args->svg)
+		return wrong("--points are drawn into a picture; name it with --svg");
+	if (args->pod_nics && !args->pods)
+		return wrong("--efa-per-pod is of pods; cut the machine with --pods");
+	return true;
+}
+
 bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 {
 	int flag;
@@ -270,7 +295,8 @@ bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 		.first = 8,
 		.last = (uint64_t)8 << 30,
 		.factor = 2,
-		.nccl = ""};
+		.nccl = "",
+		.status = EXIT_USAGE};
 	args->site.nodes = 1;
 	fabric_plan_default(&args->plan);
 	option_start();
@@ -282,12 +308,12 @@ bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 	}
 	args->files = argv + optind;
 	args->file_count = argc - optind;
-	if (args->cases || args->accuracy || args->calibrate || args->file_count == 1)
+	if (args->cases || args->accuracy || args->calibrate)
 		return true;
-	fprintf(stderr,
-		args->file_count
-			? "weft sim: one machine at a time; --vs compares two\n"
-			: "weft sim: name a machine, such as p5.48xlarge; weft topo "
-			  "--list names all\n");
-	return false;
+	if (args->file_count == 1)
+		return is_whole(args);
+	return wrong(args->file_count
+			     ? "one machine at a time; --vs compares two"
+			     : "name a machine, such as p5.48xlarge; weft topo --list "
+			       "names all");
 }

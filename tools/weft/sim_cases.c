@@ -1,5 +1,6 @@
 /* weft sim --cases: the rows of a table answered, one line each. */
 #include <stdio.h>
+#include <string.h>
 
 #include "sim/resolve.h"
 #include "weft/command.h"
@@ -18,6 +19,19 @@ static void groups_tell(const struct sim_cases *cases)
 	}
 }
 
+/* As it was in the table: with quotes where it needs them. */
+static void name_print(const char *name)
+{
+	if (!strpbrk(name, ",\"\n")) {
+		printf("%s", name);
+		return;
+	}
+	putchar('"');
+	for (; *name; name++)
+		printf(*name == '"' ? "\"\"" : "%c", *name);
+	putchar('"');
+}
+
 static void row_print(const struct sim_cases *cases, const struct sim_case *c,
 	const struct sim_calib *calib)
 {
@@ -26,7 +40,7 @@ static void row_print(const struct sim_cases *cases, const struct sim_case *c,
 
 	sim_answer_make(calib, &c->terms, c->bytes, c->bus_factor, &answer);
 	if (name >= 0)
-		printf("%s", table_at(&cases->table, c->row, name));
+		name_print(table_at(&cases->table, c->row, name));
 	else
 		printf("%u", c->row);
 	printf(",%.6g,%.6g,%.6g,%.6g\n", answer.time_us, answer.busbw, answer.low,

@@ -2,20 +2,39 @@
  * bounds it, and what would change that. */
 #include <string.h>
 
+#include "base/param.h"
 #include "common/units.h"
 #include "sim/tiles.h"
 #include "weft/command.h"
 #include "weft/sim.h"
 
-static const char *bound_name(const struct sim_answer *a)
+static const char *wire_bound(const struct sim_run *run, const struct sim_answer *a)
+{
+	enum sim_traffic kind = sim_traffic_of(run->args->coll, a->terms.method);
+
+	if (a->terms.outer_us <= a->terms.inner_us)
+		return run->scene.site.domain > 1
+			       ? "the links between the GPUs of an NVLink domain"
+			       : "the links between the GPUs of a node";
+	if (run->strain.outer[kind] > 1.01)
+		return "the network between nodes";
+	switch (sim_outer_bound(&run->scene)) {
+	case SIM_BOUND_PCI:
+		return "the PCI links between the GPUs and the NICs";
+	case SIM_BOUND_THREADS:
+		return "the threads of the host that carry its sockets, not the wire";
+	default:
+		return "the network between nodes";
+	}
+}
+
+static const char *bound_name(const struct sim_run *run, const struct sim_answer *a)
 {
 	if (a->latency_us > a->transfer_us && a->latency_us > a->ramp_us)
 		return "latency: the steps of the algorithm, not the bytes";
 	if (a->ramp_us > a->transfer_us)
 		return "the filling of its pipeline: the call is too small for the wires";
-	return a->terms.outer_us > a->terms.inner_us
-		       ? "the network between nodes"
-		       : "the links between the GPUs of a node";
+	return wire_bound(run, a);
 }
 
 static void parts_print(const struct sim_answer *a)
@@ -29,6 +48,9 @@ static void parts_print(const struct sim_answer *a)
 	for (int i = 0; i < 3; i++)
 		printf("  %-22s %11.1f us  %3.0f %%\n", parts[i].name, parts[i].us,
 			100 * parts[i].us / a->time_us);
+	if (a->latency_us + a->ramp_us + a->transfer_us > 1.02 * a->time_us)
+		printf("  bytes move while the pipeline fills: together they take less "
+		       "than one after the other.\n");
 	printf("  the busiest link alone would need %.1f us inside a node and %.1f us "
 	       "between nodes.\n",
 		a->terms.inner_us, a->terms.outer_us);
@@ -88,7 +110,7 @@ static void other_algo_print(const struct sim_run *run, uint64_t bytes)
 	static const char *const algos[] = {"Ring", "Tree", "NVLS", "NVLSTree"};
 	static struct sim_run other;
 	struct sim_answer now, best;
-	const char *what = NULL;
+	const char *what = "";
 
 	if (sim_run_ask(run, bytes, &now))
 		return;
@@ -106,9 +128,11 @@ static void other_algo_print(const struct sim_run *run, uint64_t bytes)
 		}
 		sim_run_free(&other);
 	}
-	if (what && best.time_us < now.time_us * .95)
-		printf("  NCCL_ALGO=%s: %.1f us, %.1f GB/s (%.2f times as fast).\n", what,
-			best.time_us, best.busbw, now.time_us / best.time_us);
+	if (best.time_us < now.time_us * .95)
+		printf("  NCCL_ALGO=%s, by %s: %.1f us, %.1f GB/s (%.2f times as "
+		       "fast).\n",
+			what, sim_method_name(best.terms.method), best.time_us,
+			best.busbw, now.time_us / best.time_us);
 }
 
 static void changes_print(const struct sim_run *run, uint64_t bytes)
@@ -139,15 +163,24 @@ static void changes_print(const struct sim_run *run, uint64_t bytes)
 		change_print(run, &args, bytes, "NICs of twice the rate");
 		args = *run->args;
 	}
+	if (args.nics) {
+		args.nics = 0;
+		change_print(run, &args, bytes, "all NICs of the machine");
+		args = *run->args;
+	}
 	if (site->outer == SIM_TCP || site->outer == SIM_ENA) {
+		args.net = SIM_NET_MACHINE;
+		args.own_choice = true;
 		args.plan.wire = SIM_WIRES;
 		args.plan.nic_GBps = 0;
 		change_print(run, &args, bytes,
 			"the machine's own network instead of sockets");
 		args = *run->args;
 	}
-	if (*args.site.algo || *args.site.proto) {
+	if (*args.site.algo || *args.site.proto || param_text(PARAM_ALGO) ||
+		param_text(PARAM_PROTO)) {
 		*args.site.algo = *args.site.proto = 0;
+		args.own_choice = true;
 		change_print(run, &args, bytes, "NCCL's own choice of algorithm");
 	} else if (run->scene.ranks > 1) {
 		other_algo_print(run, bytes);
@@ -169,12 +202,12 @@ int sim_explain(const struct sim_run *run, uint64_t bytes)
 		title, size, a.time_us, a.busbw, a.low, a.high);
 	printf("It goes by %s over %s, and is bound by %s.\n",
 		sim_method_name(a.terms.method), sim_wire_name(a.terms.wire),
-		bound_name(&a));
+		bound_name(run, &a));
 	parts_print(&a);
 	links_print(run, &a);
 	changes_print(run, bytes);
-	printf("The calibration rests on %u measurements of %u sources%s.\n", a.rows,
-		a.sources,
+	printf("The calibration rests on %u measurement%s of %u source%s%s.\n", a.rows,
+		a.rows == 1 ? "" : "s", a.sources, a.sources == 1 ? "" : "s",
 		a.is_own_class ? " of this class"
 			       : " of kin: nobody measured this class");
 	return EXIT_GOOD;

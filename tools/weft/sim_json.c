@@ -16,18 +16,34 @@ static json_t *row_json(uint64_t bytes, const struct sim_answer *a)
 		"ownClass", (int)a->is_own_class);
 }
 
-int sim_json(const struct sim_run *run)
+static json_t *run_json(const struct sim_run *run)
 {
 	const struct sim_site *site = &run->scene.site;
-	json_t *rows = json_array(), *top;
+	json_t *rows = json_array();
 
 	for (uint32_t i = 0; i < run->count; i++)
 		json_array_append_new(rows, row_json(run->sizes[i], &run->rows[i]));
-	top = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o}", "machine",
+	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:s, s:s, s:o}", "machine",
 		site->machine, "collective", sim_coll_name(run->args->coll), "nodes",
 		(int)site->nodes, "gpusPerNode", (int)site->gpus, "ranks",
 		(int)run->scene.ranks, "nics", (int)site->nics, "nicGBs", site->nic_GBps,
 		"inner", sim_wire_name(site->inner), "outer", sim_wire_name(site->outer),
 		"rows", rows);
-	return json_print("sim", top);
+}
+
+int sim_json(const struct sim_run *run)
+{
+	return json_print("sim", run_json(run));
+}
+
+/* Two tables of the same sizes, and B's time over A's. */
+int sim_versus_json(const struct sim_run *run, const struct sim_run *other)
+{
+	json_t *ratios = json_array();
+
+	for (uint32_t i = 0; i < run->count; i++)
+		json_array_append_new(
+			ratios, json_real(other->rows[i].time_us / run->rows[i].time_us));
+	return json_print("sim", json_pack("{s:o, s:o, s:o}", "a", run_json(run), "b",
+					 run_json(other), "timeRatios", ratios));
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/param.h"
 #include "common/units.h"
@@ -9,6 +10,17 @@
 #include "sim/tiles.h"
 #include "topo/instance.h"
 #include "weft/sim.h"
+
+/* What the job is told to do without, sockets do. */
+static bool is_told_sockets(const struct sim_site *site)
+{
+	const char *net = param_text(PARAM_NET);
+	bool is_verbs = site->outer == SIM_IB || site->outer == SIM_ROCE ||
+			site->outer == SIM_VIRTUAL || site->outer == SIM_RDMA;
+
+	return (net && !strcasecmp(net, "Socket")) ||
+	       (is_verbs && param_int(PARAM_IB_DISABLE));
+}
 
 static enum err net_apply(enum sim_net net, struct sim_site *site)
 {
@@ -62,11 +74,15 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	if (args->nics > site->nics)
 		return err_set(ERR_USAGE, "a %s has %u NICs; --nics %u is more",
 			site->machine, site->nics, args->nics);
-	e = net_apply(args->net, site);
+	e = net_apply(
+		args->net == SIM_NET_MACHINE && !args->own_choice && is_told_sockets(site)
+			? SIM_NET_SOCKET
+			: args->net,
+		site);
 	if (e)
 		return e;
 	site->gpus = gpus ? gpus : info->gpu_count;
-	site->is_environment = true;
+	site->is_environment = !args->own_choice;
 	sim_site_version(site, args->nccl);
 	e = threads_read(&site->threads);
 	if (e)

@@ -5,6 +5,7 @@
 
 #include "common/units.h"
 #include "weft/command.h"
+#include "weft/drawing.h"
 #include "weft/sim.h"
 #include "weft/svg.h"
 
@@ -76,6 +77,15 @@ static void curves_draw(const struct chart *c, const struct sim_run *run)
 	fprintf(file, "\"/>\n");
 }
 
+/* Whether NVLS is off changes nothing where there is none. */
+static bool has_nvls(const struct sim_run *run)
+{
+	const struct model *model = &run->scene.model;
+
+	return model->bandwidth[MODEL_ALL_REDUCE][ALGO_NVLS][PROTO_SIMPLE] > 0 ||
+	       model->bandwidth[MODEL_ALL_REDUCE][ALGO_NVLS_TREE][PROTO_SIMPLE] > 0;
+}
+
 static bool is_point(const struct sim_run *run, const struct sim_cases *cases,
 	const struct sim_case *c)
 {
@@ -85,7 +95,7 @@ static bool is_point(const struct sim_run *run, const struct sim_cases *cases,
 	       !strcmp(a->machine, b->machine) && a->nodes == b->nodes &&
 	       a->gpus == b->gpus && (a->nodes == 1 || a->outer == b->outer) &&
 	       !strcmp(a->algo, b->algo) && !strcmp(a->proto, b->proto) &&
-	       a->no_nvls == b->no_nvls;
+	       (a->no_nvls == b->no_nvls || !has_nvls(run));
 }
 
 /* Under the title, who measured the points: each platform once, as many as fit. */
@@ -137,7 +147,7 @@ static double round_up(double value)
 	return steps[i] * power;
 }
 
-static enum err draw(const struct sim_run *run, FILE *file)
+static void draw(const struct sim_run *run, const struct sim_cases *cases, FILE *file)
 {
 	static const float size[2] = {WIDTH, HEIGHT};
 	static const char style[] =
@@ -145,43 +155,57 @@ static enum err draw(const struct sim_run *run, FILE *file)
 		".curve { fill: none; stroke: #2a78d6; stroke-width: 2.5; }\n"
 		".band { fill: #2a78d6; fill-opacity: .18; }\n"
 		".point { fill: #d9622b; fill-opacity: .75; }\n</style>\n";
-	const struct svg_label head = {"text", 15, SVG_START, true};
+	static const float BOLD = 1.1F; /* so much wider than plain letters */
+	struct svg_label head = {"text", 15, SVG_START, true};
 	struct chart c = {.svg = {.file = file},
 		.first = log2((double)run->sizes[0]),
 		.last = log2((double)run->sizes[run->count - 1])};
-	struct sim_cases cases;
 	char title[200];
-	enum err e = OK;
 
 	for (uint32_t i = 0; i < run->count; i++)
 		c.top = fmax(c.top, run->rows[i].busbw * 1.1);
 	c.top = 4 * round_up(c.top / 4);
 	sim_run_title(run, title);
 	svg_begin(file, size, title, style);
+	head.size = fminf(head.size, head.size * (WIDTH - LEFT - RIGHT) /
+					     drawing_text_width(title, head.size * BOLD));
 	svg_text(&c.svg, &head, LEFT, 28, title);
 	axes_draw(&c);
 	curves_draw(&c, run);
-	if (run->args->points)
-		e = sim_cases_read(run->args->points, &cases);
-	if (!e && run->args->points) {
-		points_draw(&c, run, &cases);
-		sim_cases_free(&cases);
-	}
+	if (cases)
+		points_draw(&c, run, cases);
 	svg_end(file);
-	return e;
 }
 
-int sim_svg(const struct sim_run *run, const char *path)
+static enum err file_draw(
+	const struct sim_run *run, const struct sim_cases *cases, const char *path)
 {
 	FILE *file = strcmp(path, "-") ? fopen(path, "we") : stdout;
-	enum err e;
 
-	if (!file)
-		return sim_failed(err_set(
-			ERR_SYSTEM, "%s cannot be written: %s", path, strerror(errno)));
-	e = draw(run, file);
-	if (file != stdout && fclose(file) && !e)
-		e = err_set(
+	if (file)
+		draw(run, cases, file);
+	if (!file || (file != stdout && fclose(file)))
+		return err_set(
 			ERR_SYSTEM, "%s cannot be written: %s", path, strerror(errno));
+	return OK;
+}
+
+/* No file is begun before all is known that goes into it. */
+int sim_svg(const struct sim_run *run, const char *path)
+{
+	const char *points = run->args->points;
+	struct sim_cases cases = {0};
+	enum err e = OK;
+
+	if (run->count < 2)
+		e = err_set(ERR_USAGE,
+			"--svg draws a curve: give two sizes or more, such as --size "
+			"1M:8G:2");
+	if (!e && points)
+		e = sim_cases_read(points, &cases);
+	if (!e) {
+		e = file_draw(run, points ? &cases : NULL, path);
+		sim_cases_free(&cases);
+	}
 	return e ? sim_failed(e) : EXIT_GOOD;
 }

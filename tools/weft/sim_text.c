@@ -12,7 +12,7 @@ void sim_table_print(const struct sim_run *run)
 	printf("# %s\n", title);
 	if (run->scene.site.is_aws && run->scene.site.nodes > 1)
 		printf("# %s\n",
-			run->args->net == SIM_NET_SOCKET
+			run->scene.site.outer == SIM_ENA
 				? "over sockets, without AWS's libfabric plugin"
 				: "with AWS's libfabric plugin; --net plain: NCCL's own "
 				  "choices, --net socket: TCP");
