@@ -308,6 +308,7 @@ static enum err layout_read(
 	l->dp = (uint32_t)(l->gpus / model);
 	l->batch = number(r, "gbs", l->dp);
 	l->sequence = number(r, "seq", 1024);
+	l->shard_size = l->gpus / number(r, "nodes", 1) / l->tp;
 	if (!precision_find(field(r, "precision"), &l->precision))
 		return err_set(ERR_USAGE, "%s, row %u: precision '%s' is not known",
 			r->name, r->row + 1, field(r, "precision"));
