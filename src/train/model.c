@@ -266,7 +266,7 @@ double model_attention_params(const struct train_model *m)
 	weights = 2 * h * a * d + 2 * h * g * d;
 	if (m->has_bias || m->has_qkv_bias)
 		weights += a * d + 2 * g * d;
-	if (m->has_bias)
+	if (m->has_bias || m->has_out_bias)
 		weights += h;
 	if (m->has_qk_norm)
 		weights += 2 * d;
@@ -287,7 +287,8 @@ double model_dense_params(const struct train_model *m)
 
 double model_router_params(const struct train_model *m)
 {
-	return m->experts * ((double)m->hidden + (m->has_router_bias ? 1 : 0));
+	return m->experts * ((double)m->hidden + (m->has_router_bias ? 1 : 0)) +
+	       (m->has_shared_gate ? m->hidden : 0);
 }
 
 double model_expert_params(const struct train_model *m)
