@@ -1,5 +1,6 @@
 #include "train/groups.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char *const axis_names[AXES] = {"tp", "cp", "ep", "dp", "pp"};
@@ -272,6 +273,7 @@ void group_split(const struct train_grid *grid, enum train_group group, uint32_t
 {
 	uint32_t axes = kinds[group].axes, size = part_size(grid, axes, true);
 
+	assert(inner);
 	parts[0] = (struct train_group_shape){.size = inner, .count = size / inner};
 	parts[1] = (struct train_group_shape){.size = size / inner, .count = inner};
 	walk_one(grid, axes, &(struct members){0, inner, 1, gpus_per_node}, &parts[0]);
@@ -287,6 +289,7 @@ void group_shape(const struct train_grid *grid, enum train_group group,
 	struct run runs[AXES];
 	int count = runs_of(grid, axes, runs);
 
+	assert(gpus_per_node);
 	*shape = (struct train_group_shape){.size = is_pair ? 2 : size,
 		.count = part_size(grid, axes, false),
 		.per_node = is_pair ? 0 : 1};
