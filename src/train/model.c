@@ -202,7 +202,8 @@ static bool is_sane_inside(const struct train_model *m)
 	if (!m->kv_rank)
 		return true;
 	return m->kv_rank <= most && m->q_rank <= most && m->nope_dim <= most &&
-	       m->rope_dim <= most && m->value_dim >= 1 && m->value_dim <= most;
+	       m->rope_dim <= most && m->nope_dim + m->rope_dim >= 1 &&
+	       m->value_dim >= 1 && m->value_dim <= most;
 }
 
 static bool is_sane(const struct train_model *m)
@@ -247,6 +248,11 @@ enum err model_check(const struct train_model *m)
 		return err_set(ERR_USAGE,
 			"%s has %u experts of %u: a token cannot go to %u of them",
 			m->name, m->experts, m->expert_ffn, m->top_k);
+	if (m->experts && m->dense_layers >= m->layers)
+		return err_set(ERR_USAGE,
+			"%s has %u experts, and none of its %u layers has them: %u are "
+			"said to be dense",
+			m->name, m->experts, m->layers, m->dense_layers);
 	return OK;
 }
 

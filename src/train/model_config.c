@@ -238,7 +238,11 @@ static void sizes(struct config *c, struct train_model *m)
 	if (!m->ffn && m->hidden <= 1u << 24)
 		m->ffn = 4 * m->hidden;
 	ratio = number(c, (const char *const[4]){"expansion_ratio", NULL}, 0);
-	if (ratio && ratio <= 64 && m->hidden <= 1u << 24)
+	if (ratio > 64 && !c->e)
+		c->e = err_set(ERR_USAGE,
+			"%s: an 'expansion_ratio' of %u is beyond reason; correct it",
+			c->name, ratio);
+	else if (ratio && m->hidden <= 1u << 24)
 		m->ffn = ratio * m->hidden;
 	m->kv_heads = number(
 		c, (const char *const[4]){"num_key_value_heads", NULL}, m->heads);
