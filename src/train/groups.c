@@ -85,32 +85,58 @@ static void grid_fill(const struct train_layout *l, const struct train_order *or
 	}
 }
 
+/* Dense and experts' numbering; false where one of them cannot be. */
+static bool grids_fill(const struct train_layout *l, const struct train_order *order,
+	struct train_grid grids[2])
+{
+	uint64_t stage = (uint64_t)l->tp * l->cp * l->dp;
+
+	if (stage % ((uint64_t)layout_expert_tp(l) * l->ep))
+		return false;
+	grid_fill(l, order, false, &grids[0]);
+	grid_fill(l, order, true, &grids[1]);
+	return true;
+}
+
+static bool is_free(const struct train_layout *l, const struct train_order *order)
+{
+	return l->pp == 1 || is_last(order, AXIS_PP);
+}
+
+bool grid_is_allowed(const struct train_layout *l, const struct train_order *order)
+{
+	struct train_grid grids[2];
+
+	return grids_fill(l, order, grids) &&
+	       (is_free(l, order) ||
+		       (grids[0].size[AXIS_DP] == grids[1].size[AXIS_DP] &&
+			       grids[0].stride[AXIS_PP] == grids[1].stride[AXIS_PP]));
+}
+
 enum err grid_make(const struct train_layout *l, const struct train_order *order,
 	bool is_expert, struct train_grid *grid)
 {
 	uint64_t stage = (uint64_t)l->tp * l->cp * l->dp;
-	uint32_t etp = layout_expert_tp(l);
-	struct train_grid other;
+	struct train_grid grids[2];
 
-	if (stage % ((uint64_t)etp * l->ep))
+	if (!grids_fill(l, order, grids))
 		return err_set(ERR_USAGE,
 			"experts' tp %u x ep %u does not divide the %llu GPUs of a stage",
-			etp, l->ep, (unsigned long long)stage);
-	grid_fill(l, order, is_expert, grid);
-	if (l->pp == 1 || is_last(order, AXIS_PP))
+			layout_expert_tp(l), l->ep, (unsigned long long)stage);
+	*grid = grids[is_expert];
+	if (is_free(l, order))
 		return OK;
-	grid_fill(l, order, !is_expert, &other);
-	if (grid->size[AXIS_DP] != other.size[AXIS_DP])
+	if (grids[0].size[AXIS_DP] != grids[1].size[AXIS_DP])
 		return err_set(ERR_USAGE,
-			"with pp not last in the order the experts' dp has to be that of "
-			"the rest; here they are %u and %u",
-			grid->size[AXIS_DP], other.size[AXIS_DP]);
-	if (grid->stride[AXIS_PP] != other.stride[AXIS_PP])
+			"with pp not last in the order the experts' dp %u has to be dp "
+			"%u, as Megatron asks of all models",
+			grids[1].size[AXIS_DP], grids[0].size[AXIS_DP]);
+	if (grids[0].stride[AXIS_PP] != grids[1].stride[AXIS_PP])
 		return err_set(ERR_USAGE,
 			"this order gives the experts other pipelines than the rest: "
 			"neighbours in one are %u ranks apart, in the other %u; put pp "
 			"last",
-			grid->stride[AXIS_PP], other.stride[AXIS_PP]);
+			grids[1].stride[AXIS_PP], grids[0].stride[AXIS_PP]);
 	return OK;
 }
 

@@ -48,6 +48,9 @@ struct train_grid {
 enum err grid_make(const struct train_layout *layout, const struct train_order *order,
 	bool is_expert, struct train_grid *grid);
 
+/* Without a sentence. */
+bool grid_is_allowed(const struct train_layout *layout, const struct train_order *order);
+
 struct train_group_shape {
 	uint32_t size, count; /* ranks of a group; groups */
 	uint32_t per_node;    /* ranks of one group on one node, the most */

@@ -123,6 +123,8 @@ static enum err shards_walk(struct hunt *w)
 	enum err e = OK;
 
 	job.layout = &w->layout;
+	if (!grid_is_allowed(&w->layout, job.order))
+		return OK;
 	for (int i = 0; !e && i < SHARDS; i++) {
 		w->layout.shard = (enum train_shard)i;
 		if (!is_shard_sensible(w, w->layout.shard))

@@ -207,6 +207,7 @@ static enum err refusal(const char *text, uint32_t pp, uint32_t cp)
 	l.gpus = l.tp * l.cp * l.dp * l.pp;
 	e = grid_make(&l, &order, false, &grid);
 	EQ(grid_make(&l, &order, true, &grid), e);
+	EQ(grid_is_allowed(&l, &order), !e);
 	return e;
 }
 
