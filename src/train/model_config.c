@@ -259,6 +259,14 @@ static void sizes(struct config *c, struct train_model *m)
 			c->name, m->hidden, m->heads);
 }
 
+/* A file may be called anything, and JSON and pictures hold text. */
+static void name_clean(char *name)
+{
+	for (; *name; name++)
+		if (*name < ' ' || *name > '~')
+			*name = '?';
+}
+
 enum err model_config_parse(
 	const char *text, size_t bytes, const char *name, struct train_model *model)
 {
@@ -280,6 +288,7 @@ enum err model_config_parse(
 	if (!json_object_get(root, "num_hidden_layers") &&
 		json_is_object(json_object_get(root, "text_config")))
 		c.root = json_object_get(root, "text_config");
+	name_clean(fresh.name);
 	if (!c.e)
 		sizes(&c, &fresh);
 	json_decref(root);
