@@ -295,8 +295,9 @@ static enum err layout_read(
 		return err_set(ERR_USAGE, "%s, row %u: '%s' is no number of GPUs",
 			r->name, r->row + 1, field(r, "gpus"));
 	c->is_partial = !*field(r, "tp") || !*field(r, "seq") || !*field(r, "gbs");
-	l->tp = number(r, "tp", l->gpus % 4 ? 1 : 4);
-	l->pp = number(r, "pp", *field(r, "tp") ? 1 : 4);
+	/* A cut that is not told: by four and by four, where the GPUs are that many. */
+	l->tp = number(r, "tp", l->gpus % 16 ? 1 : 4);
+	l->pp = number(r, "pp", *field(r, "tp") || l->gpus % 16 ? 1 : 4);
 	l->cp = number(r, "cp", 1);
 	l->ep = number(r, "ep", 1);
 	l->etp = l->ep > 1 ? 1 : 0;
@@ -308,10 +309,15 @@ static enum err layout_read(
 	l->dp = (uint32_t)(l->gpus / model);
 	l->batch = number(r, "gbs", l->dp);
 	l->sequence = number(r, "seq", 1024);
+	l->shard_size = number(r, "nodes", 0) ? l->gpus / number(r, "nodes", 1) / l->tp
+					      : 0;
 	if (!precision_find(field(r, "precision"), &l->precision))
 		return err_set(ERR_USAGE, "%s, row %u: precision '%s' is not known",
 			r->name, r->row + 1, field(r, "precision"));
 	flags_read(r, stack, c);
+	if (c->who.gpu->tflops[l->precision] <= 0)
+		return err_set(ERR_USAGE, "%s, row %u: %s cannot compute in %s", r->name,
+			r->row + 1, c->who.gpu->name, precision_name(l->precision));
 	l->grads = grads_of(stack, &c->model, l);
 	l->micro = number(r, "mbs", micro_guess(c));
 	l->vp = number(r, "vp", 0);
@@ -392,20 +398,38 @@ static uint32_t pods_of(const struct reader *r)
 	return pods <= 999 && starts_with(end, " pods x") ? (uint32_t)pods : 1;
 }
 
+/* Nodes that a row tells, or that its GPUs fill. */
+static enum err nodes_read(
+	const struct reader *r, const char *machine, uint32_t gpus, uint32_t *nodes)
+{
+	const struct instance_info *info = instance_find(machine);
+	uint32_t own = info ? info->gpu_count : 8;
+
+	*nodes = number(r, "nodes", gpus > own ? (gpus + own - 1) / own : 1);
+	if (gpus % *nodes)
+		return err_set(ERR_USAGE,
+			"%s, row %u: %u GPUs do not divide over %u nodes", r->name,
+			r->row + 1, gpus, *nodes);
+	if (gpus / *nodes > own)
+		return err_set(ERR_USAGE,
+			"%s, row %u: %u GPUs on %u nodes are more than the %u of a %s",
+			r->name, r->row + 1, gpus, *nodes, own, machine);
+	return OK;
+}
+
 static enum err work_read(struct reader *r, struct train_case *c)
 {
 	const char *machine = machine_of(field(r, "gpu"), c->who.gpu);
-	uint32_t nodes = number(r, "nodes", 1), pods = pods_of(r), each;
+	uint32_t nodes, pods = pods_of(r), each;
 	struct train_order order;
 	struct train_host host;
 	struct train_net *net;
 	struct train_job job;
 	struct sim_site whole;
-	enum err e = net_of(r, machine, nodes, wires_of(c->who.stack, c->who.gpu), &net);
+	enum err e = nodes_read(r, machine, c->layout.gpus, &nodes);
 
-	if (!e && c->layout.gpus % nodes)
-		e = err_set(ERR_USAGE, "%s, row %u: %u GPUs do not divide over %u nodes",
-			r->name, r->row + 1, c->layout.gpus, nodes);
+	if (!e)
+		e = net_of(r, machine, nodes, wires_of(c->who.stack, c->who.gpu), &net);
 	if (!e)
 		e = order_parse("tp-cp-ep-dp-pp", &order);
 	if (e)
@@ -481,6 +505,16 @@ static enum err row_read(struct reader *r, struct train_case *c)
 	return e;
 }
 
+/* What is wrong with a layout or a model does not know of rows. */
+static void row_name(const struct reader *r, enum err e)
+{
+	char text[ERR_TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s", err_last());
+	if (strncmp(text, r->name, strlen(r->name)) != 0)
+		err_set(e, "%s, row %u: %s", r->name, r->row + 1, text);
+}
+
 static enum err rows_read(struct reader *r)
 {
 	struct train_cases *cases = r->cases;
@@ -495,6 +529,8 @@ static enum err rows_read(struct reader *r)
 	for (r->row = 0; !e && r->row < rows; r->row++) {
 		e = row_read(r, &cases->cases[cases->count]);
 		cases->count += !e;
+		if (e)
+			row_name(r, e);
 	}
 	return e;
 }

@@ -169,9 +169,17 @@ enum err layout_complete(struct train_layout *layout)
 				(unsigned long long)model, layout->gpus);
 		layout->dp = (uint32_t)(layout->gpus / model);
 	}
-	if (!layout->batch)
-		layout->batch = layout->dp * layout->micro *
-				(layout->pp > 1 ? 4 * layout->pp : 1);
+	if (!layout->batch) {
+		uint64_t batch = (uint64_t)layout->dp * layout->micro *
+				 (layout->pp > 1 ? 4 * layout->pp : 1);
+
+		if (batch > UINT32_MAX)
+			return err_set(ERR_USAGE,
+				"micro-batches of %u on dp %u make a step of %llu "
+				"sequences; give a smaller --mbs or --gbs",
+				layout->micro, layout->dp, (unsigned long long)batch);
+		layout->batch = (uint32_t)batch;
+	}
 	return OK;
 }
 
@@ -227,7 +235,20 @@ enum err layout_check(const struct train_model *m, const struct train_layout *l)
 		return err_set(ERR_USAGE,
 			"parameters are kept on the host with zero3 only; this is %s",
 			shard_name(l->shard));
+	if (l->shard == SHARD_HYBRID && (uint64_t)l->dp * l->cp % layout_shard_size(l))
+		return err_set(ERR_USAGE,
+			"hsdp over %u GPUs does not divide dp %u x cp %u; give another "
+			"--shard-size",
+			layout_shard_size(l), l->dp, l->cp);
 	return model_fits(m, l);
+}
+
+uint32_t layout_shard_size(const struct train_layout *layout)
+{
+	uint64_t ranks = (uint64_t)layout->dp * layout->cp;
+	uint32_t size = layout->shard_size ? layout->shard_size : 8;
+
+	return size < ranks ? size : (uint32_t)ranks;
 }
 
 uint32_t layout_expert_tp(const struct train_layout *layout)

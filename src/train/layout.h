@@ -51,6 +51,16 @@ enum train_kernel {
 	KERNELS
 };
 
+/* Bits of `no_overlap`: whose sending is all seen, instead of hidden behind work. */
+enum {
+	EXPOSE_TP = 1,
+	EXPOSE_CP = 2,
+	EXPOSE_EP = 4,
+	EXPOSE_PP = 8,
+	EXPOSE_DP = 16,
+	EXPOSE_ALL = 31
+};
+
 /* Bits of `offload`. */
 enum { OFFLOAD_OPTIMIZER = 1, OFFLOAD_GRADIENTS = 2, OFFLOAD_PARAMS = 4 };
 
@@ -62,15 +72,15 @@ struct train_layout {
 	uint32_t micro;	     /* sequences of a micro-batch */
 	uint32_t batch;	     /* sequences of a step, of all GPUs */
 	uint32_t sequence;   /* tokens */
-	uint32_t shard_size; /* of SHARD_HYBRID: GPUs that share; 0: those of a node */
+	uint32_t shard_size; /* of SHARD_HYBRID: GPUs that share; 0: eight */
 	enum train_shard shard;
 	enum train_recompute recompute;
 	enum train_precision precision;
 	enum train_grads grads; /* of what is not sharded whole */
 	bool is_pure_half;	/* no copy of anything in fp32 */
 	uint32_t offload;
+	uint32_t no_overlap;
 	bool is_sequence_parallel; /* norms and dropouts cut over tp as well */
-	bool no_overlap;	   /* nothing is sent while something is computed */
 	bool is_zero_bubble;
 	bool flash; /* attention in one kernel */
 	enum train_kernel kernel;
@@ -96,6 +106,9 @@ enum err layout_complete(struct train_layout *layout);
 /* A sentence for the first thing that does not fit: degrees that do not multiply to the
  * GPUs, heads, layers, experts or batches that do not divide. */
 enum err layout_check(const struct train_model *model, const struct train_layout *layout);
+
+/* What shard_size comes to: at most the data-parallel ranks. */
+uint32_t layout_shard_size(const struct train_layout *layout);
 
 /* What etp comes to. */
 uint32_t layout_expert_tp(const struct train_layout *layout);

@@ -104,7 +104,7 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 	double grad = l->shard == SHARD_GRADIENTS ? ranks : all, opt = ranks;
 
 	if (l->shard == SHARD_HYBRID)
-		all = grad = opt = fmin(ranks, l->shard_size ? l->shard_size : 8);
+		all = grad = opt = fmin(ranks, layout_shard_size(l));
 	if (l->shard == SHARD_NONE)
 		opt = 1;
 	if (l->is_pure_half) {
@@ -129,11 +129,14 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 static void offload(const struct train_layout *l, struct train_memory *memory)
 {
 	if (l->offload & OFFLOAD_OPTIMIZER) {
-		memory->host += memory->optimizer + memory->grads;
+		memory->host += memory->optimizer;
 		memory->optimizer = 0;
 	}
-	if (l->offload & (OFFLOAD_GRADIENTS | OFFLOAD_OPTIMIZER))
+	/* An optimizer on the host adds to gradients there. */
+	if (l->offload & (OFFLOAD_GRADIENTS | OFFLOAD_OPTIMIZER)) {
+		memory->host += memory->grads;
 		memory->grads = 0;
+	}
 	if (l->offload & OFFLOAD_PARAMS) {
 		memory->host += memory->params;
 		memory->params = 0;

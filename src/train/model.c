@@ -202,7 +202,8 @@ static bool is_sane_inside(const struct train_model *m)
 	if (!m->kv_rank)
 		return true;
 	return m->kv_rank <= most && m->q_rank <= most && m->nope_dim <= most &&
-	       m->rope_dim <= most && m->value_dim >= 1 && m->value_dim <= most;
+	       m->rope_dim <= most && m->nope_dim + m->rope_dim >= 1 &&
+	       m->value_dim >= 1 && m->value_dim <= most;
 }
 
 static bool is_sane(const struct train_model *m)
@@ -247,6 +248,11 @@ enum err model_check(const struct train_model *m)
 		return err_set(ERR_USAGE,
 			"%s has %u experts of %u: a token cannot go to %u of them",
 			m->name, m->experts, m->expert_ffn, m->top_k);
+	if (m->experts && m->dense_layers >= m->layers)
+		return err_set(ERR_USAGE,
+			"%s has %u experts, and none of its %u layers has them: %u are "
+			"said to be dense",
+			m->name, m->experts, m->layers, m->dense_layers);
 	return OK;
 }
 
@@ -266,7 +272,7 @@ double model_attention_params(const struct train_model *m)
 	weights = 2 * h * a * d + 2 * h * g * d;
 	if (m->has_bias || m->has_qkv_bias)
 		weights += a * d + 2 * g * d;
-	if (m->has_bias)
+	if (m->has_bias || m->has_out_bias)
 		weights += h;
 	if (m->has_qk_norm)
 		weights += 2 * d;
@@ -287,7 +293,8 @@ double model_dense_params(const struct train_model *m)
 
 double model_router_params(const struct train_model *m)
 {
-	return m->experts * ((double)m->hidden + (m->has_router_bias ? 1 : 0));
+	return m->experts * ((double)m->hidden + (m->has_router_bias ? 1 : 0)) +
+	       (m->has_shared_gate ? m->hidden : 0);
 }
 
 double model_expert_params(const struct train_model *m)

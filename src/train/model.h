@@ -26,6 +26,7 @@ struct train_model {
 	bool is_layer_norm;	 /* with a bias, or RMS without */
 	bool has_bias;		 /* all matrices */
 	bool has_qkv_bias;	 /* these only */
+	bool has_out_bias;	 /* and that behind attention */
 	bool has_qk_norm;	 /* one of a head's size for queries, one for keys */
 	bool has_embed_norm;	 /* BLOOM */
 	bool has_sinks;		 /* a number for each head */
@@ -36,10 +37,12 @@ struct train_model {
 	uint32_t attention_layers; /* that look at other tokens; 0: all */
 	bool has_router_bias;
 	bool has_expert_bias;
+	bool has_shared_gate; /* how much of the shared expert counts */
 	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim; /* latent attention */
 	uint32_t window, window_every; /* every so-manyth layer looks back so far only */
 	bool is_parallel; /* attention and feed-forward beside each other, not in turn */
 	bool is_adapter;  /* LoRA: the matrices are frozen, their gradients not made */
+	bool is_guessed;  /* of a family that nobody here knows, counted as Llama */
 	bool is_figures;  /* parameters and work as published, sizes guessed */
 	double figure_params, figure_active;
 };

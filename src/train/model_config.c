@@ -61,22 +61,122 @@ static const char *type_of(const struct config *c)
 	return type ? type : "";
 }
 
-static void family(struct config *c, struct train_model *m)
-{
-	const char *type = type_of(c);
-	bool is_gpt = !strcmp(type, "gpt2"), is_bloom = !strcmp(type, "bloom");
-	bool is_mpt = !strcmp(type, "mpt"); /* norms without a bias */
+/* What a family has beside its sizes; a config.json says only what is not usual in it. */
+static const struct kind {
+	const char *type;
+	bool is_gated, is_layer_norm, has_bias, is_tied;
+} kinds[] = {
+	{"llama", true, false, false, false},
+	{"mistral", true, false, false, false},
+	{"mixtral", true, false, false, false},
+	{"qwen2", true, false, false, false},
+	{"qwen2_moe", true, false, false, false},
+	{"qwen3", true, false, false, false},
+	{"qwen3_moe", true, false, false, false},
+	{"deepseek", true, false, false, false},
+	{"deepseek_v2", true, false, false, false},
+	{"deepseek_v3", true, false, false, false},
+	{"kimi_k2", true, false, false, false},
+	{"gpt_oss", true, false, true, false},
+	{"gpt2", false, true, true, true},
+	{"gpt_bigcode", false, true, true, true},
+	{"gpt_neox", false, true, true, false},
+	{"opt", false, true, true, true},
+	{"bloom", false, true, true, true},
+	{"mpt", false, false, false, true}, /* norms without a bias */
+	{"nemotron", false, true, false, false},
+};
 
-	m->is_gated = !is_gpt && !is_bloom && !is_mpt && strcmp(type, "nemotron") != 0;
-	m->is_layer_norm = is_gpt || is_bloom || !strcmp(type, "nemotron");
-	m->has_bias = is_gpt || is_bloom;
-	m->has_embed_norm = is_bloom;
-	m->has_qkv_bias = !strncmp(type, "qwen2", 5) || truth(c, "attention_bias", false);
-	m->has_qk_norm = !strncmp(type, "qwen3", 5);
-	m->is_tied = truth(c, "tie_word_embeddings", is_gpt || is_bloom || is_mpt);
-	if (is_gpt)
+/* The last counts for those that are not there. */
+static const struct kind *kind_of(const struct config *c, bool *is_known)
+{
+	static const struct kind other = {"", true, false, false, false};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(type_of(c), kinds[i].type)) {
+			*is_known = true;
+			return &kinds[i];
+		}
+	*is_known = !*type_of(c);
+	return &other;
+}
+
+static bool is_type(const struct config *c, const char *type)
+{
+	return !strcmp(type_of(c), type);
+}
+
+/* Learned positions: OPT has two more than it says, MPT none where it has ALiBi. */
+static void positions(struct config *c, struct train_model *m)
+{
+	const json_t *attention = json_object_get(c->root, "attn_config");
+
+	if (is_type(c, "gpt2") || is_type(c, "gpt_bigcode"))
 		m->positions = number(
 			c, (const char *const[4]){"n_positions", "n_ctx", NULL}, 1024);
+	if (is_type(c, "opt"))
+		m->positions =
+			2 +
+			number(c, (const char *const[4]){"max_position_embeddings", NULL},
+				2048);
+	if (is_type(c, "mpt") && !json_is_true(json_object_get(attention, "alibi")) &&
+		truth(c, "learned_pos_emb", true))
+		m->positions = number(
+			c, (const char *const[4]){"max_seq_len", NULL}, 2048);
+}
+
+static void family(struct config *c, struct train_model *m)
+{
+	bool is_known, has_bias;
+	const struct kind *kind = kind_of(c, &is_known);
+
+	m->is_guessed = !is_known;
+	m->is_gated = kind->is_gated;
+	m->is_layer_norm = kind->is_layer_norm;
+	has_bias = truth(c, "attention_bias", false);
+	m->has_bias = kind->has_bias || (has_bias && truth(c, "mlp_bias", false));
+	m->has_embed_norm = is_type(c, "bloom");
+	m->has_qkv_bias = !strncmp(type_of(c), "qwen2", 5) || has_bias;
+	m->has_out_bias = has_bias;
+	m->has_qk_norm = !strncmp(type_of(c), "qwen3", 5);
+	m->is_tied = truth(c, "tie_word_embeddings", kind->is_tied);
+	if (is_type(c, "mpt") && !truth(c, "no_bias", true))
+		m->has_bias = m->is_layer_norm = true;
+	if (is_type(c, "gpt_bigcode") && truth(c, "multi_query", true))
+		m->kv_heads = 1;
+	if (is_type(c, "gpt_oss")) {
+		m->has_sinks = m->has_router_bias = m->has_expert_bias = true;
+		m->window_every = 2;
+	}
+	if (is_type(c, "mistral"))
+		m->window_every = 1;
+	if (m->window_every)
+		m->window = number(c, (const char *const[4]){"sliding_window", NULL}, 0);
+	positions(c, m);
+}
+
+/* Layers without experts: the first, all but every so-manyth, and those that are named.
+ */
+static void dense_layers(struct config *c, struct train_model *m)
+{
+	uint32_t every = number(c,
+		(const char *const[4]){"decoder_sparse_step", "moe_layer_freq", NULL}, 1);
+	const json_t *named = json_object_get(c->root, "mlp_only_layers");
+	uint32_t first = number(
+		c, (const char *const[4]){"first_k_dense_replace", NULL}, 0);
+	uint32_t rest = m->layers > first ? m->layers - first : 0;
+
+	m->dense_layers = first + (uint32_t)json_array_size(named);
+	if (every > 1)
+		m->dense_layers += rest - rest / every;
+}
+
+/* A number for each expert that keeps the load even: DeepSeek-V3 and its kin. */
+static bool balances_by_bias(const struct config *c)
+{
+	const char *method = json_string_value(json_object_get(c->root, "topk_method"));
+
+	return is_type(c, "deepseek_v3") || (method && !strcmp(method, "noaux_tc"));
 }
 
 static void experts(struct config *c, struct train_model *m)
@@ -95,8 +195,7 @@ static void experts(struct config *c, struct train_model *m)
 		2);
 	m->expert_ffn = number(
 		c, (const char *const[4]){"moe_intermediate_size", NULL}, m->ffn);
-	m->dense_layers = number(
-		c, (const char *const[4]){"first_k_dense_replace", NULL}, 0);
+	dense_layers(c, m);
 	all = (uint64_t)shared * m->expert_ffn; /* model_check() says if it is too much */
 	if (shared > 1024 && !c->e)
 		c->e = err_set(ERR_USAGE,
@@ -107,7 +206,8 @@ static void experts(struct config *c, struct train_model *m)
 		m->shared_ffn = number(c,
 			(const char *const[4]){"shared_expert_intermediate_size", NULL},
 			all < UINT32_MAX ? (uint32_t)all : UINT32_MAX);
-	m->has_router_bias = !strcmp(type_of(c), "deepseek_v3");
+	m->has_shared_gate = is_type(c, "qwen2_moe") && m->shared_ffn;
+	m->has_router_bias |= balances_by_bias(c);
 }
 
 static void latent(struct config *c, struct train_model *m)
@@ -123,10 +223,12 @@ static void latent(struct config *c, struct train_model *m)
 
 static void sizes(struct config *c, struct train_model *m)
 {
+	uint32_t ratio;
+
 	m->layers = needed(c, (const char *const[4]){"num_hidden_layers", "n_layer",
 				      "n_layers", "num_layers"});
 	m->hidden = needed(
-		c, (const char *const[4]){"hidden_size", "n_embd", "d_model", NULL});
+		c, (const char *const[4]){"hidden_size", "n_embd", "n_embed", "d_model"});
 	m->heads = needed(c,
 		(const char *const[4]){"num_attention_heads", "n_head", "n_heads", NULL});
 	m->vocab = needed(c, (const char *const[4]){"vocab_size", NULL});
@@ -137,6 +239,13 @@ static void sizes(struct config *c, struct train_model *m)
 		m->hidden <= 1u << 24 ? 4 * m->hidden : 0);
 	if (!m->ffn && m->hidden <= 1u << 24)
 		m->ffn = 4 * m->hidden;
+	ratio = number(c, (const char *const[4]){"expansion_ratio", NULL}, 0);
+	if (ratio > 64 && !c->e)
+		c->e = err_set(ERR_USAGE,
+			"%s: an 'expansion_ratio' of %u is beyond reason; correct it",
+			c->name, ratio);
+	else if (ratio && m->hidden <= 1u << 24)
+		m->ffn = ratio * m->hidden;
 	m->kv_heads = number(
 		c, (const char *const[4]){"num_key_value_heads", NULL}, m->heads);
 	m->head_dim = number(
@@ -150,6 +259,14 @@ static void sizes(struct config *c, struct train_model *m)
 			"%s: hidden_size %u does not divide by its %u heads, and there "
 			"is no head_dim",
 			c->name, m->hidden, m->heads);
+}
+
+/* A file may be called anything, and JSON and pictures hold text. */
+static void name_clean(char *name)
+{
+	for (; *name; name++)
+		if (*name < ' ' || *name > '~')
+			*name = '?';
 }
 
 enum err model_config_parse(
@@ -169,6 +286,11 @@ enum err model_config_parse(
 			ERR_USAGE, "%s is no config.json: it holds no object", name);
 	snprintf(fresh.name, sizeof(fresh.name), "%.*s", MODEL_NAME_BYTES - 1,
 		base ? base + 1 : name);
+	/* A model of several parts: that of text. */
+	if (!json_object_get(root, "num_hidden_layers") &&
+		json_is_object(json_object_get(root, "text_config")))
+		c.root = json_object_get(root, "text_config");
+	name_clean(fresh.name);
 	if (!c.e)
 		sizes(&c, &fresh);
 	json_decref(root);

@@ -12,7 +12,9 @@ struct hunt {
 	struct train_layout layout; /* under way */
 	struct train_work work;
 	struct step_layer layer;
-	double memory; /* that a GPU has, bytes */
+	double memory;		  /* that a GPU has, bytes */
+	struct search_cell *cell; /* of the tp and pp under way */
+	struct search_cell rest;  /* for those that there is no room for */
 };
 
 static void hit_add(struct search_result *r, const struct search_hit *hit)
@@ -47,6 +49,8 @@ static void layout_try(struct hunt *w)
 		return;
 	r->fitting++;
 	step_of_layer(&w->work, &w->answer->params, &w->layer, &step);
+	if (w->cell->seconds <= 0 || step.seconds < w->cell->seconds)
+		w->cell->seconds = step.seconds;
 	hit_add(r, &(struct search_hit){w->layout, step.seconds, memory.total});
 }
 
@@ -59,6 +63,12 @@ static void recomputes_walk(struct hunt *w)
 	w->layout.recompute = RECOMPUTE_NONE;
 }
 
+/* A degree that was said is kept. */
+static bool is_wanted(uint32_t degree, uint32_t said)
+{
+	return said <= 1 || degree == said;
+}
+
 /* Chunks change nothing of the layers, and nothing of what a stage holds where they
  * divide. */
 static enum err chunks_walk(struct hunt *w, const struct train_job *job)
@@ -67,12 +77,16 @@ static enum err chunks_walk(struct hunt *w, const struct train_job *job)
 	const struct train_model *m = job->model;
 	enum err e = OK;
 
-	recomputes_walk(w);
+	if (is_wanted(1, w->job->layout->vp))
+		recomputes_walk(w);
 	if (l->pp == 1 || layout_micro_count(l) % l->pp)
 		return OK;
 	for (l->vp = 2; !e && l->vp <= CHUNKS_MAX && l->pp * l->vp <= m->layers;
 		l->vp++) {
 		uint32_t pieces = l->pp * l->vp;
+
+		if (!is_wanted(l->vp, w->job->layout->vp))
+			continue;
 
 		if (m->layers % pieces && (m->layers + 2) % pieces)
 			continue;
@@ -90,11 +104,16 @@ static enum err chunks_walk(struct hunt *w, const struct train_job *job)
 /* Hybrid sharding is the full one where there is one node. */
 static bool is_shard_sensible(const struct hunt *w, enum train_shard shard)
 {
-	if (w->layout.dp * w->layout.cp == 1)
+	uint32_t ranks = w->layout.dp * w->layout.cp;
+
+	if (w->layout.offload & OFFLOAD_PARAMS)
+		return shard == SHARD_ALL;
+	if (ranks == 1)
 		return shard == SHARD_NONE;
 	if (shard == SHARD_HYBRID)
 		return w->job->net->site.nodes > 1 && w->layout.tp == 1 &&
-		       w->layout.pp == 1 && w->layout.cp == 1;
+		       w->layout.pp == 1 && w->layout.cp == 1 &&
+		       ranks % layout_shard_size(&w->layout) == 0;
 	return true;
 }
 
@@ -104,13 +123,17 @@ static enum err shards_walk(struct hunt *w)
 	enum err e = OK;
 
 	job.layout = &w->layout;
+	if (!grid_is_allowed(&w->layout, job.order))
+		return OK;
 	for (int i = 0; !e && i < SHARDS; i++) {
 		w->layout.shard = (enum train_shard)i;
 		if (!is_shard_sensible(w, w->layout.shard))
 			continue;
 		for (w->layout.micro = 1; !e && w->layout.micro <= MICRO_MAX;
 			w->layout.micro *= 2) {
-			if (w->layout.batch % ((uint64_t)w->layout.dp * w->layout.micro))
+			if (!is_wanted(w->layout.micro, w->job->layout->micro) ||
+				w->layout.batch %
+					((uint64_t)w->layout.dp * w->layout.micro))
 				continue;
 			e = work_make(&job, &w->work);
 			if (e)
@@ -122,6 +145,11 @@ static enum err shards_walk(struct hunt *w)
 	return e;
 }
 
+static bool divides(uint64_t whole, uint32_t part)
+{
+	return part && whole % part == 0;
+}
+
 static enum err experts_walk(struct hunt *w)
 {
 	struct train_layout *l = &w->layout;
@@ -131,9 +159,23 @@ static enum err experts_walk(struct hunt *w)
 
 	l->etp = m->experts ? 1 : 0;
 	for (l->ep = 1; !e && l->ep <= (m->experts ? m->experts : 1); l->ep *= 2)
-		if ((!m->experts || m->experts % l->ep == 0) && stage % l->ep == 0)
+		if (is_wanted(l->ep, w->job->layout->ep) && divides(m->experts, l->ep) &&
+			divides(stage, l->ep))
 			e = shards_walk(w);
 	return e;
+}
+
+static void cell_take(struct hunt *w)
+{
+	struct search_result *r = w->result;
+
+	for (uint32_t i = 0; i < r->cell_count; i++)
+		if (r->cells[i].tp == w->layout.tp && r->cells[i].pp == w->layout.pp) {
+			w->cell = &r->cells[i];
+			return;
+		}
+	w->cell = r->cell_count < SEARCH_CELLS ? &r->cells[r->cell_count++] : &w->rest;
+	*w->cell = (struct search_cell){.tp = w->layout.tp, .pp = w->layout.pp};
 }
 
 static enum err stages_walk(struct hunt *w)
@@ -143,10 +185,11 @@ static enum err stages_walk(struct hunt *w)
 	enum err e = OK;
 
 	for (l->pp = 1; !e && l->pp <= w->job->model->layers && l->pp <= left; l->pp++) {
-		if (left % l->pp)
+		if (left % l->pp || !is_wanted(l->pp, w->job->layout->pp))
 			continue;
 		l->dp = left / l->pp;
-		if (l->batch % l->dp == 0)
+		cell_take(w);
+		if (is_wanted(l->dp, w->job->layout->dp) && l->batch % l->dp == 0)
 			e = experts_walk(w);
 	}
 	return e;
@@ -173,7 +216,9 @@ enum err layouts_search(const struct train_job *job, const struct calib_answer *
 	for (l->tp = 1; !e && l->tp <= DEGREE_MAX && l->tp <= l->gpus; l->tp *= 2)
 		for (l->cp = 1; !e && l->cp <= DEGREE_MAX && l->cp * l->tp <= l->gpus;
 			l->cp *= 2)
-			if (l->gpus % (l->tp * l->cp) == 0 &&
+			if (is_wanted(l->tp, job->layout->tp) &&
+				is_wanted(l->cp, job->layout->cp) &&
+				l->gpus % (l->tp * l->cp) == 0 &&
 				tp_fits(job->model, l->tp) &&
 				(l->cp == 1 || l->sequence % (2 * l->cp) == 0))
 				e = stages_walk(&w);

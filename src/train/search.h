@@ -11,14 +11,22 @@
 
 #include "train/calib.h"
 
-enum { SEARCH_HITS = 10 };
+enum { SEARCH_HITS = 10, SEARCH_CELLS = 512 };
 
 struct search_hit {
 	struct train_layout layout;
 	double seconds, bytes;
 };
 
+/* The fastest of all layouts with this tp and pp that fit. */
+struct search_cell {
+	uint32_t tp, pp;
+	double seconds; /* 0: none fits */
+};
+
 struct search_result {
+	struct search_cell cells[SEARCH_CELLS]; /* tp by tp, ascending */
+	uint32_t cell_count;
 	struct search_hit hits[SEARCH_HITS]; /* the fastest first */
 	uint32_t hit_count;
 	uint64_t tried;	    /* layouts whose numbers divide */
@@ -26,8 +34,8 @@ struct search_result {
 	double least_bytes; /* of the one that needs the least memory */
 };
 
-/* `job->layout` gives GPUs, batch, sequence, precision and flags; its degrees are not
- * looked at. ERR_USAGE when the model or batch divides in no way. */
+/* `job->layout` gives GPUs, batch, sequence, precision and flags; of its degrees those
+ * above 1 are kept. ERR_USAGE when the model or batch divides in no way. */
 enum err layouts_search(const struct train_job *job, const struct calib_answer *answer,
 	struct search_result *result);
 

@@ -103,6 +103,12 @@ static double sum(const double part[STEP_PARTS])
 	return all;
 }
 
+/* The share of some sending that is seen, or all of it where it is not to overlap. */
+static double share_of(const struct train_work *w, uint32_t bit, double share)
+{
+	return w->no_overlap & bit ? fmax(1, share) : share;
+}
+
 /* Tokens on their way to experts and back. Interleaved pipelines send those of one
  * micro-batch over the network while another is computed. */
 static void experts_add(const struct train_work *w, const struct train_params *p,
@@ -111,7 +117,7 @@ static void experts_add(const struct train_work *w, const struct train_params *p
 	double share = p->value[w->is_ep_far ? PARAM_EP_FAR : PARAM_EP];
 	double hide = p->value[PARAM_HIDE];
 
-	if (w->no_overlap)
+	if (w->no_overlap & EXPOSE_EP)
 		part_add(s, PART_EP, total, total);
 	else if (w->is_ep_far && w->stages > 1 && w->chunks > 1)
 		part_add(s, PART_EP, total, seen(total * share, sum(s->seen), hide));
@@ -124,7 +130,7 @@ static void layers_add(const struct train_work *w, const struct train_params *p,
 {
 	const double *v = p->value;
 	struct passes n = passes_of(w);
-	double hidden = w->no_overlap ? 1 : 0, host;
+	double host;
 
 	part_add(s, PART_GEMM, layers * n.gemm * layer->gemm,
 		layers * n.gemm * layer->gemm);
@@ -135,9 +141,9 @@ static void layers_add(const struct train_work *w, const struct train_params *p,
 	part_add(s, PART_OTHER, layers * n.wires * layer->launch,
 		layers * n.wires * layer->launch);
 	part_add(s, PART_TP, layers * n.wires * layer->tp,
-		layers * n.wires * layer->tp * fmax(hidden, v[PARAM_TP]));
+		layers * n.wires * layer->tp * share_of(w, EXPOSE_TP, v[PARAM_TP]));
 	part_add(s, PART_CP, layers * (n.wires + 1) * layer->cp,
-		layers * (n.wires + 1) * layer->cp * fmax(hidden, v[PARAM_CP]));
+		layers * (n.wires + 1) * layer->cp * share_of(w, EXPOSE_CP, v[PARAM_CP]));
 	experts_add(w, p, layers * n.wires * layer->ep, s);
 	/* A layer with experts is many small kernels: it takes as long as the host needs
 	 * to start them. */
@@ -162,7 +168,7 @@ static void sharded_add(const struct train_work *w, const struct train_params *p
 {
 	double gathers = w->shard == SHARD_KEEP ? 1 : 2, layers = w->layers_max;
 	double forward = work / layers / 3, backward = 2 * forward;
-	double hide = w->no_overlap ? 0 : p->value[PARAM_HIDE];
+	double hide = w->no_overlap & EXPOSE_DP ? 0 : p->value[PARAM_HIDE];
 	double slow = p->value[PARAM_DP];
 	double gather = slow * w->gather_s, reduce = slow * w->reduce_s;
 	double copies = w->host_in_rate > 0 ? w->host_in / w->host_in_rate / layers : 0;
@@ -181,7 +187,7 @@ static void sharded_add(const struct train_work *w, const struct train_params *p
 static void pipeline(const struct train_work *w, const struct train_params *p,
 	const struct step_layer *layer, struct train_step *s)
 {
-	double ends = ends_time(w, p), beat, all, hop;
+	double ends = ends_time(w, p), beat, all, hop, fill;
 	double embed = 3 * w->embed_bytes / (w->gpu->hbm_gbps * 1e9);
 	double average = w->layers / w->stages, last;
 
@@ -210,9 +216,10 @@ static void pipeline(const struct train_work *w, const struct train_params *p,
 	part_add(s, PART_BUBBLE, 0,
 		(w->stages - 1) * all / w->chunks / (w->is_zero_bubble ? 3 : 1));
 	hop = 2 * w->hop_s * w->chunks;
-	part_add(s, PART_PP, hop * w->micro_count,
-		hop * (w->micro_count * p->value[PARAM_HOP] +
-			      (w->stages - 1) / w->chunks));
+	fill = (w->stages - 1) / w->chunks;
+	part_add(s, PART_PP, hop * (w->micro_count + fill),
+		hop * (w->micro_count * share_of(w, EXPOSE_PP, p->value[PARAM_HOP]) +
+			      fill));
 }
 
 /* Micro-batches that sending once a step can hide behind. A chunk's gradients are whole
@@ -228,14 +235,17 @@ static double window_of(const struct train_work *w)
 static void data_parallel(
 	const struct train_work *w, const struct train_params *p, struct train_step *s)
 {
-	double hide = w->no_overlap ? 0 : p->value[PARAM_HIDE];
+	double hide = w->no_overlap & EXPOSE_DP ? 0 : p->value[PARAM_HIDE];
 	double gather = p->value[PARAM_DP] * w->dp_gather_s;
 	double reduce = p->value[PARAM_DP] * w->dp_reduce_s;
 	double window = window_of(w);
 
-	part_add(s, PART_DP, gather + reduce,
+	/* After each micro-batch each has its own to hide behind. */
+	if (w->reduces > 1)
+		window = 1;
+	part_add(s, PART_DP, gather + w->reduces * reduce,
 		seen(gather, window * s->forward_s, hide) +
-			seen(reduce, window * s->backward_s, hide));
+			w->reduces * seen(reduce, window * s->backward_s, hide));
 }
 
 static void host(const struct train_work *w, struct train_step *s)

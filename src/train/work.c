@@ -34,8 +34,9 @@ static void gemms_make(const struct cut *cut, struct train_work *w)
 	if (m->kv_rank) {
 		double key = (double)m->nope_dim + m->rope_dim;
 
+		/* Queries by way of a rank of their own, or straight. */
 		gemm_add(w, tokens, m->q_rank + m->kv_rank + (double)m->rope_dim, h, 1);
-		gemm_add(w, tokens, a * key / t, m->q_rank, 1);
+		gemm_add(w, tokens, a * key / t, m->q_rank ? m->q_rank : h, 1);
 		gemm_add(w, tokens, a * ((double)m->nope_dim + m->value_dim) / t,
 			m->kv_rank, 1);
 		gemm_add(w, tokens, h, a * m->value_dim / t, 1);
@@ -111,25 +112,31 @@ static void memory_traffic(const struct cut *cut, struct train_work *w)
 	w->embed_bytes = WORD * tokens * h * 4;
 }
 
+static const struct train_grid *grid_of(const struct cut *cut, enum train_group group)
+{
+	return group_is_expert(group) ? &cut->expert : &cut->dense;
+}
+
+static enum err shape_time(const struct cut *cut, const struct train_group_shape *shape,
+	int coll, double bytes, double *seconds)
+{
+	const struct net_group wires = {
+		.per_node = (shape->size + shape->nodes - 1) / shape->nodes,
+		.nodes = shape->nodes};
+	const struct net_curve *curve;
+	enum err e = net_curve_get(cut->net, coll, &wires, &curve);
+
+	*seconds = e ? 0 : net_curve_time(curve, bytes);
+	return e;
+}
+
 static enum err group_time(const struct cut *cut, enum train_group group, int coll,
 	double bytes, double *seconds)
 {
-	bool is_expert = group == GROUP_EP || group == GROUP_TP_EP ||
-			 group == GROUP_EXPERT_DP;
-	const struct net_curve *curve;
 	struct train_group_shape shape;
-	struct net_group wires;
-	enum err e;
 
-	group_shape(is_expert ? &cut->expert : &cut->dense, group, cut->net->site.gpus,
-		&shape);
-	wires = (struct net_group){
-		.per_node = shape.per_node, .nodes = shape.size / shape.per_node};
-	if (!wires.nodes)
-		wires.nodes = 1;
-	e = net_curve_get(cut->net, coll, &wires, &curve);
-	*seconds = e ? 0 : net_curve_time(curve, bytes);
-	return e;
+	group_shape(grid_of(cut, group), group, cut->net->site.gpus, &shape);
+	return shape_time(cut, &shape, coll, bytes, seconds);
 }
 
 /* Copies of a token that go to experts: one for each, and over the network one for each
@@ -204,93 +211,122 @@ static enum err hop(const struct cut *cut, struct train_work *w)
 	return e;
 }
 
-static enum err wires_time(const struct cut *cut, const struct net_group *group, int coll,
-	double bytes, double *seconds)
-{
-	const struct net_curve *curve;
-	enum err e = net_curve_get(cut->net, coll, group, &curve);
+/* Parameters of the first stage that one group of data-parallel ranks shares. */
+struct shared {
+	enum train_group group;
+	double count, grad; /* bytes of a gradient on the wires */
+};
 
-	*seconds = e ? 0 : net_curve_time(curve, bytes);
-	return e;
+/* Once a step: gradients together, and parameters back where the optimizer is cut. */
+static enum err step_wires(
+	const struct cut *cut, const struct shared *shared, struct train_work *w)
+{
+	bool is_whole = cut->l->shard == SHARD_NONE;
+	int coll = is_whole ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER;
+	double reduce, gather = 0;
+	enum err e = group_time(
+		cut, shared->group, coll, shared->grad * shared->count, &reduce);
+
+	if (!e && !is_whole)
+		e = group_time(cut, shared->group, COLL_ALL_GATHER, WORD * shared->count,
+			&gather);
+	if (e)
+		return e;
+	w->dp_reduce_s += reduce;
+	w->dp_gather_s += gather;
+	return OK;
 }
 
-/* Shards inside a node, and each shard's gradients reduced over the nodes once a step. */
-static enum err hybrid_wires(const struct cut *cut, double bytes, struct train_work *w)
+/* Shards inside parts of the group, layer by layer, and each shard's gradients reduced
+ * over the parts once a step. */
+static enum err hybrid_wires(
+	const struct cut *cut, const struct shared *shared, struct train_work *w)
 {
-	uint32_t inside = cut->net->site.gpus;
-	struct net_group node = {.per_node = inside, .nodes = 1};
-	struct net_group rail = {.per_node = 1, .nodes = cut->net->site.nodes};
-	enum err e = wires_time(cut, &node, COLL_ALL_GATHER, WORD * bytes, &w->gather_s);
+	const struct train_grid *grid = grid_of(cut, shared->group);
+	struct train_group_shape whole, parts[2];
+	double bytes = WORD * shared->count / fmax(w->layers_max, 1);
+	double gather, reduce, all;
+	uint32_t inner = layout_shard_size(cut->l);
+	enum err e;
 
+	group_shape(grid, shared->group, cut->net->site.gpus, &whole);
+	while (whole.size % inner)
+		inner--;
+	group_split(grid, shared->group, inner, cut->net->site.gpus, parts);
+	e = shape_time(cut, &parts[0], COLL_ALL_GATHER, bytes, &gather);
 	if (!e)
-		e = wires_time(
-			cut, &node, COLL_REDUCE_SCATTER, WORD * bytes, &w->reduce_s);
+		e = shape_time(cut, &parts[0], COLL_REDUCE_SCATTER, bytes, &reduce);
 	if (!e)
-		e = wires_time(cut, &rail, COLL_ALL_REDUCE,
-			WORD * bytes * w->layers_max / inside, &w->dp_reduce_s);
-	return e;
+		e = shape_time(cut, &parts[1], COLL_ALL_REDUCE,
+			bytes * w->layers_max / inner, &all);
+	if (e)
+		return e;
+	w->gather_s += gather;
+	w->reduce_s += reduce;
+	w->dp_reduce_s += all;
+	return OK;
 }
 
-/* Gradients and parameters over the data-parallel ranks: once a step, or layer by layer
- * where everything is sharded. */
+/* Where everything is sharded: layer by layer. */
+static enum err layer_shards(
+	const struct cut *cut, const struct shared *shared, struct train_work *w)
+{
+	double count = shared->count / fmax(w->layers_max, 1), gather, reduce;
+	enum err e = group_time(
+		cut, shared->group, COLL_ALL_GATHER, WORD * count, &gather);
+
+	if (!e)
+		e = group_time(cut, shared->group, COLL_REDUCE_SCATTER,
+			shared->grad * count, &reduce);
+	if (e)
+		return e;
+	w->gather_s += gather;
+	w->reduce_s += reduce;
+	return OK;
+}
+
+/* Gradients and parameters over the data-parallel ranks, those of experts over theirs. */
 static enum err data_wires(const struct cut *cut, struct train_work *w)
 {
-	const struct train_model *m = cut->m;
 	const struct train_layout *l = cut->l;
-	double dense = memory_stage_dense(m, l, 0),
-	       experts = memory_stage_experts(m, l, 0);
-	double grad = l->shard >= SHARD_ALL || l->grads == GRADS_HALF ? WORD : 4,
-	       part = 0;
-	bool is_all = l->shard >= SHARD_ALL;
-	double layers = fmax(w->layers_max, 1);
+	bool is_half = l->shard >= SHARD_ALL || l->grads == GRADS_HALF;
+	const struct shared all[2] = {
+		{GROUP_DP_CP, memory_stage_dense(cut->m, l, 0), is_half ? WORD : 4},
+		{GROUP_EXPERT_DP, memory_stage_experts(cut->m, l, 0),
+			is_half ? WORD : 4}};
 	enum err e = OK;
 
-	if (m->is_adapter)
+	w->reduces = l->shard == SHARD_GRADIENTS ? w->micro_count : 1;
+	if (cut->m->is_adapter)
 		return OK;
-	if (l->shard == SHARD_HYBRID)
-		return hybrid_wires(cut, (dense + experts) / layers, w);
-	if (is_all) {
-		double bytes = (dense + experts) / layers;
-
-		e = group_time(
-			cut, GROUP_DP_CP, COLL_ALL_GATHER, WORD * bytes, &w->gather_s);
-		if (!e)
-			e = group_time(cut, GROUP_DP_CP, COLL_REDUCE_SCATTER,
-				grad * bytes, &w->reduce_s);
-		return e;
+	for (int i = 0; !e && i < 2; i++) {
+		if (all[i].count <= 0)
+			continue;
+		if (l->shard == SHARD_HYBRID)
+			e = hybrid_wires(cut, &all[i], w);
+		else if (l->shard >= SHARD_ALL)
+			e = layer_shards(cut, &all[i], w);
+		else
+			e = step_wires(cut, &all[i], w);
 	}
-	if (l->shard == SHARD_NONE)
-		return group_time(
-			cut, GROUP_DP_CP, COLL_ALL_REDUCE, grad * dense, &w->dp_reduce_s);
-	e = group_time(
-		cut, GROUP_DP_CP, COLL_REDUCE_SCATTER, grad * dense, &w->dp_reduce_s);
-	if (!e)
-		e = group_time(
-			cut, GROUP_DP_CP, COLL_ALL_GATHER, WORD * dense, &w->dp_gather_s);
-	if (!e && experts > 0) {
-		e = group_time(
-			cut, GROUP_EXPERT_DP, COLL_REDUCE_SCATTER, grad * experts, &part);
-		w->dp_reduce_s += part;
-		if (!e)
-			e = group_time(cut, GROUP_EXPERT_DP, COLL_ALL_GATHER,
-				WORD * experts, &part);
-		w->dp_gather_s += part;
-	}
-	if (l->shard == SHARD_GRADIENTS)
-		w->dp_reduce_s *= w->micro_count;
 	return e;
 }
 
 static void optimizer(const struct cut *cut, struct train_work *w)
 {
 	const struct train_layout *l = cut->l;
-	double own = memory_stage_dense(cut->m, l, 0) +
-		     memory_stage_experts(cut->m, l, 0);
+	double dense = memory_stage_dense(cut->m, l, 0);
+	double experts = memory_stage_experts(cut->m, l, 0);
 
-	if (l->shard != SHARD_NONE)
-		own /= (double)l->dp * l->cp;
+	if (l->shard == SHARD_HYBRID) {
+		dense /= layout_shard_size(l);
+		experts /= fmin(layout_shard_size(l), cut->expert.size[AXIS_DP]);
+	} else if (l->shard != SHARD_NONE) {
+		dense /= (double)l->dp * l->cp;
+		experts /= cut->expert.size[AXIS_DP];
+	}
 	if (!cut->m->is_adapter)
-		w->optimizer_bytes = own * 30;
+		w->optimizer_bytes = (dense + experts) * 30;
 }
 
 /* DeepSpeed's host path: shards of parameters come in for both passes, gradients go out

@@ -35,7 +35,8 @@ struct train_work {
 	enum train_precision precision;
 	enum train_shard shard;
 	enum train_recompute recompute;
-	bool is_adapter, flash, is_aligned, no_overlap, is_zero_bubble;
+	bool is_adapter, flash, is_aligned, is_zero_bubble;
+	uint32_t no_overlap;
 	/* Forward, of one layer and micro-batch. */
 	struct work_gemm gemms[WORK_GEMMS]; /* of attention and dense feed-forward */
 	struct work_gemm moe_gemms[4]; /* instead of the feed-forward; shared ones last */
@@ -53,7 +54,8 @@ struct train_work {
 	double micro_count, stages, chunks;
 	double layers, layers_max;	 /* of all; of the fullest stage */
 	double hop_s;			 /* one activation to the next stage */
-	double dp_reduce_s, dp_gather_s; /* once a step */
+	double dp_reduce_s, dp_gather_s; /* once a step .. */
+	double reduces;			 /* .. or gradients after each micro-batch */
 	double optimizer_bytes;
 	double nodes;
 	/* Host: bytes of one GPU, of a micro-batch each way and of the step in memory. */

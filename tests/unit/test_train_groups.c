@@ -6,8 +6,8 @@
 
 static const enum train_axis of_group[GROUPS][3] = {{AXIS_TP, AXES}, {AXIS_CP, AXES},
 	{AXIS_DP, AXES}, {AXIS_DP, AXIS_CP, AXES}, {AXIS_PP, AXES},
-	{AXIS_TP, AXIS_PP, AXES}, {AXIS_EP, AXES}, {AXIS_TP, AXIS_EP, AXES},
-	{AXIS_DP, AXES}};
+	{AXIS_TP, AXIS_PP, AXES}, {AXIS_TP, AXIS_CP, AXES}, {AXIS_TP, AXIS_DP, AXIS_CP},
+	{AXIS_PP, AXES}, {AXIS_EP, AXES}, {AXIS_TP, AXIS_EP, AXES}, {AXIS_DP, AXES}};
 
 /* The place of a rank on each axis: rank = sum of index times the sizes before it. */
 static void places(const struct train_grid *grid, const struct train_order *order,
@@ -40,6 +40,57 @@ static bool is_together(const struct train_grid *grid, const struct train_order 
 	return true;
 }
 
+/* Nodes of so many GPUs that the ranks are on, and the most of them on one. */
+static void spread(const uint32_t *ranks, uint32_t size, uint32_t node,
+	struct train_group_shape *shape)
+{
+	uint32_t nodes = 0, here = 0;
+
+	for (uint32_t i = 0; i < size; i++) {
+		bool is_same = i && ranks[i] / node == ranks[i - 1] / node;
+
+		here = is_same ? here + 1 : 1;
+		nodes += !is_same;
+		if (here > shape->per_node)
+			shape->per_node = here;
+	}
+	if (nodes > shape->nodes)
+		shape->nodes = nodes;
+}
+
+/* What a shape says without walking is what the ranks of all groups say. */
+static void shape_try(const struct train_grid *grid, enum train_group group)
+{
+	static const uint32_t nodes[] = {1, 2, 3, 4, 5, 8, 12};
+	static uint32_t ranks[4096];
+
+	for (size_t n = 0; n < sizeof(nodes) / sizeof(nodes[0]); n++) {
+		struct train_group_shape shape, all = {0};
+
+		group_shape(grid, group, nodes[n], &shape);
+		for (uint32_t i = 0; i < shape.count; i++)
+			spread(ranks, group_ranks(grid, group, i, ranks), nodes[n], &all);
+		EQ(shape.per_node, all.per_node);
+		EQ(shape.nodes, all.nodes);
+	}
+}
+
+/* The first and the last of each pipeline. */
+static void embedding_try(const struct train_grid *grid)
+{
+	uint32_t ranks[64], ends[64], size;
+	struct train_group_shape shape;
+
+	group_shape(grid, GROUP_EMBEDDING, 8, &shape);
+	for (uint32_t i = 0; i < shape.count; i++) {
+		size = group_ranks(grid, GROUP_PP, i, ranks);
+		EQ(group_ranks(grid, GROUP_EMBEDDING, i, ends), shape.size);
+		EQ(shape.size, size < 2 ? size : 2);
+		EQ(ends[0], ranks[0]);
+		EQ(ends[shape.size - 1], ranks[size - 1]);
+	}
+}
+
 static void group_try(const struct train_grid *grid, const struct train_order *order,
 	enum train_group group, uint32_t gpus)
 {
@@ -47,6 +98,11 @@ static void group_try(const struct train_grid *grid, const struct train_order *o
 	struct train_group_shape shape;
 	uint32_t all = 0;
 
+	shape_try(grid, group);
+	if (group == GROUP_EMBEDDING) {
+		embedding_try(grid);
+		return;
+	}
 	memset(seen, 0, sizeof(seen));
 	group_shape(grid, group, 8, &shape);
 	EQ(shape.size * shape.count, gpus);
@@ -68,7 +124,8 @@ static void order_try(const char *text)
 {
 	static const uint32_t sizes[][5] = {/* tp cp ep dp pp */
 		{1, 1, 1, 8, 1}, {2, 1, 1, 4, 2}, {4, 2, 1, 3, 2}, {2, 2, 4, 4, 3},
-		{8, 1, 2, 2, 4}, {1, 2, 8, 8, 2}};
+		{8, 1, 2, 2, 4}, {1, 2, 8, 8, 2}, {3, 1, 1, 5, 1}, {6, 1, 2, 2, 3},
+		{1, 5, 1, 3, 2}, {2, 1, 1, 9, 1}};
 	struct train_order order;
 
 	EQ(order_parse(text, &order), OK);
@@ -84,11 +141,11 @@ static void order_try(const char *text)
 		l.pp = sizes[i][4];
 		l.gpus = l.tp * l.cp * l.dp * l.pp;
 		if (grid_make(&l, &order, false, &dense))
-			continue; /* pp is not last, and the experts' dp differs */
+			continue; /* Megatron refuses it: refusals() below */
 		EQ(grid_make(&l, &order, true, &expert), OK);
 		for (int g = 0; g < GROUPS; g++)
-			group_try(g >= GROUP_EP ? &expert : &dense, &order,
-				(enum train_group)g, l.gpus);
+			group_try(group_is_expert((enum train_group)g) ? &expert : &dense,
+				&order, (enum train_group)g, l.gpus);
 	}
 }
 
@@ -134,6 +191,58 @@ static void by_hand(void)
 	EQ(ranks[1], 7);
 }
 
+/* tp 2, cp 2, dp 2, pp 2 and ep 2 on sixteen GPUs. */
+static enum err refusal(const char *text, uint32_t pp, uint32_t cp)
+{
+	struct train_order order;
+	struct train_layout l;
+	struct train_grid grid;
+	enum err e;
+
+	EQ(order_parse(text, &order), OK);
+	layout_default(0, &l);
+	l.tp = l.dp = l.ep = 2;
+	l.cp = cp;
+	l.pp = pp;
+	l.gpus = l.tp * l.cp * l.dp * l.pp;
+	e = grid_make(&l, &order, false, &grid);
+	EQ(grid_make(&l, &order, true, &grid), e);
+	EQ(grid_is_allowed(&l, &order), !e);
+	return e;
+}
+
+/* Megatron asks that experts and the rest have the same pipelines, and the same dp where
+ * pp is not last; of one stage it asks nothing. */
+static void refusals(void)
+{
+	EQ(refusal("tp-cp-ep-dp-pp", 2, 1), OK);
+	EQ(refusal("tp-cp-ep-pp-dp", 2, 1), ERR_USAGE); /* experts' dp 1, not 2 */
+	EQ(refusal("tp-cp-ep-pp-dp", 1, 1), OK);
+	EQ(refusal("pp-tp-cp-ep-dp", 2, 2), OK); /* both dp 2, pipelines of neighbours */
+	EQ(refusal("cp-pp-tp-ep-dp", 2, 2), ERR_USAGE); /* 2 apart, and 1 */
+	TRUE(strstr(err_last(), "other pipelines") != NULL);
+	EQ(refusal("cp-pp-tp-ep-dp", 1, 2), OK);
+}
+
+/* Tensor parallelism of one for the experts holds without expert parallelism, too: eight
+ * ranks have all experts alike. */
+static void expert_tp(void)
+{
+	struct train_order order;
+	struct train_layout l;
+	struct train_grid grid;
+	struct train_group_shape shape;
+
+	EQ(order_parse("tp-cp-ep-dp-pp", &order), OK);
+	layout_default(8, &l);
+	l.tp = 4;
+	l.dp = 2;
+	l.etp = 1;
+	EQ(grid_make(&l, &order, true, &grid), OK);
+	group_shape(&grid, GROUP_EXPERT_DP, 8, &shape);
+	EQ(shape.size, 8);
+}
+
 /* tp 8 on nodes of 8 stays inside; the data-parallel groups have one rank a node. */
 static void shapes(void)
 {
@@ -159,6 +268,43 @@ static void shapes(void)
 	EQ(grid_make(&l, &order, false, &grid), OK);
 	group_shape(&grid, GROUP_TP, 8, &shape);
 	EQ(shape.nodes, 4);
+	/* tp 6 on nodes of 8: the second group is on two. */
+	EQ(order_parse("tp-cp-ep-dp-pp", &order), OK);
+	layout_default(24, &l);
+	l.tp = 6;
+	l.dp = 4;
+	EQ(grid_make(&l, &order, false, &grid), OK);
+	group_shape(&grid, GROUP_TP, 8, &shape);
+	EQ(shape.per_node, 6);
+	EQ(shape.nodes, 2);
+}
+
+/* Sixteen neighbours on nodes of 8 in parts of 4 are on one node each, and four parts on
+ * two; every fourth rank in parts of 2 is the same. */
+static void split(void)
+{
+	struct train_order order;
+	struct train_group_shape parts[2];
+	struct train_layout l;
+	struct train_grid grid;
+
+	EQ(order_parse("tp-cp-ep-dp-pp", &order), OK);
+	layout_default(16, &l);
+	l.dp = 16;
+	EQ(grid_make(&l, &order, false, &grid), OK);
+	group_split(&grid, GROUP_DP_CP, 4, 8, parts);
+	EQ(parts[0].size, 4);
+	EQ(parts[0].nodes, 1);
+	EQ(parts[1].size, 4);
+	EQ(parts[1].per_node, 2);
+	EQ(parts[1].nodes, 2);
+	l.tp = l.dp = 4;
+	EQ(grid_make(&l, &order, false, &grid), OK);
+	group_split(&grid, GROUP_DP_CP, 2, 8, parts);
+	EQ(parts[0].size, 2);
+	EQ(parts[0].nodes, 1);
+	EQ(parts[1].size, 2);
+	EQ(parts[1].nodes, 2);
 }
 
 int main(void)
@@ -169,6 +315,9 @@ int main(void)
 	orders(text, 0, 0);
 	by_hand();
 	shapes();
+	split();
+	refusals();
+	expert_tp();
 	EQ(order_parse("tp-cp-ep-dp", &order), ERR_USAGE);
 	EQ(order_parse("tp-cp-ep-dp-dp", &order), ERR_USAGE);
 	EQ(order_parse("tp-cp-ep-dp-pp-", &order), ERR_USAGE);

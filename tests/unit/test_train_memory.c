@@ -66,6 +66,14 @@ static void bad_layouts(void)
 	l.cp = 32;
 	l.sequence = 100;
 	refused(l, "llama3-8b", "does not cut");
+	l = base;
+	l.shard = SHARD_HYBRID;
+	l.shard_size = 3;
+	refused(l, "llama3-8b", "does not divide dp 64");
+	l = base;
+	l.gpus = 1 << 20;
+	l.micro = 1 << 16;
+	refused(l, "llama3-8b", "smaller --mbs");
 }
 
 /* 126 layers over 8 stages of 8 chunks: with embedding and head 128, two a chunk. */
@@ -120,6 +128,15 @@ static void states(void)
 	memory_make(&m, &l, &plain, &memory);
 	near(memory.params + memory.grads + memory.optimizer, 0);
 	near(memory.host, 16.0 / 4 * whole);
+	l.offload = OFFLOAD_GRADIENTS; /* they are somewhere */
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.optimizer, 12.0 / 4 * whole);
+	near(memory.host, 4.0 / 4 * whole);
+	l.offload = 0;
+	l.shard = SHARD_HYBRID;
+	l.shard_size = 2;
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, 16.0 / 2 * whole);
 }
 
 /* Gradients by what they are summed in: in 16 bits 4 + 12/d of all, beside their sums

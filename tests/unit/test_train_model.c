@@ -81,6 +81,107 @@ static void config(void)
 	EQ(model_params(&m), 46702792704);
 }
 
+/* Other families as their publishers write them; parameters as they count them. */
+static const struct {
+	const char *text;
+	double params;
+} published[] = {
+	{"{\"model_type\":\"bloom\",\"n_embed\":4096,\"n_layer\":30,"
+	 "\"num_attention_heads\":32,\"n_inner\":null,\"vocab_size\":250880}",
+		7069016064},
+	{"{\"model_type\":\"mpt\",\"d_model\":4096,\"n_heads\":32,"
+	 "\"n_layers\":32,\"expansion_ratio\":4,\"no_bias\":true,"
+	 "\"learned_pos_emb\":true,\"max_seq_len\":2048,"
+	 "\"attn_config\":{\"alibi\":true},\"vocab_size\":50432}",
+		6649286656},
+	{"{\"model_type\":\"gpt_oss\",\"num_hidden_layers\":36,"
+	 "\"hidden_size\":2880,\"intermediate_size\":2880,"
+	 "\"num_attention_heads\":64,\"num_key_value_heads\":8,"
+	 "\"head_dim\":64,\"num_local_experts\":128,"
+	 "\"num_experts_per_tok\":4,\"attention_bias\":true,"
+	 "\"sliding_window\":128,\"vocab_size\":201088,"
+	 "\"tie_word_embeddings\":false}",
+		116829156672},
+	{"{\"model_type\":\"opt\",\"num_hidden_layers\":32,"
+	 "\"hidden_size\":4096,\"ffn_dim\":16384,"
+	 "\"num_attention_heads\":32,\"vocab_size\":50272,"
+	 "\"max_position_embeddings\":2048}",
+		6658473984},
+	{"{\"model_type\":\"gpt_neox\",\"num_hidden_layers\":44,"
+	 "\"hidden_size\":6144,\"intermediate_size\":24576,"
+	 "\"num_attention_heads\":64,\"vocab_size\":50432,"
+	 "\"tie_word_embeddings\":false}",
+		20554567680},
+	{"{\"model_type\":\"qwen2_moe\",\"num_hidden_layers\":24,"
+	 "\"hidden_size\":2048,\"intermediate_size\":5632,"
+	 "\"moe_intermediate_size\":1408,"
+	 "\"shared_expert_intermediate_size\":5632,\"num_experts\":60,"
+	 "\"num_experts_per_tok\":4,\"num_attention_heads\":16,"
+	 "\"num_key_value_heads\":16,\"vocab_size\":151936,"
+	 "\"decoder_sparse_step\":1}",
+		14315784192},
+	{"{\"model_type\":\"deepseek_v2\",\"num_hidden_layers\":27,"
+	 "\"hidden_size\":2048,\"intermediate_size\":10944,"
+	 "\"moe_intermediate_size\":1408,\"n_routed_experts\":64,"
+	 "\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
+	 "\"first_k_dense_replace\":1,\"moe_layer_freq\":1,"
+	 "\"num_attention_heads\":16,\"num_key_value_heads\":16,"
+	 "\"q_lora_rank\":null,\"kv_lora_rank\":512,"
+	 "\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,"
+	 "\"v_head_dim\":128,\"vocab_size\":102400}",
+		15706484224},
+	{"{\"model_type\":\"kimi_k2\",\"num_hidden_layers\":61,"
+	 "\"hidden_size\":7168,\"intermediate_size\":18432,"
+	 "\"moe_intermediate_size\":2048,\"n_routed_experts\":384,"
+	 "\"n_shared_experts\":1,\"num_experts_per_tok\":8,"
+	 "\"first_k_dense_replace\":1,\"num_attention_heads\":64,"
+	 "\"num_key_value_heads\":64,\"q_lora_rank\":1536,"
+	 "\"kv_lora_rank\":512,\"topk_method\":\"noaux_tc\","
+	 "\"vocab_size\":163840}",
+		1026408232448},
+	{"{\"model_type\":\"qwen3\",\"num_hidden_layers\":28,"
+	 "\"hidden_size\":1024,\"intermediate_size\":3072,"
+	 "\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+	 "\"head_dim\":128,\"vocab_size\":151936,"
+	 "\"tie_word_embeddings\":true}",
+		596049920},
+};
+
+static void families(void)
+{
+	struct train_model m;
+
+	for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+		const char *text = published[i].text;
+
+		EQ(model_config_parse(text, strlen(text), "config.json", &m), OK);
+		EQ(model_params(&m), published[i].params);
+		EQ(m.is_guessed, false);
+	}
+}
+
+/* One layer in two without experts, an unknown family, and a model of several parts. */
+static void odd_configs(void)
+{
+	static const char every[] =
+		"{\"model_type\":\"qwen3_moe\",\"num_hidden_layers\":8,"
+		"\"hidden_size\":256,\"intermediate_size\":512,"
+		"\"moe_intermediate_size\":128,\"num_experts\":4,"
+		"\"num_attention_heads\":4,\"vocab_size\":1000,"
+		"\"decoder_sparse_step\":2,\"mlp_only_layers\":[3]}";
+	static const char other[] =
+		"{\"model_type\":\"none\",\"text_config\":{\"model_type\":\"new\","
+		"\"num_hidden_layers\":2,\"hidden_size\":256,"
+		"\"num_attention_heads\":4,\"vocab_size\":1000}}";
+	struct train_model m;
+
+	EQ(model_config_parse(every, strlen(every), "config.json", &m), OK);
+	EQ(model_moe_layers(&m), 3);
+	EQ(model_config_parse(other, strlen(other), "config.json", &m), OK);
+	EQ(m.is_guessed, true);
+	EQ(m.layers, 2);
+}
+
 static void refused(const char *text, const char *word)
 {
 	struct train_model m;
@@ -140,6 +241,8 @@ int main(void)
 	counts();
 	flops();
 	config();
+	families();
+	odd_configs();
 	bad_input();
 	return 0;
 }

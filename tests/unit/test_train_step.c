@@ -88,6 +88,40 @@ static void products(void)
 	near(w.micro_count * flops, w.flops_model, 1e-12);
 }
 
+/* The same of latent attention whose queries have no rank of their own
+ * (DeepSeek-V2-Lite).
+ */
+static void straight_queries(void)
+{
+	const double key = 128 + 64;
+	struct train_layout l;
+	struct train_work w;
+	struct train_model m;
+	struct train_order order;
+	struct train_host host;
+	struct train_net net;
+	const struct train_gpu *gpu;
+	double flops = 0;
+
+	EQ(model_find("deepseek-v3", &m), OK);
+	m.q_rank = 0;
+	EQ(net_make(&net, "dgx-h100", 1, 8), OK);
+	EQ(order_parse("tp-cp-ep-dp-pp", &order), OK);
+	EQ(gpu_of_machine("dgx-h100", &gpu), OK);
+	host_find("dgx-h100", gpu, &host);
+	layout_default(8, &l);
+	EQ(layout_complete(&l), OK);
+	EQ(work_make(&(struct train_job){&m, &l, &order, &net, gpu, &host}, &w), OK);
+	for (uint32_t i = 0; i < w.feed_first; i++)
+		flops += w.gemms[i].m * w.gemms[i].n * w.gemms[i].k;
+	near(flops / 4096,
+		7168 * (512 + 64.0) + 7168 * 128 * key + 512 * 128 * 256.0 +
+			7168 * 128 * 128.0,
+		1e-12);
+	near(flops / 4096, model_attention_params(&m) - 512, 1e-12);
+	net_free(&net);
+}
+
 /* With nothing but a beat of b a stage: (m + p - 1) b, interleaved (m + (p - 1)/v) b. */
 static void bubble(void)
 {
@@ -144,6 +178,146 @@ static void window(void)
 			.05 * .05 / (.05 + hide * forward) +
 				.1 * .1 / (.1 + hide * backward),
 			1e-9);
+	}
+}
+
+/* ZeRO-2 sends gradients after each micro-batch, and each time has that one's backward
+ * pass to hide behind. */
+static void each_micro_batch(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+	double hide, once;
+
+	layout_default(0, &l);
+	l.shard = SHARD_GRADIENTS;
+	l.batch = 8 * 5;
+	w = work_of("llama2-7b", "dgx-h100", 1, 8, &l);
+	EQ(w.reduces, 5);
+	calib_default(&params);
+	hide = params.value[PARAM_HIDE];
+	step_make(&w, &params, &s);
+	once = w.dp_reduce_s * w.dp_reduce_s / (w.dp_reduce_s + hide * s.backward_s);
+	near(s.total[PART_DP], w.dp_gather_s + 5 * w.dp_reduce_s, 1e-9);
+	near(s.seen[PART_DP],
+		5 * once + w.dp_gather_s * w.dp_gather_s /
+				   (w.dp_gather_s + hide * s.forward_s),
+		1e-9);
+}
+
+static double coll_time(
+	struct train_net *net, int coll, struct net_group group, double bytes)
+{
+	const struct net_curve *curve;
+
+	EQ(net_curve_get(net, coll, &group, &curve), OK);
+	return net_curve_time(curve, bytes);
+}
+
+/* Shards over 4 of the 8 ranks on each of two nodes; gradients then over the 4 parts.
+ * With tp 2 the same ranks are 2 apart, and a shard of 4 fills a node. */
+static void hybrid(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_net net;
+	double layer = (6738415616.0 - 4096) / 32;
+
+	EQ(net_make(&net, "dgx-h100", 2, 8), OK);
+	layout_default(0, &l);
+	l.shard = SHARD_HYBRID;
+	l.shard_size = 4;
+	w = work_of("llama2-7b", "dgx-h100", 2, 8, &l);
+	near(w.gather_s,
+		coll_time(&net, COLL_ALL_GATHER, (struct net_group){4, 1, false},
+			2 * layer),
+		1e-6);
+	near(w.dp_reduce_s,
+		coll_time(&net, COLL_ALL_REDUCE, (struct net_group){2, 2, false},
+			2 * layer * 32 / 4),
+		1e-6);
+	near(w.optimizer_bytes, 30 * layer * 32 / 4, 1e-6);
+	l.tp = 2;
+	l.dp = l.batch = 0;
+	w = work_of("llama2-7b", "dgx-h100", 2, 8, &l);
+	near(w.dp_reduce_s,
+		coll_time(&net, COLL_ALL_REDUCE, (struct net_group){1, 2, false},
+			2 * layer * 32 / 2 / 4),
+		1e-3);
+	net_free(&net);
+}
+
+/* Experts' gradients go over the ranks that have the same experts, DDP's too: of 16 with
+ * ep 8 it is two, one a node. Their optimizer is cut over these two, not over sixteen. */
+static void experts_data(void)
+{
+	const struct net_group both = {1, 2, false}, all = {8, 2, false};
+	struct train_layout l;
+	struct train_work w;
+	struct train_model m;
+	struct train_net net;
+	double dense, experts;
+
+	EQ(net_make(&net, "dgx-h100", 2, 8), OK);
+	EQ(model_find("mixtral-8x7b", &m), OK);
+	layout_default(0, &l);
+	l.ep = 8;
+	l.shard = SHARD_NONE;
+	w = work_of("mixtral-8x7b", "dgx-h100", 2, 8, &l);
+	experts = 32 * model_expert_params(&m); /* one of eight */
+	dense = model_params(&m) - 8 * experts - 4096;
+	near(w.dp_reduce_s,
+		coll_time(&net, COLL_ALL_REDUCE, all, 4 * dense) +
+			coll_time(&net, COLL_ALL_REDUCE, both, 4 * experts),
+		1e-9);
+	l.shard = SHARD_OPTIMIZER;
+	w = work_of("mixtral-8x7b", "dgx-h100", 2, 8, &l);
+	near(w.optimizer_bytes, 30 * (dense / 16 + experts / 2), 1e-9);
+	l.shard = SHARD_ALL;
+	w = work_of("mixtral-8x7b", "dgx-h100", 2, 8, &l);
+	near(w.gather_s,
+		coll_time(&net, COLL_ALL_GATHER, all, 2 * dense / 32) +
+			coll_time(&net, COLL_ALL_GATHER, both, 2 * experts / 32),
+		1e-9);
+	net_free(&net);
+}
+
+/* What is not to overlap is seen whole, and only that. */
+static void exposed(void)
+{
+	static const struct {
+		uint32_t bit;
+		enum step_part part;
+	} bits[] = {{EXPOSE_TP, PART_TP}, {EXPOSE_CP, PART_CP}, {EXPOSE_EP, PART_EP},
+		{EXPOSE_DP, PART_DP}, {EXPOSE_PP, PART_PP}};
+	enum { BITS = sizeof(bits) / sizeof(bits[0]) };
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step free, s;
+
+	layout_default(0, &l);
+	l.tp = l.cp = l.pp = l.ep = 2;
+	l.batch = 32;
+	w = work_of("mixtral-8x7b", "dgx-h100", 2, 8, &l);
+	calib_default(&params);
+	step_make(&w, &params, &free);
+	for (int i = 0; i < BITS; i++) {
+		w.no_overlap = bits[i].bit;
+		step_make(&w, &params, &s);
+		for (int k = 0; k < BITS; k++) {
+			enum step_part part = bits[k].part;
+
+			TRUE(s.seen[part] <= s.total[part] * (1 + 1e-9));
+			if (k == i)
+				near(s.seen[part], s.total[part], 1e-9);
+			if (k == i)
+				TRUE(s.seen[part] > free.seen[part]);
+			else if (part != PART_DP && part != PART_PP)
+				near(s.seen[part], free.seen[part], 1e-9);
+		}
 	}
 }
 
@@ -336,8 +510,13 @@ int main(void)
 
 	wires();
 	products();
+	straight_queries();
 	bubble();
 	window();
+	each_micro_batch();
+	hybrid();
+	experts_data();
+	exposed();
 	copies();
 	experts();
 	recompute();

@@ -17,6 +17,7 @@ static int versus(const struct plan_run *run, int argc, char **argv)
 	static struct plan_run other;
 	static struct versus v;
 	struct plan_args args;
+	int status;
 	enum err e;
 
 	versus_words(&v, argc, argv, run->args->vs);
@@ -25,9 +26,14 @@ static int versus(const struct plan_run *run, int argc, char **argv)
 	e = plan_run_make(&args, true, &other);
 	if (e)
 		return plan_failed(e);
-	plan_versus_print(run, &other);
+	if (args.json) {
+		status = plan_versus_json(run, &other);
+	} else {
+		plan_versus_print(run, &other);
+		status = EXIT_GOOD;
+	}
 	plan_run_free(&other);
-	return EXIT_GOOD;
+	return status;
 }
 
 static int show(struct plan_run *run, int argc, char **argv)
@@ -36,14 +42,35 @@ static int show(struct plan_run *run, int argc, char **argv)
 
 	if (args->groups)
 		return plan_groups_print(run);
-	if (args->svg)
-		return plan_svg(run, args->svg);
-	if (args->json)
-		return plan_json(run);
 	if (args->vs)
 		return versus(run, argc, argv);
+	if (args->svg)
+		return plan_svg(run, NULL, args->svg);
+	if (args->json)
+		return plan_json(run);
 	plan_page_print(run);
 	return run->memory.total <= run->gpu->memory_gb * 1e9 ? EXIT_GOOD : EXIT_WRONG;
+}
+
+/* What one answer cannot be at once. */
+static bool questions_agree(const struct plan_args *args)
+{
+	const char *wrong = NULL;
+
+	if (args->gpus_last && (args->json || args->svg || args->groups || args->vs))
+		wrong = "a range of GPUs is a table; ask for --json, --svg, --groups or "
+			"--vs of one of its sizes";
+	else if (args->vs && (args->svg || args->groups || args->search))
+		wrong = "--vs is two answers side by side; ask for --svg, --groups or "
+			"--search of one of them";
+	else if (args->svg && (args->json || args->groups))
+		wrong = "--svg is a picture; ask for --json or --groups without it";
+	else if (args->budget > 0 && args->train_tokens <= 0)
+		wrong = "--budget is of a whole training; say its length with "
+			"--train-tokens, such as 1e12";
+	if (wrong)
+		fprintf(stderr, "weft plan: %s\n", wrong);
+	return !wrong;
 }
 
 int command_plan(int argc, char **argv)
@@ -69,12 +96,8 @@ int command_plan(int argc, char **argv)
 		return plan_accuracy(&args);
 	if (args.calibrate)
 		return plan_calibrate(args.calibrate);
-	if (args.gpus_last && (args.json || args.svg)) {
-		fprintf(stderr,
-			"weft plan: a range of GPUs is a table; ask for --json or "
-			"--svg of one of its sizes\n");
+	if (!questions_agree(&args))
 		return EXIT_USAGE;
-	}
 	if (args.gpus_last)
 		return plan_scaling(&args);
 	e = plan_run_make(&args, !args.search, &run);

@@ -6,9 +6,11 @@
 #ifndef TOOLS_WEFT_PLAN_H
 #define TOOLS_WEFT_PLAN_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "train/cases.h"
+#include "train/search.h"
 
 struct plan_args {
 	const char *model, *machine, *net, *gpu, *stack;
@@ -64,13 +66,26 @@ int plan_calibrate(const char *path);
 /* plan_text.c */
 void plan_page_print(const struct plan_run *run);
 void plan_versus_print(const struct plan_run *run, const struct plan_run *other);
-int plan_groups_print(const struct plan_run *run);
-
+/* Days and GPU-hours for --train-tokens, failures included. */
+struct plan_bill {
+	double share, days, hours; /* of the time that is not lost */
+	bool is_over;		   /* --budget */
+};
+void plan_bill_make(const struct plan_run *run, struct plan_bill *bill);
+void plan_goodput_print(const struct plan_run *run);
 void plan_models_print(void);
+
+/* plan_groups.c, plan_options.c */
+int plan_groups_print(const struct plan_run *run);
+void plan_options_print(const struct plan_run *run);
 
 /* plan_json.c, plan_svg.c, plan_search.c */
 int plan_json(const struct plan_run *run);
-int plan_svg(const struct plan_run *run, const char *path);
+json_t *plan_json_make(const struct plan_run *run);
+json_t *plan_layout_json(const struct train_layout *layout);
+int plan_versus_json(const struct plan_run *run, const struct plan_run *other);
+int plan_svg(const struct plan_run *run, const struct search_result *found,
+	const char *path); /* `found`: NULL, or a search to draw the map of */
 int plan_search(struct plan_run *run);
 int plan_scaling(const struct plan_args *args);
 

@@ -92,7 +92,7 @@ static const struct option options[] = {
 	{"offload", required_argument, 0, FLAG_OFFLOAD},
 	{"grads", required_argument, 0, FLAG_GRADS},
 	{"pure-bf16", no_argument, 0, FLAG_PURE},
-	{"no-overlap", no_argument, 0, FLAG_NO_OVERLAP},
+	{"no-overlap", optional_argument, 0, FLAG_NO_OVERLAP},
 	{"zero-bubble", no_argument, 0, FLAG_ZERO_BUBBLE},
 	{"no-sequence-parallel", no_argument, 0, FLAG_NO_SP},
 	{"no-flash", no_argument, 0, FLAG_NO_FLASH},
@@ -162,7 +162,8 @@ void plan_args_usage(FILE *file)
 	      "bits\n"
 	      "  --omp-threads N       of a process; 1 with several in a pod, as "
 	      "torchrun\n"
-	      "  --no-overlap --zero-bubble --no-sequence-parallel --no-flash\n"
+	      "  --no-overlap[=LIST]   nothing is hidden, or nothing of tp,cp,ep,pp,dp\n"
+	      "  --zero-bubble --no-sequence-parallel --no-flash\n"
 	      "  --layers --hidden --ffn --heads --kv-heads --vocab --experts --top-k\n"
 	      "  --expert-ffn N, --gated   sizes, instead of the model's\n"
 	      "  --groups              every group of ranks and how it is joined\n"
@@ -230,25 +231,53 @@ static bool gpus(struct plan_args *args)
 		"a range is two numbers from 1, the smaller first, as 8..1024");
 }
 
-static bool offload(struct plan_args *args)
+struct word_bit {
+	const char *word;
+	uint32_t bit;
+};
+
+/* Bits of the words of a list, those of `words` up to one without a name. */
+static bool words_bits(const char *list, const struct word_bit *words, uint32_t *bits)
 {
 	char text[64], *save = NULL;
 
-	snprintf(text, sizeof(text), "%s", optarg);
-	args->layout.offload = 0;
+	*bits = 0;
+	if (strlen(list) >= sizeof(text))
+		return false;
+	memcpy(text, list, strlen(list) + 1);
 	for (char *word = strtok_r(text, ",", &save); word;
 		word = strtok_r(NULL, ",", &save)) {
-		if (!strcmp(word, "params"))
-			args->layout.offload |= OFFLOAD_PARAMS;
-		else if (!strcmp(word, "grads"))
-			args->layout.offload |= OFFLOAD_GRADIENTS;
-		else if (!strcmp(word, "optimizer"))
-			args->layout.offload |= OFFLOAD_OPTIMIZER;
-		else if (strcmp(word, "none") != 0)
-			return option_wrong(&set, "--offload",
-				"there are params, grads, optimizer and none");
+		int i = 0;
+
+		while (words[i].word && strcmp(word, words[i].word) != 0)
+			i++;
+		if (!words[i].word)
+			return false;
+		*bits |= words[i].bit;
 	}
 	return true;
+}
+
+static bool offload(struct plan_args *args)
+{
+	static const struct word_bit words[] = {{"params", OFFLOAD_PARAMS},
+		{"grads", OFFLOAD_GRADIENTS}, {"optimizer", OFFLOAD_OPTIMIZER},
+		{"none", 0}, {NULL, 0}};
+
+	return words_bits(optarg, words, &args->layout.offload) ||
+	       option_wrong(
+		       &set, "--offload", "there are params, grads, optimizer and none");
+}
+
+static bool no_overlap(struct plan_args *args)
+{
+	static const struct word_bit words[] = {{"tp", EXPOSE_TP}, {"cp", EXPOSE_CP},
+		{"ep", EXPOSE_EP}, {"pp", EXPOSE_PP}, {"dp", EXPOSE_DP}, {NULL, 0}};
+
+	args->layout.no_overlap = EXPOSE_ALL;
+	return !optarg || words_bits(optarg, words, &args->layout.no_overlap) ||
+	       option_wrong(
+		       &set, "--no-overlap", "there are tp, cp, ep, pp and dp, or none");
 }
 
 static bool take_degree(struct plan_args *args, int flag)
@@ -308,8 +337,7 @@ static bool take_kind(struct plan_args *args, int flag)
 		l->is_pure_half = true;
 		return true;
 	case FLAG_NO_OVERLAP:
-		l->no_overlap = true;
-		return true;
+		return no_overlap(args);
 	case FLAG_ZERO_BUBBLE:
 		l->is_zero_bubble = true;
 		return true;

@@ -5,7 +5,7 @@
 #include "weft/json_print.h"
 #include "weft/plan.h"
 
-static json_t *layout_json(const struct train_layout *l)
+json_t *plan_layout_json(const struct train_layout *l)
 {
 	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, "
 			 "s:s}",
@@ -42,20 +42,30 @@ static json_t *parts_json(const struct train_step *s)
 	return parts;
 }
 
-int plan_json(const struct plan_run *run)
+json_t *plan_json_make(const struct plan_run *run)
 {
 	const struct train_step *s = &run->step;
 	double spread = exp(run->answer.spread);
 
-	return json_print("plan",
-		json_pack("{s:s, s:f, s:f, s:s, s:s, s:i, s:o, s:f, s:f, s:f, s:f, s:f, "
-			  "s:s, s:o, s:o}",
-			"model", run->model.name, "params", model_params(&run->model),
-			"flopsPerToken", model_flops(&run->model, run->layout.sequence),
-			"machine", run->net.site.machine, "gpu", run->gpu->name, "nodes",
-			(int)run->net.site.nodes, "layout", layout_json(&run->layout),
-			"stepS", s->seconds, "lowS", s->seconds / spread, "highS",
-			s->seconds * spread, "tokensPerS", s->tokens_per_s, "mfu", s->mfu,
-			"bound", step_part_name(s->bound), "parts", parts_json(s),
-			"memoryGB", memory_json(run)));
+	return json_pack("{s:s, s:f, s:f, s:s, s:s, s:i, s:o, s:f, s:f, s:f, s:f, s:f, "
+			 "s:s, s:o, s:o}",
+		"model", run->model.name, "params", model_params(&run->model),
+		"flopsPerToken", model_flops(&run->model, run->layout.sequence),
+		"machine", run->net.site.machine, "gpu", run->gpu->name, "nodes",
+		(int)run->net.site.nodes, "layout", plan_layout_json(&run->layout),
+		"stepS", s->seconds, "lowS", s->seconds / spread, "highS",
+		s->seconds * spread, "tokensPerS", s->tokens_per_s, "mfu", s->mfu,
+		"bound", step_part_name(s->bound), "parts", parts_json(s), "memoryGB",
+		memory_json(run));
+}
+
+int plan_json(const struct plan_run *run)
+{
+	return json_print("plan", plan_json_make(run));
+}
+
+int plan_versus_json(const struct plan_run *run, const struct plan_run *other)
+{
+	return json_print("plan", json_pack("{s:o, s:o}", "a", plan_json_make(run), "b",
+					  plan_json_make(other)));
 }

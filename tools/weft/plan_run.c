@@ -13,6 +13,8 @@ static void size_take(uint32_t *to, uint32_t said)
 /* Sizes that were said go before those of the model. */
 static void flags_apply(const struct train_model *flags, struct train_model *m)
 {
+	bool is_plain = m->kv_heads == m->heads; /* no grouped keys */
+
 	size_take(&m->layers, flags->layers);
 	size_take(&m->hidden, flags->hidden);
 	size_take(&m->ffn, flags->ffn);
@@ -24,7 +26,7 @@ static void flags_apply(const struct train_model *flags, struct train_model *m)
 	size_take(&m->expert_ffn, flags->expert_ffn);
 	if (flags->is_gated)
 		m->is_gated = true;
-	if (!m->kv_heads)
+	if (!m->kv_heads || (is_plain && !flags->kv_heads))
 		m->kv_heads = m->heads;
 	if ((flags->hidden || flags->heads) && m->heads && !m->kv_rank)
 		m->head_dim = m->hidden / m->heads;
@@ -147,6 +149,14 @@ enum err plan_run_answer(struct plan_run *run)
 	return OK;
 }
 
+/* Unless it is said, hybrid shards are those of the data-parallel ranks of one node. */
+static uint32_t node_shard(const struct plan_run *run)
+{
+	uint32_t tp = run->layout.tp ? run->layout.tp : 1;
+
+	return run->net.site.gpus > tp ? run->net.site.gpus / tp : 1;
+}
+
 enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_run *run)
 {
 	enum err e;
@@ -160,8 +170,8 @@ enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_
 		run->layout = args->layout;
 		run->layout.kernel = stack_kernel(args->stack);
 		run->layout.gpus = run->net.site.nodes * run->net.site.gpus;
-		run->layout.shard_size = args->layout.shard_size ? args->layout.shard_size
-								 : run->net.site.gpus;
+		if (!run->layout.shard_size)
+			run->layout.shard_size = node_shard(run);
 		calib_load(&run->calib);
 		if (is_whole)
 			e = plan_run_answer(run);

@@ -1,12 +1,11 @@
 /* weft plan --search: the fastest layouts, why each loses to the first, what a slower
- * network would change, and the options that make a framework use it; --gpus A..B: the
- * best of each size. */
+ * network would change; --gpus A..B: the best of each size. */
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "train/search.h"
 #include "weft/command.h"
+#include "weft/json_print.h"
 #include "weft/plan.h"
 
 static void base_layout(const struct plan_run *run, struct train_layout *base)
@@ -106,85 +105,6 @@ static enum err sensitivity_print(struct plan_run *run, const struct search_hit 
 	return e;
 }
 
-static void megatron_print(const struct train_layout *l)
-{
-	static const char *const eight[PRECISIONS] = {"", " --fp8-format hybrid",
-		" --fp8-format e4m3 --fp8-recipe mxfp8", " --fp4-format e2m1"};
-
-	printf("\nMegatron-LM:\n  --tensor-model-parallel-size %u "
-	       "--pipeline-model-parallel-size %u --context-parallel-size %u \\\n"
-	       "  --micro-batch-size %u --global-batch-size %u --seq-length %u",
-		l->tp, l->pp, l->cp, l->micro, l->batch, l->sequence);
-	if (l->tp > 1 && l->is_sequence_parallel)
-		printf(" --sequence-parallel");
-	if (l->vp > 1)
-		printf(" \\\n  --num-virtual-stages-per-pipeline-rank %u", l->vp);
-	if (l->ep > 1)
-		printf(" \\\n  --expert-model-parallel-size %u "
-		       "--expert-tensor-parallel-size %u",
-			l->ep, layout_expert_tp(l));
-	if (l->shard == SHARD_OPTIMIZER || l->shard == SHARD_GRADIENTS)
-		printf(" \\\n  --use-distributed-optimizer --overlap-grad-reduce "
-		       "--overlap-param-gather");
-	if (l->shard >= SHARD_ALL)
-		printf(" \\\n  --use-megatron-fsdp --data-parallel-sharding-strategy "
-		       "optim_grads_params");
-	if (l->recompute == RECOMPUTE_FULL)
-		printf(" \\\n  --recompute-granularity full --recompute-method uniform "
-		       "--recompute-num-layers 1");
-	if (l->recompute == RECOMPUTE_SELECTIVE)
-		printf(" \\\n  --recompute-granularity selective");
-	printf(" \\\n  --bf16%s\n", eight[l->precision]);
-}
-
-static void deepspeed_print(const struct train_layout *l)
-{
-	static const int stages[SHARDS] = {0, 1, 2, 3, 3, 3};
-
-	if (l->tp > 1 || l->cp > 1 || l->pp > 1) {
-		printf("\nDeepSpeed: alone it has no tensor or context parallelism; use "
-		       "it "
-		       "below Megatron-DeepSpeed with \"stage\": %d\n",
-			l->pp > 1 && stages[l->shard] > 1 ? 1 : stages[l->shard]);
-		return;
-	}
-	printf("\nDeepSpeed:\n  {\"train_batch_size\": %u, "
-	       "\"train_micro_batch_size_per_gpu\": %u, \"bf16\": {\"enabled\": true},\n"
-	       "   \"zero_optimization\": {\"stage\": %d, \"overlap_comm\": true%s}}\n",
-		l->batch, l->micro, stages[l->shard],
-		l->shard == SHARD_HYBRID ? ", \"zero_hpz_partition_size\": 8" : "");
-}
-
-static void torchtitan_print(const struct train_layout *l, uint32_t layers)
-{
-	bool is_sharded = l->shard != SHARD_NONE;
-	uint32_t inner = l->shard == SHARD_HYBRID ? l->shard_size : l->dp;
-	/* A pipeline is given the micro-batches of a step as one local batch. */
-	uint32_t local = l->pp > 1 ? l->batch / l->dp : l->micro;
-
-	printf("\ntorchtitan:\n  [training]\n  local_batch_size = %u\n"
-	       "  global_batch_size = %u\n  seq_len = %u\n  [parallelism]\n"
-	       "  tensor_parallel_degree = %u\n  pipeline_parallel_degree = %u\n"
-	       "  context_parallel_degree = %u\n  data_parallel_shard_degree = %u\n"
-	       "  data_parallel_replicate_degree = %u\n",
-		local, l->batch, l->sequence, l->tp, l->pp, l->cp, is_sharded ? inner : 1,
-		is_sharded ? l->dp / inner : l->dp);
-	if (l->pp > 1)
-		printf("  pipeline_parallel_schedule = \"%s1F1B\"\n"
-		       "  pipeline_parallel_microbatch_size = %u\n",
-			l->vp > 1 ? "Interleaved" : "", l->micro);
-	if (l->vp > 1)
-		printf("  pipeline_parallel_layers_per_stage = %u\n",
-			layers / (l->pp * l->vp));
-	if (l->ep > 1)
-		printf("  expert_parallel_degree = %u\n", l->ep);
-	if (l->shard == SHARD_KEEP)
-		printf("  fsdp_reshard_after_forward = \"never\"\n");
-	printf("  [activation_checkpoint]\n  mode = \"%s\"\n",
-		l->recompute == RECOMPUTE_OPS ? "selective"
-					      : recompute_name(l->recompute));
-}
-
 static int nothing_fits(const struct plan_run *run, const struct search_result *found)
 {
 	fprintf(stderr,
@@ -195,14 +115,33 @@ static int nothing_fits(const struct plan_run *run, const struct search_result *
 	return EXIT_WRONG;
 }
 
-/* As data or as a picture: the layout that won. */
-static int winner_show(struct plan_run *run, const struct search_hit *best)
+static json_t *hits_json(const struct search_result *found)
 {
-	enum err e = hit_answer(run, best);
+	json_t *hits = json_array();
+
+	for (uint32_t i = 0; i < found->hit_count; i++)
+		json_array_append_new(hits,
+			json_pack("{s:f, s:f, s:o}", "stepS", found->hits[i].seconds,
+				"memoryGB", found->hits[i].bytes / 1e9, "layout",
+				plan_layout_json(&found->hits[i].layout)));
+	return hits;
+}
+
+/* As data, with the others, as a picture or as groups: the layout that won. */
+static int winner_show(struct plan_run *run, const struct search_result *found)
+{
+	enum err e = hit_answer(run, &found->hits[0]);
+	json_t *all;
 
 	if (e)
 		return plan_failed(e);
-	return run->args->svg ? plan_svg(run, run->args->svg) : plan_json(run);
+	if (run->args->groups)
+		return plan_groups_print(run);
+	if (run->args->svg)
+		return plan_svg(run, found, run->args->svg);
+	all = plan_json_make(run);
+	json_object_set_new(all, "best", hits_json(found));
+	return json_print("plan", all);
 }
 
 int plan_search(struct plan_run *run)
@@ -218,8 +157,8 @@ int plan_search(struct plan_run *run)
 		return plan_failed(e);
 	if (!found.hit_count)
 		return nothing_fits(run, &found);
-	if (run->args->json || run->args->svg)
-		return winner_show(run, &found.hits[0]);
+	if (run->args->json || run->args->svg || run->args->groups)
+		return winner_show(run, &found);
 	printf("%s on %u x %s (%u x %s), batch %u of %u tokens, %s\n", run->model.name,
 		run->net.site.nodes, run->net.site.machine, run->layout.gpus,
 		run->gpu->name, found.hits[0].layout.batch, run->layout.sequence,
@@ -232,68 +171,85 @@ int plan_search(struct plan_run *run)
 	e = hits_print(run, &found);
 	if (!e)
 		e = sensitivity_print(run, &found.hits[0]);
+	if (!e)
+		e = hit_answer(run, &found.hits[0]);
 	if (!e) {
-		megatron_print(&found.hits[0].layout);
-		deepspeed_print(&found.hits[0].layout);
-		torchtitan_print(&found.hits[0].layout, run->model.layers);
+		plan_goodput_print(run);
+		plan_options_print(run);
 	}
 	return e ? plan_failed(e) : EXIT_GOOD;
 }
 
-/* One size of the cluster; 0 seconds where nothing fits. */
-static enum err size_try(
-	const struct plan_args *args, uint32_t gpus, struct search_hit *best, double *mfu)
+/* One size of the cluster, answered into the run; false where no layout divides or fits,
+ * with a word for it. */
+static bool size_try(const struct plan_args *args, uint32_t gpus, struct plan_run *run,
+	const char **why, enum err *e)
 {
-	static struct plan_run run;
 	struct plan_args one = *args;
 	struct search_result found;
-	enum err e;
 
 	one.gpus_first = gpus;
 	one.gpus_last = 0;
-	*best = (struct search_hit){0};
-	e = plan_run_make(&one, false, &run);
-	if (e)
-		return e;
-	e = search(&run, &found);
-	if (!e && found.hit_count) {
-		*best = found.hits[0];
-		e = hit_answer(&run, best);
-		*mfu = run.step.mfu;
+	*e = plan_run_make(&one, false, run);
+	if (*e)
+		return false;
+	run->args = args;
+	*e = search(run, &found);
+	if (*e == ERR_USAGE && !found.tried) {
+		*e = OK;
+		*why = "no layout divides";
+	} else if (!*e && !found.hit_count) {
+		*why = "nothing fits";
+	} else if (!*e) {
+		*e = hit_answer(run, &found.hits[0]);
+		return !*e;
 	}
-	plan_run_free(&run);
-	return e;
+	plan_run_free(run);
+	return false;
+}
+
+/* `last`: tokens a second of the size before, 0: there is none. */
+static void size_print(const struct plan_run *run, double last)
+{
+	const struct train_step *s = &run->step;
+	char text[LAYOUT_TEXT_BYTES];
+
+	layout_text(&run->layout, text);
+	printf("%7u %10.4g %15.0f %6.1f  ", run->layout.gpus, s->seconds,
+		s->tokens_per_s / run->layout.gpus, 100 * s->mfu);
+	if (last > 0)
+		printf("%4.2f", s->tokens_per_s / last);
+	else
+		printf("%4s", "");
+	if (run->args->train_tokens > 0) {
+		struct plan_bill bill;
+
+		plan_bill_make(run, &bill);
+		printf(" %7.1f %11.0f%s", bill.days, bill.hours,
+			bill.is_over ? " OVER" : "     ");
+	}
+	printf("  %s%s\n", text,
+		last > 0 && s->tokens_per_s < 1.5 * last ? "   <- past the knee" : "");
 }
 
 int plan_scaling(const struct plan_args *args)
 {
+	static struct plan_run run;
 	double last = 0;
 	enum err e = OK;
 
-	printf("   GPUs     step s  tokens/s a GPU  MFU %%  gain  layout\n");
-	for (uint32_t gpus = args->gpus_first; !e && gpus <= args->gpus_last; gpus *= 2) {
-		char text[LAYOUT_TEXT_BYTES];
-		struct search_hit best;
-		double mfu = 0, rate;
+	printf("   GPUs     step s  tokens/s a GPU  MFU %%  gain%s  layout\n",
+		args->train_tokens > 0 ? "    days   GPU-hours     " : "");
+	for (uint64_t gpus = args->gpus_first; !e && gpus <= args->gpus_last; gpus *= 2) {
+		const char *why = "";
 
-		e = size_try(args, gpus, &best, &mfu);
-		if (e)
-			break;
-		if (best.seconds <= 0) {
-			printf("%7u  nothing fits\n", gpus);
-			continue;
+		if (size_try(args, (uint32_t)gpus, &run, &why, &e)) {
+			size_print(&run, last);
+			last = run.step.tokens_per_s;
+			plan_run_free(&run);
+		} else if (!e) {
+			printf("%7u  %s\n", (uint32_t)gpus, why);
 		}
-		layout_text(&best.layout, text);
-		rate = (double)best.layout.batch * best.layout.sequence / best.seconds;
-		printf("%7u %10.4g %15.0f %6.1f  ", gpus, best.seconds, rate / gpus,
-			100 * mfu);
-		if (last > 0)
-			printf("%4.2f", rate / last);
-		else
-			printf("%4s", "");
-		printf("  %s%s\n", text,
-			last > 0 && rate < 1.5 * last ? "   <- past the knee" : "");
-		last = rate;
 	}
 	return e ? plan_failed(e) : EXIT_GOOD;
 }

@@ -1,17 +1,18 @@
-/* weft plan --svg: the step as a timeline, where its time goes, and who sits where. */
+/* weft plan --svg: the step as a timeline, where its time goes, the layouts of a search
+ * as a map, and who sits where. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "weft/command.h"
 #include "weft/plan.h"
-#include "weft/svg.h"
+#include "weft/plan_svg.h"
 
 enum {
 	WIDTH = 980,
 	LEFT = 90,
 	RIGHT = 20,
-	TOP = 70,
+	TOP = 78,
 	ROW = 26,
 	STAGES_MAX = 16,
 	MICRO_MAX = 16,
@@ -24,6 +25,8 @@ static const char style[] = "<style>\n.f { fill: #bcd6f5; stroke: #4668b0; }\n"
 			    ".c { fill: #fdd9b0; stroke: #c9761d; }\n"
 			    ".h { fill: #f3c3c3; stroke: #b03030; }\n"
 			    ".o { fill: #e2d5f0; stroke: #7a4fa3; }\n"
+			    ".hid { fill: none; stroke: #c9761d; "
+			    "stroke-dasharray: 3 2; }\n"
 			    "@media (prefers-color-scheme: dark) {\n"
 			    ".f { fill: #1d2f55; stroke: #6f92dc; }\n"
 			    ".b { fill: #17351f; stroke: #54b873; }\n"
@@ -86,7 +89,7 @@ static void schedule_make(const struct plan_run *run, struct schedule *s)
 	s->micros = micros < MICRO_MAX ? micros : MICRO_MAX;
 	s->forward = run->step.forward_s;
 	s->backward = run->step.backward_s;
-	s->shift = s->forward / run->layout.vp;
+	s->shift = s->forward / run->layout.vp / (run->layout.is_zero_bubble ? 3 : 1);
 	for (uint32_t i = 0; i < STAGES_MAX; i++)
 		for (uint32_t k = 0; k < MICRO_MAX; k++)
 			s->start_f[i][k] = s->start_b[i][k] = -1;
@@ -123,6 +126,20 @@ static void number(
 	snprintf(text, sizeof(text), "%u", n);
 	svg_text(&c->svg, &small, LEFT + c->scale * (float)(from + length / 2), y + 14,
 		text);
+}
+
+/* What is sent once a step, under the row: that part of it that is hidden runs beside the
+ * work. */
+static void hidden_draw(const struct canvas *c, const struct plan_run *run, float y,
+	const struct schedule *s)
+{
+	double total = run->step.total[PART_DP], seen = run->step.seen[PART_DP];
+	double from = later(0, s->end + seen - total);
+	struct svg_box box = {LEFT + c->scale * (float)from, y + ROW - 5,
+		c->scale * (float)(s->end + seen - from), 3};
+
+	if (total > seen)
+		svg_rect(&c->svg, "hid", &box);
 }
 
 /* What comes after the last backward, on every stage. */
@@ -165,6 +182,7 @@ static void stages_draw(
 			number(c, y, s->start_b[i][k], s->backward, k + 1);
 		}
 		tail_draw(c, run, y, s->end);
+		hidden_draw(c, run, y, s);
 	}
 }
 
@@ -204,6 +222,22 @@ static int parts_shown(const struct plan_run *run)
 	return count;
 }
 
+/* Behind a bar what is not seen of it, as long as it would be; cut at the room's end. */
+static float hidden_bar(const struct canvas *c, float room, const struct plan_run *run,
+	int part, const struct svg_box *bar)
+{
+	double hidden = run->step.total[part] - run->step.seen[part];
+	struct svg_box box = *bar;
+
+	if (hidden < .001 * run->step.seconds)
+		return 0;
+	box.x += bar->width;
+	box.width = fmaxf(
+		0, fminf(room * (float)(hidden / run->step.seconds), room - bar->width));
+	svg_rect(&c->svg, "hid", &box);
+	return box.width;
+}
+
 /* One bar for each part, as long as its share. */
 static float parts_draw(const struct canvas *c, const struct plan_run *run, float y)
 {
@@ -221,6 +255,7 @@ static float parts_draw(const struct canvas *c, const struct plan_run *run, floa
 			continue;
 		svg_text(&c->svg, &side, 182, y + 11, step_part_name((enum step_part)i));
 		svg_rect(&c->svg, class_of(i), &box);
+		box.width += hidden_bar(c, room, run, i, &box);
 		snprintf(text, sizeof(text), "%.3g s, %.1f %%%s", seen,
 			100 * seen / run->step.seconds,
 			i == (int)run->step.bound ? "  (the bound)" : "");
@@ -279,25 +314,27 @@ static void head_draw(
 	const struct svg_label big = {"", 16, SVG_START, true};
 	const struct svg_label soft = {"soft", 12, SVG_START, false};
 	uint32_t micros = layout_micro_count(&run->layout);
-	char text[320], layout[LAYOUT_TEXT_BYTES];
+	char text[400], layout[LAYOUT_TEXT_BYTES];
 
 	layout_text(&run->layout, layout);
 	snprintf(text, sizeof(text), "%s on %u x %s: a step of %.4g s", run->model.name,
 		run->net.site.nodes, run->net.site.machine, run->step.seconds);
 	svg_text(&c->svg, &big, 20, 28, text);
-	snprintf(text, sizeof(text),
-		"%s. Blue: forward, green: backward, orange: sending that is seen, red: "
-		"host%s",
-		layout, s->micros < micros ? "; the first micro-batches" : "");
+	snprintf(text, sizeof(text), "%s%s", layout,
+		run->layout.vp > 1 ? "; a block is all chunks of a micro-batch" : "");
 	svg_text(&c->svg, &soft, 20, 50, text);
-	if (run->layout.pp > s->stages || s->micros < micros) {
-		snprintf(text, sizeof(text), "%u of %u stages, %u of %u micro-batches",
-			s->stages, run->layout.pp, s->micros, micros);
-		svg_text(&c->svg, &soft, 20, 68, text);
-	}
+	snprintf(text, sizeof(text),
+		"Blue: forward, green: backward, orange: sending that is seen (dashed: "
+		"hidden), red: host");
+	if (run->layout.pp > s->stages || s->micros < micros)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			"; %u of %u stages, %u of %u micro-batches", s->stages,
+			run->layout.pp, s->micros, micros);
+	svg_text(&c->svg, &soft, 20, 68, text);
 }
 
-static enum err draw(const struct plan_run *run, FILE *file)
+static enum err draw(
+	const struct plan_run *run, const struct search_result *found, FILE *file)
 {
 	struct schedule s;
 	struct canvas c = {.svg = {.file = file}};
@@ -314,12 +351,16 @@ static enum err draw(const struct plan_run *run, FILE *file)
 		 seen[PART_OPTIMIZER];
 	c.scale = (float)((WIDTH - LEFT - RIGHT) / length);
 	y = TOP + 20 + (float)s.stages * ROW;
-	size[1] = y + 90 + (float)parts_shown(run) * 20 + (float)nodes * (GPU_SIDE + 2);
+	size[1] = y + 90 + (float)parts_shown(run) * 20 + (float)nodes * (GPU_SIDE + 2) +
+		  plan_map_height(found);
 	svg_begin(file, size, "a training step", style);
 	head_draw(&c, run, &s);
 	stages_draw(&c, run, &s);
 	svg_text(&c.svg, &bold, 20, y + 24, "Where the time goes");
 	y = parts_draw(&c, run, y + 36);
+	if (found)
+		plan_map_draw(&c.svg, found, y + 10);
+	y += plan_map_height(found);
 	svg_text(&c.svg, &bold, 20, y + 24,
 		run->net.site.nodes > NODES_MAX ? "Who sits where (the first nodes)"
 						: "Who sits where");
@@ -328,7 +369,8 @@ static enum err draw(const struct plan_run *run, FILE *file)
 	return e;
 }
 
-int plan_svg(const struct plan_run *run, const char *path)
+int plan_svg(
+	const struct plan_run *run, const struct search_result *found, const char *path)
 {
 	bool is_stdout = !strcmp(path, "-");
 	FILE *file = is_stdout ? stdout : fopen(path, "we");
@@ -339,7 +381,7 @@ int plan_svg(const struct plan_run *run, const char *path)
 			strerror(errno));
 		return EXIT_WRONG;
 	}
-	e = draw(run, file);
+	e = draw(run, found, file);
 	if (!is_stdout && fclose(file)) {
 		fprintf(stderr, "weft plan: %s could not be written whole\n", path);
 		return EXIT_WRONG;

@@ -1,6 +1,5 @@
-/* The page of `weft plan`, two of them side by side, and the groups. */
+/* The page of `weft plan`, and two of them side by side. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "train/goodput.h"
@@ -86,6 +85,14 @@ static const char *advice(const struct plan_run *run)
 	case PART_BUBBLE:
 		return "the pipeline's bubble: more micro-batches, a higher --vp, or a "
 		       "lower --pp";
+	case PART_PP:
+		return "messages between stages: a lower --pp or --vp, or stages on one "
+		       "node";
+	case PART_CP:
+		return "context-parallel sending: a lower cp, or keep it inside a node";
+	case PART_OPTIMIZER:
+		return "the optimizer passes over its states: shard them over more "
+		       "ranks, or a larger batch";
 	case PART_POINT:
 		return "memory bandwidth: fused kernels, or less recomputation";
 	case PART_OTHER:
@@ -119,26 +126,40 @@ static void memory_print(const struct plan_run *run)
 		printf("  on the host, of each process     %8.1f\n", m->host / 1e9);
 }
 
-static void goodput_print(const struct plan_run *run)
+void plan_bill_make(const struct plan_run *run, struct plan_bill *bill)
 {
 	const struct plan_args *args = run->args;
 	struct train_goodput g;
 
 	goodput_make(run->layout.gpus, args->checkpoint_s, args->restart_s, &g);
+	*bill = (struct plan_bill){.share = g.share};
+	bill->days = args->train_tokens / run->step.tokens_per_s / g.share / 86400;
+	bill->hours = bill->days * 24 * run->layout.gpus;
+	bill->is_over = args->budget > 0 && bill->hours > args->budget;
+}
+
+void plan_goodput_print(const struct plan_run *run)
+{
+	const struct plan_args *args = run->args;
+	struct train_goodput g;
+	struct plan_bill bill;
+
+	goodput_make(run->layout.gpus, args->checkpoint_s, args->restart_s, &g);
 	printf("\ngoodput     %.1f %%: a stop every %.1f h, a checkpoint every %.0f "
 	       "min\n",
 		100 * g.share, g.mtbf_s / 3600, g.interval_s / 60);
-	if (args->train_tokens > 0) {
-		double days = args->train_tokens / run->step.tokens_per_s / g.share /
-			      86400;
-		double hours = days * 24 * run->layout.gpus;
-
+	if (args->train_tokens <= 0)
+		return;
+	plan_bill_make(run, &bill);
+	if (g.share <= 0)
+		printf("training    never ends: it stops sooner than it gets on; faster "
+		       "checkpoints and restarts would help\n");
+	else
 		printf("training    %.3g tokens: %.1f days, %.0f GPU-hours%s\n",
-			args->train_tokens, days, hours,
-			args->budget <= 0	? ""
-			: hours <= args->budget ? ", within the budget"
-						: ", OVER the budget");
-	}
+			args->train_tokens, bill.days, bill.hours,
+			args->budget <= 0 ? ""
+			: bill.is_over	  ? ", OVER the budget"
+					  : ", within the budget");
 }
 
 void plan_page_print(const struct plan_run *run)
@@ -150,12 +171,15 @@ void plan_page_print(const struct plan_run *run)
 		step_part_name(run->step.bound),
 		share(run->step.seen[run->step.bound], run->step.seconds), advice(run));
 	memory_print(run);
-	goodput_print(run);
+	plan_goodput_print(run);
 	if (run->layout.offload && run->host.is_guessed)
 		printf("\nguessed: memory, cores and PCI links of the host are those of "
 		       "a common "
 		       "server, not of a %s\n",
 			run->net.site.machine);
+	if (run->model.is_guessed)
+		printf("\nguessed: a family that is not known here is counted as Llama, "
+		       "by its sizes\n");
 	if (strstr(run->gpu->source, "not measured"))
 		printf("\nguessed: the ceiling of %s's products is that of its kin\n",
 			run->gpu->name);
@@ -194,84 +218,6 @@ void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
 	for (int i = 0; i < 2; i++)
 		printf("%c is bound by %s: %s\n", 'A' + i,
 			step_part_name(both[i]->step.bound), advice(both[i]));
-}
-
-/* The worst way between two neighbours of a group. */
-static const char *way(const struct plan_run *run, const uint32_t *ranks, uint32_t size)
-{
-	uint32_t node = run->net.site.gpus, domain = run->net.domain;
-	bool is_apart = false, is_far = false;
-
-	for (uint32_t i = 1; i < size; i++) {
-		uint32_t a = ranks[i - 1] / node, b = ranks[i] / node;
-
-		is_apart |= a != b;
-		is_far |= domain > 1 ? a / domain != b / domain : a != b;
-	}
-	if (!is_apart)
-		return run->net.site.inner == SIM_PCIE ? "PCI of one node"
-						       : "NVLink of one node";
-	if (!is_far)
-		return "NVLink between nodes";
-	return sim_wire_name(run->net.site.outer);
-}
-
-/* Do all members sit at the same place of their nodes? Then one rail carries them. */
-static bool is_rail(const struct plan_run *run, const uint32_t *ranks, uint32_t size)
-{
-	for (uint32_t i = 1; i < size; i++)
-		if (ranks[i] % run->net.site.gpus != ranks[0] % run->net.site.gpus)
-			return false;
-	return size > 1;
-}
-
-static void ranks_print(const uint32_t *ranks, uint32_t size)
-{
-	for (uint32_t i = 0; i < size; i++)
-		printf("%s%u", i ? " " : "", ranks[i]);
-}
-
-static enum err kind_print(
-	const struct plan_run *run, enum train_group group, const struct train_grid *grid)
-{
-	uint32_t *ranks = calloc(run->layout.gpus, sizeof(*ranks));
-	struct train_group_shape shape;
-
-	if (!ranks)
-		return err_set(ERR_SYSTEM, "no memory for %u ranks", run->layout.gpus);
-	group_shape(grid, group, run->net.site.gpus, &shape);
-	if (shape.size > 1)
-		printf("%s: %u groups of %u\n", group_name(group), shape.count,
-			shape.size);
-	for (uint32_t i = 0; shape.size > 1 && i < shape.count; i++) {
-		uint32_t size = group_ranks(grid, group, i, ranks);
-		const char *by = way(run, ranks, size);
-
-		printf("  %-20s%-6s ", by,
-			strncmp(by, "NVL", 3) && is_rail(run, ranks, size) ? " rail"
-									   : "");
-		ranks_print(ranks, size);
-		putchar('\n');
-	}
-	free(ranks);
-	return OK;
-}
-
-int plan_groups_print(const struct plan_run *run)
-{
-	struct train_grid dense, expert;
-	enum err e = grid_make(&run->layout, &run->args->order, false, &dense);
-
-	if (!e)
-		e = grid_make(&run->layout, &run->args->order, true, &expert);
-	for (int i = 0; !e && i < GROUPS; i++) {
-		bool is_expert = i >= GROUP_EP;
-
-		if (is_expert && run->layout.ep == 1)
-			continue;
-		e = kind_print(run, (enum train_group)i, is_expert ? &expert : &dense);
-	}
-	return e ? plan_failed(e) : EXIT_GOOD;
 }
 
 void plan_models_print(void)
