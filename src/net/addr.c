@@ -363,8 +363,9 @@ static enum err listen_in_range(struct addr *addr, int *fd)
 	addr_print(addr, text);
 	errno = status;
 	return first ? err_set(ERR_SYSTEM,
-			       "listen at %s, ports %u to %u (WEFT_PORT_RANGE): %m", text,
-			       first, first + count - 1)
+			       "listen at %s, ports %u to %u (WEFT_PORT_RANGE): %m%s",
+			       text, first, first + count - 1,
+			       status == EADDRINUSE ? "; give a wider range" : "")
 		     : err_set(ERR_SYSTEM, "listen at %s: %m", text);
 }
 
