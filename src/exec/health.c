@@ -119,18 +119,21 @@ static enum err rank_gone(
 	return health_left(rank);
 }
 
-enum err health_missed(
-	const struct health *health, uint32_t rank, uint64_t number, uint32_t *culprit)
+static bool has_failed(const struct health *health, uint32_t rank, uint64_t number)
 {
 	const struct rank_status *status = status_of(health, rank);
 
 	/* pairs with the last store of health_tell() */
-	if (rank == health->rank ||
-		atomic_load_explicit(&status->state, memory_order_acquire) !=
-			RANK_FAILED ||
-		atomic_load(&status->failed_at) > number)
-		return OK;
-	return rank_failed(health, rank, culprit);
+	return rank != health->rank &&
+	       atomic_load_explicit(&status->state, memory_order_acquire) ==
+		       RANK_FAILED &&
+	       atomic_load(&status->failed_at) <= number;
+}
+
+enum err health_missed(
+	const struct health *health, uint32_t rank, uint64_t number, uint32_t *culprit)
+{
+	return has_failed(health, rank, number) ? rank_failed(health, rank, culprit) : OK;
 }
 
 enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit)
@@ -186,16 +189,6 @@ static enum err dead_find(const struct health *health,
 	return OK;
 }
 
-bool health_any_dead(const struct health *health, uint32_t *dead)
-{
-	for (uint32_t rank = 0; rank < health->rank_count; rank++)
-		if (has_died(health, rank)) {
-			*dead = rank;
-			return true;
-		}
-	return false;
-}
-
 /* Deaths first: they are the cause of whatever the others report. */
 enum err health_check(const struct health *health,
 	bool (*needed)(const void *what, uint32_t rank), const void *what,
@@ -216,6 +209,24 @@ enum err health_check(const struct health *health,
 			e = rank_gone(health, rank, state, culprit);
 	}
 	return e;
+}
+
+bool health_any_lost(const struct health *health, uint64_t number, uint32_t *lost)
+{
+	for (uint32_t rank = 0; rank < health->rank_count; rank++)
+		if (has_died(health, rank) || has_failed(health, rank, number)) {
+			*lost = rank;
+			return true;
+		}
+	return false;
+}
+
+enum err health_lost(const struct health *health, uint32_t lost, uint32_t *culprit)
+{
+	if (has_failed(health, lost, UINT64_MAX))
+		return rank_failed(health, lost, culprit);
+	*culprit = lost;
+	return health_dead(health, lost);
 }
 
 static bool any(const void *what, uint32_t rank)
