@@ -8,12 +8,15 @@
 #include "link/peer.h"
 #include "link/watch.h"
 
+static const uint32_t nobody = UINT32_MAX;
+
 struct health {
 	const struct peers *peers; /* borrowed */
 	uint32_t rank, rank_count;
 	const _Atomic uint64_t *completed; /* borrowed; NULL */
 	atomic_bool is_told;		   /* this rank's failure is on the board */
 	char *_Atomic *given_up; /* owned: per rank, why other hosts have; NULL: not */
+	_Atomic uint32_t *died;	 /* owned: one that was seen to be dead, or nobody */
 	struct watch *watches[]; /* owned: per rank; NULL but for other processes of this
 				    host */
 };
@@ -30,7 +33,10 @@ enum err health_create(const struct peers *peers, struct health **health)
 	h->rank = peers->rank;
 	h->rank_count = peers->rank_count;
 	h->given_up = calloc(n, sizeof(*h->given_up));
-	if (!h->given_up)
+	h->died = malloc(sizeof(*h->died));
+	if (h->died)
+		atomic_init(h->died, nobody);
+	if (!h->given_up || !h->died)
 		e = err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	for (uint32_t i = 0; i < peers->local_count && !e; i++)
 		e = watch_get(peer_status(peers, peers->locals[i])->pid,
@@ -53,6 +59,7 @@ void health_destroy(struct health *health)
 			free(health->given_up[i]);
 	}
 	free(health->given_up);
+	free(health->died);
 	free(health);
 }
 
@@ -176,12 +183,16 @@ static bool has_died(const struct health *health, uint32_t rank)
 	       health_is_dead(health, rank);
 }
 
+/* The system is asked of each process of this host, so once a check is enough. */
 static enum err dead_find(const struct health *health,
 	bool (*needed)(const void *what, uint32_t rank), const void *what,
 	uint32_t *culprit)
 {
 	for (uint32_t rank = 0; rank < health->rank_count; rank++) {
-		if (!has_died(health, rank) || !needed(what, rank))
+		if (!has_died(health, rank))
+			continue;
+		atomic_store(health->died, rank);
+		if (!needed(what, rank))
 			continue;
 		*culprit = rank;
 		return health_dead(health, rank);
@@ -213,8 +224,14 @@ enum err health_check(const struct health *health,
 
 bool health_any_lost(const struct health *health, uint64_t number, uint32_t *lost)
 {
+	uint32_t died = atomic_load(health->died);
+
+	if (died != nobody && has_died(health, died)) {
+		*lost = died;
+		return true;
+	}
 	for (uint32_t rank = 0; rank < health->rank_count; rank++)
-		if (has_died(health, rank) || has_failed(health, rank, number)) {
+		if (has_failed(health, rank, number)) {
 			*lost = rank;
 			return true;
 		}

@@ -32,8 +32,9 @@ void health_count(struct health *health, const _Atomic uint64_t *completed);
 bool health_is_dead(const struct health *health, uint32_t rank);
 bool health_has_ended(const struct health *health, uint32_t rank);
 
-/* Has any rank died, or failed in call `number` or before? *lost is written with true
- * only; health_lost() is the sentence, and whom to blame. */
+/* Was a rank found dead by the last health_check() of this rank, or has one failed in
+ * call `number` or before? *lost is written with true only; health_lost() is the
+ * sentence, and whom to blame. */
 bool health_any_lost(const struct health *health, uint64_t number, uint32_t *lost);
 enum err health_lost(const struct health *health, uint32_t lost, uint32_t *culprit);
 
