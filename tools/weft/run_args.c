@@ -322,7 +322,9 @@ bool run_args_parse(struct run_args *args, int argc, char **argv)
 {
 	int flag;
 
-	*args = (struct run_args){.agent = "ssh -x"};
+	/* a host that is cut off is no end of the connection until ssh has asked for it
+	 */
+	*args = (struct run_args){.agent = "ssh -x -o ServerAliveInterval=10"};
 	args->hosts = calloc(RUN_HOSTS_MAX, sizeof(*args->hosts));
 	args->exports = calloc(EXPORTS_MAX + 1, sizeof(*args->exports));
 	if (!args->hosts || !args->exports) {
