@@ -163,6 +163,7 @@ enum err health_dead(const struct health *health, uint32_t rank)
 {
 	const struct rank_status *status = status_of(health, rank);
 	const char *given_up = atomic_load(&health->given_up[rank]);
+	char place[PEER_PLACE_BYTES];
 
 	if (given_up && !pulse_has_stopped(&status->pulse))
 		return err_set(ERR_REMOTE,
@@ -171,8 +172,9 @@ enum err health_dead(const struct health *health, uint32_t rank)
 	if (peer_is_local(health->peers, rank) || !status->sentence[0])
 		return err_set(
 			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
-	return err_set(ERR_REMOTE, "rank %u (process %u on another host) is lost: %.*s",
-		rank, status->pid, BOARD_SENTENCE_BYTES - 1, status->sentence);
+	peer_place(health->peers, rank, place);
+	return err_set(ERR_REMOTE, "rank %u (process %u %s) is lost: %.*s", rank,
+		status->pid, place, BOARD_SENTENCE_BYTES - 1, status->sentence);
 }
 
 /* Who left or failed before its process ended is not dead but gone. */

@@ -68,7 +68,7 @@ static struct quoted quote(const char *word)
 	struct quoted quoted = {{0}};
 	size_t room = sizeof(quoted.text) - 3, i = 0;
 
-	for (; word[i] && i < room; i++)
+	for (; i < room && word[i]; i++)
 		quoted.text[i] = isprint((unsigned char)word[i]) ? word[i] : '?';
 	if (word[i])
 		memcpy(quoted.text + i, "..", 3);
