@@ -35,17 +35,25 @@ void boot_tidy(void)
 static enum err root_run_here(struct visit *visit)
 {
 	uint64_t until = clock_ns() + BIND_MS * CLOCK_MS;
+	char why[ERR_TEXT_BYTES];
 	enum err e;
 
 	while ((e = id_root_start(&visit->id)) == ERR_AGAIN) {
-		if (clock_ns() >= until)
+		if (clock_ns() < until)
+			e = visit_pause(visit, VISIT_SLICE_MS);
+		if (e == ERR_AGAIN || e == ERR_TIMEOUT)
 			return visit_fail(visit, ERR_SYSTEM,
-				"another program, or another meeting, listens there");
-		e = visit_pause(visit, VISIT_SLICE_MS);
+				"another program, or another meeting, listens there: "
+				"give NCCL_COMM_ID another port, on all ranks");
 		if (e)
 			return e;
 	}
-	return e;
+	if (!e)
+		return OK;
+	snprintf(why, sizeof(why),
+		"%s; NCCL_COMM_ID has to be an address of the host of rank 0",
+		err_last());
+	return visit_fail(visit, e, why);
 }
 
 /* It comes to nothing: the root is not to take this rank for one that has died. */

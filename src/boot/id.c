@@ -278,7 +278,7 @@ enum err id_read(const struct boot_id *id, struct id_body *body, struct addr *to
 		return err_set(ERR_USAGE,
 			"the unique id was made on another host, or in another network "
 			"namespace, where no network interface but loopback is used: see "
-			"NCCL_SOCKET_IFNAME there, or set NCCL_COMM_ID=address:port on "
-			"all ranks");
+			"NCCL_SOCKET_IFNAME and NCCL_OOB_NET_IFNAME there, or set "
+			"NCCL_COMM_ID=address:port on all ranks");
 	return OK;
 }

@@ -25,21 +25,31 @@ enum err visit_fail(struct visit *visit, enum err code, const char *why)
 	return code;
 }
 
+/* Do all ranks have the id by a text of the user's? */
+static bool is_id_of_text(const struct visit *visit)
+{
+	return visit->id.addr.family != ADDR_UNIX;
+}
+
 static enum err root_silent(struct visit *visit)
 {
-	char why[128];
+	bool is_tried = visit->connect_errno;
+	char why[256];
 
 	if (visit->args.root)
 		snprintf(why, sizeof(why),
 			"%s, where the ranks meet, did not answer in time",
 			visit->args.root);
-	else if (visit->connect_errno)
-		snprintf(why, sizeof(why), "no root answered in time: %s",
-			strerror(visit->connect_errno));
+	else if (visit->is_root_known)
+		snprintf(why, sizeof(why), "the root did not answer in time");
 	else
-		snprintf(why, sizeof(why), "%s",
-			visit->is_root_known ? "the root did not answer in time"
-					     : "no root answered in time");
+		snprintf(why, sizeof(why), "no root answered in time%s%s%s",
+			is_tried ? ": " : "",
+			is_tried ? strerror(visit->connect_errno) : "",
+			!is_id_of_text(visit)
+				? ""
+				: "; does rank 0 run, and on the host that NCCL_COMM_ID "
+				  "names?");
 	return visit_fail(visit, ERR_TIMEOUT, why);
 }
 
@@ -322,8 +332,14 @@ static enum err root_is_strange(struct visit *visit, const void *answer)
 			"pre-shared key: call ncclSetEncryption with the same key in all "
 			"processes");
 	return visit_fail(visit, ERR_USAGE,
-		"who listens there does not know this id's secret: ranks have different "
-		"ids, or it is another program");
+		is_id_of_text(visit)
+			? "who listens there does not know this id's secret: it is "
+			  "another "
+			  "program, or NCCL_COMM_ID or WEFT_SECRET is not the same text "
+			  "on "
+			  "all ranks"
+			: "who listens there does not know this id's secret: ranks have "
+			  "different ids, or it is another program");
 }
 
 /* Exchange nonces; the root proves itself first, so a wrong id is noticed at once. */

@@ -211,7 +211,8 @@ static enum err members_check(void *arg, bool has_met)
 static void birth_warn(struct birth_place *place, uint32_t from)
 {
 	const struct comm *parent = place->parent;
-	const char *process;
+	char where[PEER_PLACE_BYTES];
+	const char *process = where;
 	uint32_t pid;
 
 	if (place->has_warned || from == parent->rank_count ||
@@ -219,8 +220,10 @@ static void birth_warn(struct birth_place *place, uint32_t from)
 		return;
 	place->has_warned = true;
 	pid = peer_status(parent->peers, from)->pid;
-	process = peer_is_local(parent->peers, from) ? doing_process(pid)
-						     : "on another host";
+	if (peer_is_local(parent->peers, from))
+		process = doing_process(pid);
+	else
+		peer_place(parent->peers, from, where);
 	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s) to begin a new "
 		 "communicator",
 		parent->rank, (double)(clock_ns() - place->start_ns) * 1e-9, from, pid,

@@ -473,6 +473,7 @@ static void shadows_fill(struct comm *comm)
 			continue;
 		status->pid = comm->host_records[rank].pid;
 		status->rank = rank;
+		peers_place(comm->peers, rank, &comm->host_records[rank].control.addr);
 		atomic_store(&status->state, RANK_LIVE);
 	}
 }

@@ -8,12 +8,15 @@
 #include "link/peer.h"
 #include "link/watch.h"
 
+static const uint32_t nobody = UINT32_MAX;
+
 struct health {
 	const struct peers *peers; /* borrowed */
 	uint32_t rank, rank_count;
 	const _Atomic uint64_t *completed; /* borrowed; NULL */
 	atomic_bool is_told;		   /* this rank's failure is on the board */
 	char *_Atomic *given_up; /* owned: per rank, why other hosts have; NULL: not */
+	_Atomic uint32_t *died;	 /* owned: one that was seen to be dead, or nobody */
 	struct watch *watches[]; /* owned: per rank; NULL but for other processes of this
 				    host */
 };
@@ -30,7 +33,10 @@ enum err health_create(const struct peers *peers, struct health **health)
 	h->rank = peers->rank;
 	h->rank_count = peers->rank_count;
 	h->given_up = calloc(n, sizeof(*h->given_up));
-	if (!h->given_up)
+	h->died = malloc(sizeof(*h->died));
+	if (h->died)
+		atomic_init(h->died, nobody);
+	if (!h->given_up || !h->died)
 		e = err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	for (uint32_t i = 0; i < peers->local_count && !e; i++)
 		e = watch_get(peer_status(peers, peers->locals[i])->pid,
@@ -53,6 +59,7 @@ void health_destroy(struct health *health)
 			free(health->given_up[i]);
 	}
 	free(health->given_up);
+	free(health->died);
 	free(health);
 }
 
@@ -119,18 +126,21 @@ static enum err rank_gone(
 	return health_left(rank);
 }
 
-enum err health_missed(
-	const struct health *health, uint32_t rank, uint64_t number, uint32_t *culprit)
+static bool has_failed(const struct health *health, uint32_t rank, uint64_t number)
 {
 	const struct rank_status *status = status_of(health, rank);
 
 	/* pairs with the last store of health_tell() */
-	if (rank == health->rank ||
-		atomic_load_explicit(&status->state, memory_order_acquire) !=
-			RANK_FAILED ||
-		atomic_load(&status->failed_at) > number)
-		return OK;
-	return rank_failed(health, rank, culprit);
+	return rank != health->rank &&
+	       atomic_load_explicit(&status->state, memory_order_acquire) ==
+		       RANK_FAILED &&
+	       atomic_load(&status->failed_at) <= number;
+}
+
+enum err health_missed(
+	const struct health *health, uint32_t rank, uint64_t number, uint32_t *culprit)
+{
+	return has_failed(health, rank, number) ? rank_failed(health, rank, culprit) : OK;
 }
 
 enum err health_failed(const struct health *health, uint64_t number, uint32_t *culprit)
@@ -153,6 +163,7 @@ enum err health_dead(const struct health *health, uint32_t rank)
 {
 	const struct rank_status *status = status_of(health, rank);
 	const char *given_up = atomic_load(&health->given_up[rank]);
+	char place[PEER_PLACE_BYTES];
 
 	if (given_up && !pulse_has_stopped(&status->pulse))
 		return err_set(ERR_REMOTE,
@@ -161,8 +172,9 @@ enum err health_dead(const struct health *health, uint32_t rank)
 	if (peer_is_local(health->peers, rank) || !status->sentence[0])
 		return err_set(
 			ERR_REMOTE, "rank %u (process %u) died", rank, status->pid);
-	return err_set(ERR_REMOTE, "rank %u (process %u on another host) is lost: %.*s",
-		rank, status->pid, BOARD_SENTENCE_BYTES - 1, status->sentence);
+	peer_place(health->peers, rank, place);
+	return err_set(ERR_REMOTE, "rank %u (process %u %s) is lost: %.*s", rank,
+		status->pid, place, BOARD_SENTENCE_BYTES - 1, status->sentence);
 }
 
 /* Who left or failed before its process ended is not dead but gone. */
@@ -173,27 +185,21 @@ static bool has_died(const struct health *health, uint32_t rank)
 	       health_is_dead(health, rank);
 }
 
+/* The system is asked of each process of this host, so once a check is enough. */
 static enum err dead_find(const struct health *health,
 	bool (*needed)(const void *what, uint32_t rank), const void *what,
 	uint32_t *culprit)
 {
 	for (uint32_t rank = 0; rank < health->rank_count; rank++) {
-		if (!has_died(health, rank) || !needed(what, rank))
+		if (!has_died(health, rank))
+			continue;
+		atomic_store(health->died, rank);
+		if (!needed(what, rank))
 			continue;
 		*culprit = rank;
 		return health_dead(health, rank);
 	}
 	return OK;
-}
-
-bool health_any_dead(const struct health *health, uint32_t *dead)
-{
-	for (uint32_t rank = 0; rank < health->rank_count; rank++)
-		if (has_died(health, rank)) {
-			*dead = rank;
-			return true;
-		}
-	return false;
 }
 
 /* Deaths first: they are the cause of whatever the others report. */
@@ -216,6 +222,30 @@ enum err health_check(const struct health *health,
 			e = rank_gone(health, rank, state, culprit);
 	}
 	return e;
+}
+
+bool health_any_lost(const struct health *health, uint64_t number, uint32_t *lost)
+{
+	uint32_t died = atomic_load(health->died);
+
+	if (died != nobody && has_died(health, died)) {
+		*lost = died;
+		return true;
+	}
+	for (uint32_t rank = 0; rank < health->rank_count; rank++)
+		if (has_failed(health, rank, number)) {
+			*lost = rank;
+			return true;
+		}
+	return false;
+}
+
+enum err health_lost(const struct health *health, uint32_t lost, uint32_t *culprit)
+{
+	if (has_failed(health, lost, UINT64_MAX))
+		return rank_failed(health, lost, culprit);
+	*culprit = lost;
+	return health_dead(health, lost);
 }
 
 static bool any(const void *what, uint32_t rank)

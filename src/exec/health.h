@@ -32,9 +32,11 @@ void health_count(struct health *health, const _Atomic uint64_t *completed);
 bool health_is_dead(const struct health *health, uint32_t rank);
 bool health_has_ended(const struct health *health, uint32_t rank);
 
-/* Has any died that had neither left nor failed before? *dead is written with true only.
- */
-bool health_any_dead(const struct health *health, uint32_t *dead);
+/* Was a rank found dead by the last health_check() of this rank, or has one failed in
+ * call `number` or before? *lost is written with true only; health_lost() is the
+ * sentence, and whom to blame. */
+bool health_any_lost(const struct health *health, uint64_t number, uint32_t *lost);
+enum err health_lost(const struct health *health, uint32_t lost, uint32_t *culprit);
 
 /* Which one, and how, as far as we know: the sentence. */
 enum err health_dead(const struct health *health, uint32_t rank);

@@ -1,6 +1,7 @@
 /* The side of the ranks that ask, and what both sides need; giver.c is rank 0's. */
 #include "launch/master.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -82,16 +83,14 @@ void giver_warn(const char *sentence)
 		log_warn("%s; WEFT_BOOT_TIMEOUT_SEC=0 waits for ever", sentence);
 }
 
+/* Whatever NCCL_SOCKET_FAMILY says of the ranks' own connections: this address is given.
+ */
 static bool addr_of(const struct addrinfo *entry, int port, struct addr *addr)
 {
-	char host[NI_MAXHOST], text[NI_MAXHOST + 16];
+	bool is_good = addr_from_system(entry->ai_addr, addr);
 
-	if (getnameinfo(entry->ai_addr, entry->ai_addrlen, host, sizeof(host), NULL, 0,
-		    NI_NUMERICHOST))
-		return false;
-	snprintf(text, sizeof(text), entry->ai_family == AF_INET6 ? "[%s]:%d" : "%s:%d",
-		host, port);
-	return !addr_parse(text, addr);
+	addr->port = htons((uint16_t)port);
+	return is_good;
 }
 
 /* The name may be known only once rank 0's pod is there, so a failure is not the end. */

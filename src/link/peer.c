@@ -1,5 +1,6 @@
 #include "link/peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ struct peers_memory {
 	uint32_t *locals;
 	uint16_t *hosts;
 	char *shadows; /* of the ranks on other hosts */
+	struct addr *places;
 };
 
 static bool is_on_board(const struct peers_args *args, uint32_t rank)
@@ -37,18 +39,21 @@ static struct peers *peers_alloc(
 		remote += !is_on_board(args, rank);
 	memory->locals = calloc(n - remote, sizeof(*memory->locals));
 	memory->hosts = calloc(n, sizeof(*memory->hosts));
+	memory->places = remote ? calloc(n, sizeof(*memory->places)) : NULL;
 	memory->shadows = NULL;
 	if (remote && posix_memalign((void **)&memory->shadows, SHADOW_ALIGNMENT,
 			      remote * shadow_bytes(args->board)))
 		memory->shadows = NULL;
 	if (memory->shadows)
 		memset(memory->shadows, 0, remote * shadow_bytes(args->board));
-	if (peers && memory->locals && memory->hosts && (memory->shadows || !remote))
+	if (peers && memory->locals && memory->hosts &&
+		((memory->shadows && memory->places) || !remote))
 		return peers;
 	free(peers);
 	free(memory->locals);
 	free(memory->hosts);
 	free(memory->shadows);
+	free(memory->places);
 	return NULL;
 }
 
@@ -75,6 +80,7 @@ enum err peers_create(const struct peers_args *args, struct peers **peers)
 	p->rank_count = args->rank_count;
 	p->locals = memory.locals;
 	p->hosts = memory.hosts;
+	p->places = memory.places;
 	for (uint32_t rank = 0; rank < p->rank_count; rank++) {
 		struct peer *peer = &p->peer[rank];
 
@@ -107,7 +113,30 @@ void peers_destroy(struct peers *peers)
 		}
 	free((void *)(uintptr_t)peers->locals);
 	free((void *)(uintptr_t)peers->hosts);
+	free(peers->places);
 	free(peers);
+}
+
+void peers_place(struct peers *peers, uint32_t rank, const struct addr *addr)
+{
+	if (peers->places)
+		peers->places[rank] = *addr;
+}
+
+void peer_place(const struct peers *peers, uint32_t rank, char text[PEER_PLACE_BYTES])
+{
+	char where[ADDR_TEXT_BYTES];
+	char *port;
+
+	if (!peers->places || !peers->places[rank].family) {
+		snprintf(text, PEER_PLACE_BYTES, "on another host");
+		return;
+	}
+	addr_print(&peers->places[rank], where);
+	port = strrchr(where, ':');
+	if (port)
+		*port = '\0';
+	snprintf(text, PEER_PLACE_BYTES, "on host %s", where);
 }
 
 enum err peers_view(struct board *board, struct peers **peers)

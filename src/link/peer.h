@@ -16,6 +16,7 @@
 
 #include "link/board.h"
 #include "link/pair.h"
+#include "net/addr.h"
 
 enum peer_kind { PEER_HERE, PEER_HOST, PEER_NET };
 
@@ -32,6 +33,7 @@ struct peers {
 	const uint32_t *locals;	     /* their ranks, in order */
 	uint32_t host_count;
 	const uint16_t *hosts; /* per rank; NULL where all are on one */
+	struct addr *places;   /* owned: per rank, see peers_place(); NULL: all here */
 	struct peer peer[];
 };
 
@@ -44,6 +46,12 @@ struct peers_args {
 
 enum err peers_create(const struct peers_args *args, struct peers **peers);
 void peers_destroy(struct peers *peers); /* NULL is fine */
+
+/* Where a rank of another host is; and that for a sentence: "on host 10.77.0.2", or "on
+ * another host" while it is not known. */
+enum { PEER_PLACE_BYTES = ADDR_TEXT_BYTES + 16 };
+void peers_place(struct peers *peers, uint32_t rank, const struct addr *addr);
+void peer_place(const struct peers *peers, uint32_t rank, char text[PEER_PLACE_BYTES]);
 
 /* Of a board that is looked at from outside; none of its ranks is this one's. */
 enum err peers_view(struct board *board, struct peers **peers);

@@ -158,10 +158,13 @@ static enum err text_split(const char *text, char host[HOST_BYTES], unsigned *po
 	size_t bytes = colon ? (size_t)(colon - text) : 0;
 
 	if (!bytes || bytes >= HOST_BYTES || !digits || digits > 5 || colon[1 + digits])
-		return err_set(ERR_ARGUMENT, "NCCL_COMM_ID %s is not address:port", text);
+		return err_set(ERR_ARGUMENT,
+			"NCCL_COMM_ID %s is not address:port, as in 10.0.0.1:4000", text);
 	*port = (unsigned)strtoul(colon + 1, NULL, 10);
 	if (*port < 1 || *port > 65535)
-		return err_set(ERR_ARGUMENT, "NCCL_COMM_ID %s: no port %u", text, *port);
+		return err_set(ERR_ARGUMENT,
+			"NCCL_COMM_ID %s: there is no port %u, only 1 to 65535", text,
+			*port);
 	if (text[0] == '[') {
 		if (bytes < 3 || text[bytes - 1] != ']')
 			return err_set(
@@ -268,8 +271,10 @@ enum err addr_parse(const char *text, struct addr *addr)
 		return e;
 	rc = getaddrinfo(host, NULL, &hints, &found);
 	if (rc)
-		return err_set(
-			ERR_ARGUMENT, "NCCL_COMM_ID %s: %s", text, gai_strerror(rc));
+		return err_set(ERR_ARGUMENT,
+			"NCCL_COMM_ID %s: no address is known here for %s (%s); give the "
+			"host of rank 0 by its address, or by a name that all hosts know",
+			text, host, gai_strerror(rc));
 	is_found = found_choose(found, &fresh);
 	freeaddrinfo(found);
 	if (!is_found)
@@ -358,8 +363,9 @@ static enum err listen_in_range(struct addr *addr, int *fd)
 	addr_print(addr, text);
 	errno = status;
 	return first ? err_set(ERR_SYSTEM,
-			       "listen at %s, ports %u to %u (WEFT_PORT_RANGE): %m", text,
-			       first, first + count - 1)
+			       "listen at %s, ports %u to %u (WEFT_PORT_RANGE): %m%s",
+			       text, first, first + count - 1,
+			       status == EADDRINUSE ? "; give a wider range" : "")
 		     : err_set(ERR_SYSTEM, "listen at %s: %m", text);
 }
 

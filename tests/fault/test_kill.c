@@ -35,7 +35,7 @@ enum {
 struct job {
 	int kind;
 	size_t count;
-	bool nccl_memory, inside, shrink;
+	bool nccl_memory, inside, shrink, aborts;
 	int victim, root;
 };
 
@@ -221,26 +221,46 @@ static void deaths(bool lean)
 		(double)latest * 1e-3);
 }
 
-/* The victim has done its part of the call, and nobody waits for it but for the last
- * rank, which is away. */
+struct ending {
+	struct rank *rank;
+	ncclComm_t comm;
+	bool aborts;
+};
+
+static void *end_soon(void *argument)
+{
+	struct ending *ending = argument;
+
+	usleep(3000);
+	if (!ending->aborts)
+		die(ending->rank);
+	atomic_store(&ending->rank->page->words[WORD_DEATH], now_us());
+	OK(ncclCommAbort(ending->comm));
+	return NULL;
+}
+
+/* The victim, which dies or aborts, has done its part of the call, and nobody waits for
+ * it but for the last rank, which is away. */
 static void kill_beside_main(struct rank *rank)
 {
 	const struct job *job = rank->argument;
 	ncclComm_t comm = rank_comm(rank, 0);
 	struct buffers b = buffers_create(job->count, rank->rank_count, job->nccl_memory);
 	_Atomic uint64_t *is_told = &rank->page->words[0];
+	struct ending ending = {rank, comm, job->aborts};
 	int away = rank->rank_count - 1;
 	pthread_t thread;
 	char name[16];
 	uint64_t late;
 
-	rank_context("rank %d, %d dies in %s of %zu", rank->rank, job->victim,
-		kind_name(job->kind), job->count);
+	rank_context("rank %d, %d %s in %s of %zu", rank->rank, job->victim,
+		job->aborts ? "aborts" : "dies", kind_name(job->kind), job->count);
 	OK(call(job, &b, comm, rank));
 	rank_meet(rank);
 	if (rank->rank == job->victim) {
-		EQ(pthread_create(&thread, NULL, die_soon, rank), 0);
-		call(job, &b, comm, rank);
+		EQ(pthread_create(&thread, NULL, end_soon, &ending), 0);
+		GIVES(call(job, &b, comm, rank), ncclRemoteError);
+		pthread_join(thread, NULL);
 	} else if (rank->rank == away) {
 		for (int i = 0; atomic_load(is_told) < (uint64_t)away - 1 && i < 20000;
 			i++)
@@ -255,7 +275,8 @@ static void kill_beside_main(struct rank *rank)
 		rank_raise(rank, late);
 		atomic_fetch_add(is_told, 1);
 	}
-	OK(ncclCommAbort(comm));
+	if (rank->rank != job->victim)
+		OK(ncclCommAbort(comm));
 	buffers_destroy(&b);
 }
 
@@ -264,10 +285,11 @@ static void deaths_beside(void)
 	static const int kinds[] = {ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL};
 	uint64_t latest = 0;
 
-	for (int i = 0; i < 16; i++) {
-		struct job job = {.kind = kinds[i / 4],
+	for (int i = 0; i < 32; i++) {
+		struct job job = {.kind = kinds[i / 8],
 			.count = i & 1 ? 100000 : 5,
 			.nccl_memory = i & 2,
+			.aborts = i & 4,
 			.victim = 1};
 		struct ranks ranks = {.processes = 4,
 			.threads = 1,
@@ -275,10 +297,11 @@ static void deaths_beside(void)
 			.argument = &job};
 
 		ranks_start(&ranks);
-		ranks_wait(&ranks, 1u << job.victim);
+		ranks_wait(&ranks, job.aborts ? 0 : 1u << job.victim);
 		latest = ranks.result > latest ? ranks.result : latest;
 	}
-	printf("deaths while all wait for another, the slowest knew after %.1f ms\n",
+	printf("deaths and aborts while all wait for another, the slowest knew after "
+	       "%.1f ms\n",
 		(double)latest * 1e-3);
 }
 

@@ -566,7 +566,7 @@ static void stall(const struct stall *stall)
 
 static void stalls(void)
 {
-	const char *why = has_hosts() ? "on another host) " : "stopped by a signal) ";
+	const char *why = has_hosts() ? ", on host " : "stopped by a signal) ";
 	const struct stall in_call = {stall_main,
 		{"rank 0 has waited", why,
 			"in all_reduce of 1 int32, max (call 11); it was last in "

@@ -504,6 +504,39 @@ static void address_meets(int family, const char *format)
 	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
 }
 
+/* What is wrong with an address, and what to do, on the rank that it is told to. */
+static void address_refuses(const char *text, uint32_t rank, const char *part)
+{
+	set("NCCL_COMM_ID", PARAM_COMM_ID, text);
+	EQ(boot_id_create(&id), OK);
+	seats_set(2, 2);
+	meet(&seats[rank]);
+	TRUE(seats[rank].e != OK);
+	if (!strstr(seats[rank].sentence, part))
+		EQ_STR(seats[rank].sentence, part);
+	set("NCCL_COMM_ID", PARAM_COMM_ID, NULL);
+}
+
+static void address_mistakes_are_told(void)
+{
+	struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int port = port_find(AF_INET),
+	    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[64];
+
+	set("WEFT_BOOT_TIMEOUT_SEC", PARAM_BOOT_TIMEOUT, "1");
+	snprintf(text, sizeof(text), "127.0.0.1:%d", port);
+	address_refuses(text, 1, "does rank 0 run, and on the host that NCCL_COMM_ID");
+	at.sin_port = htons((uint16_t)port);
+	EQ(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	EQ(listen(fd, 1), 0);
+	address_refuses(text, 0, "give NCCL_COMM_ID another port, on all ranks");
+	address_refuses("192.0.2.77:4000", 0, "an address of the host of rank 0");
+	close(fd);
+	set("WEFT_BOOT_TIMEOUT_SEC", PARAM_BOOT_TIMEOUT, NULL);
+}
+
 /* ---- who listens in ---- */
 
 /* Does a spy see what the ranks say to each other? */
@@ -704,6 +737,7 @@ int main(void)
 	strangers_are_no_hindrance();
 	address_meets(AF_INET, "127.0.0.1:%d");
 	address_meets(AF_INET6, "[::1]:%d");
+	address_mistakes_are_told();
 	secret_text_counts();
 	children_meet_elsewhere();
 	missing_ranks_are_named();

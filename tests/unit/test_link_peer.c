@@ -46,6 +46,25 @@ static void test_one_host(void)
 	board_release(board);
 }
 
+/* Where rank 2 of another host is, once that is known. */
+static void places_are_told(struct peers *peers)
+{
+	struct addr v4 = {.family = ADDR_IPV4, .port = 7, .bytes = {10, 77, 0, 2}};
+	struct addr v6 = {.family = ADDR_IPV6, .port = 7, .bytes = {0xfd, [15] = 2}};
+	char text[PEER_PLACE_BYTES];
+
+	peer_place(peers, 2, text);
+	EQ_STR(text, "on another host");
+	peers_place(peers, 2, &v4);
+	peer_place(peers, 2, text);
+	EQ_STR(text, "on host 10.77.0.2");
+	peers_place(peers, 2, &v6);
+	peer_place(peers, 2, text);
+	EQ_STR(text, "on host [fd00::2]");
+	peer_place(peers, 0, text);
+	EQ_STR(text, "on another host");
+}
+
 /* Ranks 1 and 4 of 5 are here; the others have shadows of their own, empty at first. */
 static void test_hosts(void)
 {
@@ -59,6 +78,7 @@ static void test_hosts(void)
 			   .board = board, .rank = 4, .rank_count = 5, .hosts = hosts},
 		   &peers),
 		OK);
+	places_are_told(peers);
 	EQ(peers->host_count, 3);
 	EQ(peers->local, 1);
 	EQ(peers->local_count, 2);

@@ -72,6 +72,56 @@ static void test_words(void)
 	run_args_fini(&args);
 }
 
+/* What a hostfile with this text comes to: so many ranks, or a sentence with this part.
+ */
+static void hostfile(const char *text, uint32_t ranks, const char *part)
+{
+	char path[] = "/tmp/weft-hostfile.XXXXXX", line[64], said[1024] = "";
+	int fd = mkstemp(path), pipes[2], before = dup(STDERR_FILENO);
+	struct run_args args;
+	bool is_good;
+
+	TRUE(fd >= 0 && before >= 0 && !pipe(pipes));
+	EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	snprintf(line, sizeof(line), "run --hostfile %s prog", path);
+	fflush(stderr);
+	EQ(dup2(pipes[1], STDERR_FILENO), STDERR_FILENO);
+	is_good = parse(&args, line);
+	fflush(stderr);
+	EQ(dup2(before, STDERR_FILENO), STDERR_FILENO);
+	close(before);
+	close(pipes[1]);
+	TRUE(read(pipes[0], said, sizeof(said) - 1) >= 0);
+	close(pipes[0]);
+	EQ(is_good, !part);
+	if (is_good)
+		EQ(args.rank_count, ranks);
+	else if (!strstr(said, part))
+		EQ_STR(said, part);
+	for (const char *at = said; *at; at++)
+		TRUE(*at == '\n' || (*at >= ' ' && *at <= '~'));
+	run_args_fini(&args);
+	unlink(path);
+}
+
+static void test_hostfiles(void)
+{
+	static char endless[5000];
+
+	memset(endless, 'a', sizeof(endless) - 1);
+	hostfile("# mine\n\na slots=2 max_slots=4\nfd77::1 slots=3\r\n[fd77::2]:1 # x\nb",
+		7, NULL);
+	hostfile("a\nb slots=2 what\n", 0, ":2: 'what' behind 'b': a host is name,");
+	hostfile("a slots=1 slots=2\n", 0, ":1: 'slots=2' behind 'a'");
+	hostfile("a 4\n", 0, ":1: '4' behind 'a'");
+	hostfile("a:1 slots=2\n", 0, ":1: 'a:1 slots=2': a host is name slots=4");
+	hostfile("a slots=x\n", 0, "give the ranks of a host as in name:4");
+	hostfile("a\n\033]0;evil\007\n", 0, ":2: '?]0;evil?' is no name of a host");
+	hostfile(endless, 0, ":1: a line of more than");
+	hostfile("# none\n", 0, "names no host");
+}
+
 /* A job survives its way; bytes that were cut off do not become one. */
 static void test_wire(void)
 {
@@ -131,10 +181,15 @@ int main(void)
 	bad("run --hosts a$(x) prog");
 	bad("run --hosts=-oProxyCommand=x prog");
 	bad("run --hosts a:99999 prog");
+	bad("run --hosts a:1:2 prog");
+	bad("run --hosts [a]:2 --hosts a:b prog");
 	bad("run --hostfile /nonexistent prog");
+	bad("run --hostfile /tmp prog");
+	bad("run --agent= prog");
 	bad("run --nothing prog");
 	bad("run --env =x prog");
 	test_words();
+	test_hostfiles();
 	test_wire();
 	return 0;
 }

@@ -33,7 +33,8 @@ static void print_all(const struct option_set *set)
 		if (*letter != ':')
 			fprintf(stderr, " -%c", *letter);
 	for (int i = 0; set->options[i].name; i++)
-		fprintf(stderr, " --%s", set->options[i].name);
+		if (strcmp(set->options[i].name, "help"))
+			fprintf(stderr, " --%s", set->options[i].name);
 	fprintf(stderr, " --help\n");
 }
 

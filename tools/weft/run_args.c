@@ -1,6 +1,8 @@
 #include "weft/run_args.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,16 +32,47 @@ static const struct option_set set = {"run", "+:n:x:h", options};
 
 /* ---- hosts ---- */
 
+/* With colons it is an IPv6 address, perhaps with a user in front and a scope behind. */
+static bool is_v6(const char *text, size_t bytes)
+{
+	const char *at = memchr(text, '@', bytes);
+	const char *from = at ? at + 1 : text;
+	char address[RUN_NAME_BYTES];
+	struct in6_addr addr;
+
+	snprintf(address, sizeof(address), "%.*s", (int)(text + bytes - from), from);
+	address[strcspn(address, "%")] = '\0';
+	return inet_pton(AF_INET6, address, &addr) == 1;
+}
+
 /* What a name or an address is made of. It goes to an agent as a word of its command
  * line, so it must not look like an option. */
 static bool is_name(const char *text, size_t bytes)
 {
-	static const char marks[] = "-._:[]@%";
+	static const char marks[] = "-._:@%";
 
 	for (size_t i = 0; i < bytes; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr(marks, text[i]))
 			return false;
-	return bytes > 0 && bytes < RUN_NAME_BYTES && text[0] != '-';
+	return bytes > 0 && bytes < RUN_NAME_BYTES && text[0] != '-' &&
+	       (!memchr(text, ':', bytes) || is_v6(text, bytes));
+}
+
+/* A word for a sentence: not too long, and nothing in it that a terminal obeys. */
+struct quoted {
+	char text[48];
+};
+
+static struct quoted quote(const char *word)
+{
+	struct quoted quoted = {{0}};
+	size_t room = sizeof(quoted.text) - 3, i = 0;
+
+	for (; i < room && word[i]; i++)
+		quoted.text[i] = isprint((unsigned char)word[i]) ? word[i] : '?';
+	if (word[i])
+		memcpy(quoted.text + i, "..", 3);
+	return quoted;
 }
 
 static bool is_here(const char *name)
@@ -87,7 +120,7 @@ static bool host_read(struct run_args *args, const char *word, const char *where
 	if (has_slots && !units_int(colon + 1, 1, RUN_RANKS_MAX, &slots)) {
 		fprintf(stderr,
 			"weft run: %s: '%s': give the ranks of a host as in name:4\n",
-			where, word);
+			where, quote(word).text);
 		return false;
 	}
 	if (word[0] == '[' && bytes > 2 && word[bytes - 1] == ']') {
@@ -95,7 +128,8 @@ static bool host_read(struct run_args *args, const char *word, const char *where
 		bytes -= 2;
 	}
 	if (!is_name(word, bytes)) {
-		fprintf(stderr, "weft run: %s: '%s' is no name of a host\n", where, word);
+		fprintf(stderr, "weft run: %s: '%s' is no name of a host\n", where,
+			quote(word).text);
 		return false;
 	}
 	return host_add(args, word, bytes, (uint32_t)slots);
@@ -112,55 +146,82 @@ static bool hosts_read(struct run_args *args, const char *text)
 	return is_good;
 }
 
+/* mpirun's files may have them; a host is never given more than its slots here. */
+static bool is_limit(const char *word)
+{
+	return !strncmp(word, "max_slots=", 10) || !strncmp(word, "max-slots=", 10);
+}
+
 /* `name`, `name:4`, `name slots=4`; # begins a comment. */
-static bool line_read(struct run_args *args, char *line, const char *path)
+static bool line_read(struct run_args *args, char *line, const char *where)
 {
 	static const char blanks[] = " \t\r\n";
-	char *name, *word, *rest = NULL, joined[RUN_NAME_BYTES + 32];
+	char *name, *word, *rest = NULL, *slots = NULL, joined[RUN_NAME_BYTES + 32];
 
 	line[strcspn(line, "#")] = '\0';
 	name = strtok_r(line, blanks, &rest);
 	if (!name)
 		return true;
-	word = strtok_r(NULL, blanks, &rest);
-	if (!word)
-		return host_read(args, name, path);
-	if (strncmp(word, "slots=", 6)) {
-		fprintf(stderr, "weft run: %s: '%s %s': give slots=4 behind a name\n",
-			path, name, word);
+	while ((word = strtok_r(NULL, blanks, &rest))) {
+		if (!slots && !strncmp(word, "slots=", 6)) {
+			slots = word + 6;
+		} else if (!is_limit(word)) {
+			fprintf(stderr,
+				"weft run: %s: '%s' behind '%s': a host is name, name:4 "
+				"or name slots=4\n",
+				where, quote(word).text, quote(name).text);
+			return false;
+		}
+	}
+	if (!slots)
+		return host_read(args, name, where);
+	if (!is_name(name, strlen(name)) || strlen(slots) > 16) {
+		fprintf(stderr, "weft run: %s: '%s slots=%s': a host is name slots=4\n",
+			where, quote(name).text, quote(slots).text);
 		return false;
 	}
 	snprintf(joined, sizeof(joined), strchr(name, ':') ? "[%s]:%s" : "%s:%s", name,
-		word + 6);
-	return host_read(args, joined, path);
+		slots);
+	return host_read(args, joined, where);
+}
+
+static bool lines_read(struct run_args *args, FILE *file, const char *path)
+{
+	char line[LINE_BYTES], where[PATH_MAX + 16];
+
+	for (uint32_t number = 1; fgets(line, sizeof(line), file); number++) {
+		snprintf(where, sizeof(where), "%s:%u", path, number);
+		if (!*line || (!strchr(line, '\n') && !feof(file))) {
+			fprintf(stderr,
+				"weft run: %s: a line of more than %d bytes, or no text: "
+				"give one host on each\n",
+				where, LINE_BYTES - 2);
+			return false;
+		}
+		if (!line_read(args, line, where))
+			return false;
+	}
+	return true;
 }
 
 static bool hostfile_read(struct run_args *args, const char *path)
 {
 	FILE *file = fopen(path, "re");
-	char line[LINE_BYTES];
-	bool is_good = true;
+	uint32_t before = args->host_count;
+	bool is_good = true, is_readable = file;
 
-	if (!file) {
+	if (file) {
+		is_good = lines_read(args, file, path);
+		is_readable = !ferror(file);
+	}
+	if (!is_readable)
 		fprintf(stderr, "weft run: cannot read %s: %m\n", path);
-		return false;
-	}
-	while (is_good && fgets(line, sizeof(line), file)) {
-		is_good = *line && (strchr(line, '\n') || feof(file));
-		if (is_good)
-			is_good = line_read(args, line, path);
-		else
-			fprintf(stderr,
-				"weft run: %s has a line of more than %d bytes, or "
-				"is no text: give a line per host\n",
-				path, LINE_BYTES - 2);
-	}
-	fclose(file);
-	if (is_good && !args->host_count) {
-		fprintf(stderr, "weft run: %s names no host\n", path);
-		return false;
-	}
-	return is_good;
+	else if (is_good && args->host_count == before)
+		fprintf(stderr, "weft run: %s names no host: give one on each line\n",
+			path);
+	if (file)
+		fclose(file);
+	return is_good && is_readable && args->host_count > before;
 }
 
 /* ---- ranks ---- */
@@ -234,6 +295,13 @@ static bool parse_flag(struct run_args *args, int flag)
 	case FLAG_HOSTFILE:
 		return hostfile_read(args, optarg);
 	case FLAG_AGENT:
+		if (!optarg[strspn(optarg, " \t")]) {
+			fprintf(stderr,
+				"weft run: --agent '%s': give a command, as in "
+				"--agent 'ssh -x'\n",
+				optarg);
+			return false;
+		}
 		args->agent = optarg;
 		return true;
 	case FLAG_PATH:
@@ -254,7 +322,9 @@ bool run_args_parse(struct run_args *args, int argc, char **argv)
 {
 	int flag;
 
-	*args = (struct run_args){.agent = "ssh -x"};
+	/* a host that is cut off is no end of the connection until ssh has asked for it
+	 */
+	*args = (struct run_args){.agent = "ssh -x -o ServerAliveInterval=10"};
 	args->hosts = calloc(RUN_HOSTS_MAX, sizeof(*args->hosts));
 	args->exports = calloc(EXPORTS_MAX + 1, sizeof(*args->exports));
 	if (!args->hosts || !args->exports) {

@@ -22,6 +22,7 @@ enum {
 	GRACE_MS = 5000, /* between asking ranks to end and ending them */
 	HARD_MS = 3000,	 /* then for the helpers */
 	SLICE_MS = 100,
+	AGENT_MS = 500, /* for an agent to end that says no more */
 	WHY_BYTES = 512
 };
 
@@ -113,6 +114,57 @@ static void rank_ended(struct state *state, uint32_t rank, int status)
 	}
 }
 
+/* How the agent has ended: "exit code 255". Its output has, so it will soon. */
+static int agent_end(struct run_link *link, char *text, size_t room)
+{
+	int status = 0;
+	pid_t ended = 0;
+
+	for (int i = 0; i < AGENT_MS && !ended; i++) {
+		ended = waitpid(link->pid, &status, WNOHANG);
+		if (!ended)
+			poll(NULL, 0, 1);
+	}
+	if (ended)
+		link->pid = 0;
+	if (ended <= 0)
+		snprintf(text, room, "hung up");
+	else if (WIFSIGNALED(status))
+		snprintf(text, room, "ended by signal %d", WTERMSIG(status));
+	else
+		snprintf(text, room, "ended with exit code %d", WEXITSTATUS(status));
+	return ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* 255 is how ssh ends when it is ssh itself that failed. */
+static void agent_judge(
+	const struct state *state, struct run_link *link, char why[WHY_BYTES])
+{
+	const char *name = link->host->name, *agent = state->args->agent;
+	const char *path = state->args->path;
+	char end[64];
+	int code = agent_end(link, end, sizeof(end));
+
+	if (link->host->is_here)
+		snprintf(why, WHY_BYTES,
+			"weft could not be started on host %.100s: it %s", name, end);
+	else if (code == RUN_LINK_NO_AGENT)
+		snprintf(why, WHY_BYTES,
+			"host %.100s was not called: there is no program '%.100s'; give "
+			"another (--agent)",
+			name, agent);
+	else if (code == 255)
+		snprintf(why, WHY_BYTES,
+			"weft could not be started on host %.100s by '%.100s', which %s: "
+			"can one log in there with nothing being asked?",
+			name, agent, end);
+	else
+		snprintf(why, WHY_BYTES,
+			"weft could not be started on host %.100s by '%.100s', which %s: "
+			"is it at %.100s there (--path)?",
+			name, agent, end, path ? path : "the same place");
+}
+
 /* A helper goes when its ranks have ended, and not before. */
 static void link_ended(struct state *state, struct run_link *link)
 {
@@ -131,11 +183,7 @@ static void link_ended(struct state *state, struct run_link *link)
 			"there",
 			host->name, left, left == 1 ? "" : "s");
 	else
-		snprintf(why, sizeof(why),
-			"weft could not be started on host %.100s by '%.100s': is it at "
-			"%.100s there (--path)?",
-			host->name, host->is_here ? "exec" : state->args->agent,
-			state->args->path ? state->args->path : "the same place");
+		agent_judge(state, link, why);
 	failed(state, -1, EXIT_WRONG, why);
 }
 

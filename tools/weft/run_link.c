@@ -71,7 +71,7 @@ static _Noreturn void agent_become(
 	words[count] = command;
 	execvp(words[0], words);
 	fprintf(stderr, "weft run: cannot start the agent %s: %m\n", words[0]);
-	_exit(127);
+	_exit(RUN_LINK_NO_AGENT);
 }
 
 bool run_link_open(

@@ -10,6 +10,9 @@
 #include "weft/run_args.h"
 #include "weft/run_bytes.h"
 
+/* How the agent's process ends when there is no such program. */
+enum { RUN_LINK_NO_AGENT = 125 };
+
 struct run_link {
 	const struct run_host *host; /* borrowed */
 	pid_t pid;		     /* of the agent */

@@ -443,9 +443,8 @@ void doing_way(
 void doing_warn(const struct host_engine *engine, const struct doing *doing)
 {
 	const struct rank_status *status = peer_status(engine->peers, doing->rank);
-	const char *process = peer_is_local(engine->peers, doing->rank)
-				      ? doing_process(status->pid)
-				      : "on another host";
+	char place[PEER_PLACE_BYTES];
+	const char *process = place;
 	char mine[DOING_TEXT_BYTES], what[DOING_TEXT_BYTES] = "", call[32] = "";
 	char way[DOING_WAY_BYTES];
 	const char *theirs = "it has made no call yet";
@@ -453,6 +452,10 @@ void doing_warn(const struct host_engine *engine, const struct doing *doing)
 	struct doing note;
 	uint64_t last;
 
+	if (peer_is_local(engine->peers, doing->rank))
+		process = doing_process(status->pid);
+	else
+		peer_place(engine->peers, doing->rank, place);
 	doing_print(doing, mine);
 	doing_way(engine, doing->rank, way);
 	if (doing_read(engine->peers, doing->rank, &note)) {

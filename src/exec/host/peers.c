@@ -175,10 +175,10 @@ static uint64_t bereaved_ms(const struct host_engine *engine, const struct doing
 enum err host_bereaved_check(
 	struct host_engine *engine, const struct doing *doing, uint64_t *since_ns)
 {
-	uint32_t dead;
+	uint32_t lost;
 
 	if (doing->kind != DOING_COLL || coll_has_root((enum coll)doing->sign.coll) ||
-		!health_any_dead(engine->health, &dead)) {
+		!health_any_lost(engine->health, doing->number, &lost)) {
 		*since_ns = 0;
 		return OK;
 	}
@@ -186,8 +186,7 @@ enum err host_bereaved_check(
 		*since_ns = clock_ns();
 	if ((clock_ns() - *since_ns) / CLOCK_MS < bereaved_ms(engine, doing))
 		return OK;
-	engine->culprit = dead;
-	return health_dead(engine->health, dead);
+	return health_lost(engine->health, lost, &engine->culprit);
 }
 
 enum err host_blame_wire(struct host_engine *engine, uint32_t rank, enum err code)

@@ -17,9 +17,9 @@ enum err host_failed_check(struct host_engine *engine, uint64_t number);
 enum err host_peers_check(struct host_engine *engine,
 	bool (*needed)(const void *what, uint32_t rank), const void *what);
 
-/* A rank may die when it has done its part for us, and we wait for another, who may be
- * away for long. Is it no use to wait on? *since_ns, 0 when a wait begins, is when we
- * first knew of the death. */
+/* A rank may die or give up when it has done its part for us, and we wait for another,
+ * who may be away for long. Is it no use to wait on? *since_ns, 0 when a wait begins, is
+ * when we first knew of it. */
 enum err host_bereaved_check(
 	struct host_engine *engine, const struct doing *doing, uint64_t *since_ns);
 
