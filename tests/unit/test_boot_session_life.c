@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ enum { LEAVES, STAYS, RANKS, ROUNDS = 3, FDS = 256, PAUSE_US = 200 };
 
 /* What both processes see. */
 static struct table {
-	atomic_uint ready, settled, is_robbed, lost;
+	atomic_uint ready, settled, is_robbed, has_stood, lost;
 	struct addr addrs[RANKS];
 } * table;
 
@@ -67,6 +68,7 @@ static void stand_still(void)
 	EQ(kill(other, SIGSTOP), 0);
 	usleep(STILL_US);
 	EQ(pthread_create(&resumer, NULL, other_resume, NULL), 0);
+	atomic_store(&table->has_stood, 1);
 }
 
 /* This is the thread that would read what comes. */
@@ -133,6 +135,13 @@ static void leave(void)
 	_exit(0);
 }
 
+/* A test that fails leaves nobody behind who waits for it. */
+static void end_with_parent(void (*main_of_child)(void))
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	main_of_child();
+}
+
 static void last_words_are_lost(void)
 {
 	struct control *control;
@@ -144,7 +153,7 @@ static void last_words_are_lost(void)
 	pid = fork();
 	TRUE(pid >= 0);
 	if (!pid)
-		leave();
+		end_with_parent(leave);
 	control = rank_open(STAYS);
 	EQ(waitpid(pid, &status, 0), pid);
 	EQ(status, 0);
@@ -176,10 +185,11 @@ static void standstill_is_no_silence(void)
 	other = fork();
 	TRUE(other >= 0);
 	if (!other)
-		be_silent();
+		end_with_parent(be_silent);
 	control = rank_open(STAYS);
-	usleep(STILL_US + 2 * RESUME_US);
+	until(&table->has_stood, 1);
 	EQ(pthread_join(resumer, NULL), 0);
+	usleep(RESUME_US); /* what was taken for a loss is told by now */
 	EQ(atomic_load(&table->lost), 0);
 	atomic_store(&table->is_robbed, 1);
 	EQ(waitpid(other, &status, 0), other);
