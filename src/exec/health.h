@@ -32,6 +32,9 @@ void health_count(struct health *health, const _Atomic uint64_t *completed);
 bool health_is_dead(const struct health *health, uint32_t rank);
 bool health_has_ended(const struct health *health, uint32_t rank);
 
+/* Its process, for people. */
+uint32_t health_process(const struct health *health, uint32_t rank);
+
 /* Which one, and how, as far as we know: the sentence. */
 enum err health_dead(const struct health *health, uint32_t rank);
 
