@@ -86,6 +86,11 @@ bool health_is_dead(const struct health *health, uint32_t rank)
 	       health_has_ended(health, rank) || atomic_load(&health->given_up[rank]);
 }
 
+uint32_t health_process(const struct health *health, uint32_t rank)
+{
+	return status_of(health, rank)->pid;
+}
+
 bool health_has_left(const struct health *health, uint32_t rank)
 {
 	return atomic_load(&status_of(health, rank)->state) == RANK_LEFT;

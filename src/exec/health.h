@@ -38,6 +38,9 @@ bool health_has_ended(const struct health *health, uint32_t rank);
 bool health_any_lost(const struct health *health, uint64_t number, uint32_t *lost);
 enum err health_lost(const struct health *health, uint32_t lost, uint32_t *culprit);
 
+/* Its process, for people. */
+uint32_t health_process(const struct health *health, uint32_t rank);
+
 /* Which one, and how, as far as we know: the sentence. */
 enum err health_dead(const struct health *health, uint32_t rank);
 

@@ -9,6 +9,7 @@
  */
 #include <unistd.h>
 
+#include "log_text.h"
 #include "mistakes.h"
 #include "parts.h"
 
@@ -205,6 +206,43 @@ static void absent(struct rank *rank)
 		gpu_sentence("destroyed its communicator without collective 2");
 	rank_meet(rank);
 	side_abort(&side);
+	side_close(&side);
+}
+
+/* The last rank makes its call when somebody has said that it is missing. */
+static void stalls(struct rank *rank)
+{
+	int last = rank->rank_count - 1;
+	uint64_t end = patient_us() + LIMIT_US;
+	char path[64], named[96];
+	struct side side;
+
+	if (rank->rank == 0)
+		atomic_store(&rank->page->words[PID], (uint64_t)getpid());
+	rank_meet(rank);
+	snprintf(path, sizeof(path), "/tmp/weft-stall-%d",
+		(int)atomic_load(&rank->page->words[PID]));
+	setenv("NCCL_DEBUG", "WARN", 1);
+	setenv("NCCL_DEBUG_FILE", path, 1);
+	setenv("WEFT_STALL_SEC", "1", 1);
+	side_open(&side, rank, 0);
+	OK(call(&side, &sum));
+	gpu_wait(side.stream);
+	snprintf(named, sizeof(named), " s for rank %d (process ", last);
+	rank_meet(rank);
+	at_now(rank);
+	while (rank->rank == last && !log_count(path, named) && patient_us() < end)
+		usleep(POLL_US);
+	OK(call(&side, &sum));
+	gpu_wait(side.stream);
+	HOLDS(log_count(path, named) > 0);
+	HOLDS(log_count(path, "to make collective 2 (all_reduce of ") > 0);
+	rank_raise(rank, now_us() - atomic_load(&rank->page->words[AT_US]));
+	rank_meet(rank);
+	OK(ncclCommDestroy(side.comm));
+	rank_meet(rank);
+	if (rank->rank == 0)
+		unlink(path);
 	side_close(&side);
 }
 
@@ -443,6 +481,7 @@ static const struct part parts[] = {
 	{"message", "2x1 3x1 1x3", matrix, .value = MESSAGE, US},
 	{"leaves", "2x1 3x1 1x3", absent, .value = LEAVES, US},
 	{"times out", "2x1 3x1 1x3", absent, .value = TIMES_OUT, US},
+	{"stalls", "2x1 3x1 1x3", stalls, US},
 	{"abort alone", "2x1 3x1", abort_alone, US},
 	{"given up", "2x1 3x1", peer_gives_up, .value = 0, US},
 	{"given up in a call", "3x1", peer_gives_up, .value = 1, US},

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "exec/cuda/meet/table.h"
 #include "exec/cuda/state.h"
+#include "exec/host/doing.h"
 
 enum { IDLE_MS = 20, NAP_US = 50 };
 
@@ -67,6 +69,19 @@ static enum err peers_check(struct cuda_engine *engine, uint32_t *culprit)
 	return found ? found : e;
 }
 
+/* Once for each call that it owes. */
+static void late_warn(struct cuda_engine *engine, uint32_t peer, const char *owed)
+{
+	struct fate *fate = &engine->fate;
+	uint32_t pid = health_process(fate->health, peer);
+	const char *state = doing_process(pid);
+
+	fate->is_late_told[peer] = true;
+	log_warn("rank %u has waited %.1f s for rank %u (process %u%s%s) to make %s",
+		engine->rank, (double)(clock_ns() - fate->late_since[peer]) * 1e-9, peer,
+		pid, state[0] ? ", " : "", state, owed);
+}
+
 /* The peer owes this call: since when? */
 static enum err late_check(struct cuda_engine *engine, uint32_t peer, const char *owed)
 {
@@ -77,7 +92,11 @@ static enum err late_check(struct cuda_engine *engine, uint32_t peer, const char
 	if (!fate->late_since[peer] || fate->late_at[peer] != at) {
 		fate->late_since[peer] = clock_ns();
 		fate->late_at[peer] = at;
+		fate->is_late_told[peer] = false;
 	}
+	if (!fate->is_late_told[peer] &&
+		clock_is_over(fate->late_since[peer], param_int(PARAM_STALL)))
+		late_warn(engine, peer, owed);
 	if (!clock_is_over(fate->late_since[peer], limit_s))
 		return OK;
 	return err_set(ERR_TIMEOUT, "rank %u did not make %s within %ld s", peer, owed,

@@ -52,10 +52,11 @@ struct fate {
 	char reason[ERR_TEXT_BYTES];
 	/* since when a peer was waited for, and how far it was; 0: it is not */
 	uint64_t late_since[MOVES_RANKS_MAX], late_at[MOVES_RANKS_MAX];
-	pthread_mutex_t freeing; /* of memops_free() */
-	bool is_freed;		 /* .. it has run once */
-	_Atomic bool is_stuck;	 /* .. and did not get through */
-	struct aside *aside;	 /* opened then */
+	bool is_late_told[MOVES_RANKS_MAX]; /* .. and was said to be */
+	pthread_mutex_t freeing;	    /* of memops_free() */
+	bool is_freed;			    /* .. it has run once */
+	_Atomic bool is_stuck;		    /* .. and did not get through */
+	struct aside *aside;		    /* opened then */
 	bool has_warned;
 };
 
