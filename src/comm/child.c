@@ -35,19 +35,20 @@ static enum err birth_number(struct comm *parent, enum birth_kind kind,
 
 	for (uint32_t i = 0; i < count; i++)
 		key = hash_add(key, members[i]);
-	for (uint32_t i = 0; i < parent->birth_count; i++) {
-		birth = &parent->births[i];
+	for (uint32_t i = 0; i < parent->children.birth_count; i++) {
+		birth = &parent->children.births[i];
 		if (birth->key == key) {
 			*number = key + ++birth->count;
 			return OK;
 		}
 	}
-	if (parent->birth_count == BIRTHS_MAX)
+	if (parent->children.birth_count == BIRTHS_MAX)
 		return err_set(ERR_USAGE,
 			"children of more than %d different groups of ranks were made of "
 			"this communicator",
 			BIRTHS_MAX);
-	parent->births[parent->birth_count++] = (struct birth){.key = key};
+	parent->children.births[parent->children.birth_count++] = (struct birth){
+		.key = key};
 	*number = key;
 	return OK;
 }
@@ -164,7 +165,7 @@ static enum err stuck_check(struct birth_place *place)
 	char text[DOING_TEXT_BYTES];
 	struct doing note;
 
-	if (!place->is_strict || parent->gpu || atomic_load(&parent->busy) ||
+	if (!place->is_strict || parent->gpu.engine || atomic_load(&parent->turns.busy) ||
 		clock_ns() - place->start_ns < STUCK_MS * CLOCK_MS)
 		return OK;
 	for (uint32_t i = 0; i < place->count; i++) {
@@ -236,7 +237,8 @@ static enum err hope_check(struct birth_place *place, uint32_t from)
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 	enum err e;
 
-	if (atomic_load(&place->parent->abort) || atomic_load(&place->child->abort))
+	if (atomic_load(&place->parent->life.abort) ||
+		atomic_load(&place->child->life.abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	if (clock_is_over(place->start_ns, limit_s))
 		return err_set(ERR_TIMEOUT,
@@ -311,10 +313,10 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 			     !comm_async_get(parent)};
 	struct comm_init_args args = {.id_count = 1,
 		.rank_count = count,
-		.device = parent->device,
+		.device = parent->gpu.device,
 		.caller = is_split ? "ncclCommSplit" : "ncclCommShrink",
 		.parent = is_split ? parent : NULL,
-		.split_count = parent->split_count,
+		.split_count = parent->children.split_count,
 		.color = wish->color,
 		.key = wish->key,
 		.hope = members_check,
@@ -353,7 +355,7 @@ static enum err child_meet(struct comm *parent, const struct wish *wish,
 	sodium_memzero(&id, sizeof(id));
 	/* whoever ends the parent now does so for this, and says it */
 	pthread_mutex_lock(&parent->lock);
-	snprintf(parent->child_reason, sizeof(parent->child_reason), "%s",
+	snprintf(parent->children.reason, sizeof(parent->children.reason), "%s",
 		e ? err_last() : "");
 	pthread_mutex_unlock(&parent->lock);
 	return e;
@@ -402,7 +404,7 @@ static enum err colors_vote(struct comm *parent, const struct comm *child,
 		.child = child,
 		.count = parent->rank_count,
 		.start_ns = clock_ns()};
-	uint64_t number = ++parent->vote_count;
+	uint64_t number = ++parent->children.vote_count;
 	struct vote *vote = &peer_status(parent->peers, parent->rank)->votes[number % 2];
 
 	vote->color = mine.color;
@@ -432,7 +434,7 @@ enum err comm_split(
 	struct wish wish = {.kind = BIRTH_SPLIT, .color = color, .key = key};
 	enum err e = OK;
 
-	parent->split_count++;
+	parent->children.split_count++;
 	if (!all || !members)
 		e = err_set(
 			ERR_SYSTEM, "no memory to split %u ranks", parent->rank_count);
@@ -466,9 +468,9 @@ static bool is_excluded(const int *exclude, uint32_t count, uint32_t rank)
 /* Stop what is in flight on the parent, then let it live on. */
 static void parent_stop(struct comm *parent)
 {
-	atomic_store(&parent->abort, 1);
+	atomic_store(&parent->life.abort, 1);
 	comm_finish_work(parent);
-	atomic_store(&parent->abort, 0);
+	atomic_store(&parent->life.abort, 0);
 }
 
 enum err comm_shrink(struct comm *parent, const int *exclude, uint32_t exclude_count,
@@ -500,7 +502,7 @@ enum err comm_get_unique_id(struct comm *comm, struct boot_id *id)
 	if (!e)
 		e = boot_id_create_here(id);
 	if (!e) {
-		comm->grow_number = number;
+		comm->children.grow_number = number;
 		mail_post(comm, number, id, OK);
 	}
 	return e;
@@ -513,7 +515,7 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		.id_count = 1,
 		.rank_count = rank_count,
 		.rank = parent ? parent->rank : (uint32_t)rank,
-		.device = parent ? parent->device : rank,
+		.device = parent ? parent->gpu.device : rank,
 		.caller = "ncclCommGrow"};
 	struct birth_place place = {.parent = parent,
 		.child = child,
@@ -528,7 +530,7 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		args.hope_arg = &place;
 	}
 	if (parent && !id) {
-		number = parent->grow_number;
+		number = parent->children.grow_number;
 		if (!number)
 			e = birth_number(
 				parent, BIRTH_GROW, &parent->rank_count, 1, &number);
@@ -537,7 +539,7 @@ enum err comm_grow(struct comm *parent, uint32_t rank_count, const struct boot_i
 		args.ids = &found;
 	}
 	if (parent)
-		parent->grow_number = 0;
+		parent->children.grow_number = 0;
 	if (!e)
 		e = comm_init(child, &args);
 	return e;

@@ -63,7 +63,7 @@ enum err comm_alloc(const struct comm_config *config, struct comm **comm)
 		return err_set(ERR_SYSTEM, "no memory for a communicator");
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->idle, NULL);
+	pthread_cond_init(&c->turns.idle, NULL);
 	*comm = c;
 	return OK;
 }
@@ -90,13 +90,13 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	struct init_times times = {.start = clock_ns()};
 	enum err e;
 
-	atomic_fetch_add(&comm->inside, 1);
+	atomic_fetch_add(&comm->turns.inside, 1);
 	comm->rank = args->rank;
 	comm->rank_count = args->rank_count;
-	comm->device = gpu_context() ? cuda_device() : args->device;
+	comm->gpu.device = gpu_context() ? cuda_device() : args->device;
 	comm->log_device = log_device(args->rank);
 	comm_speak(comm);
-	comm->zero_copy = param_int(PARAM_ZERO_COPY) != 0;
+	comm->memory.zero_copy = param_int(PARAM_ZERO_COPY) != 0;
 	comm->id_hash = boot_id_hash(&args->ids[0]);
 	comm_log_init(comm, args, false);
 	e = comm_meet(comm, args, &times);
@@ -106,9 +106,9 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	if (!e) {
 		comm->profile = profile_open(comm);
 		comm_log_done(comm, args, &times);
-		atomic_store(&comm->ready, true);
+		atomic_store(&comm->life.ready, true);
 	}
-	atomic_fetch_sub(&comm->inside, 1);
+	atomic_fetch_sub(&comm->turns.inside, 1);
 	return e;
 }
 
@@ -130,7 +130,7 @@ void comm_refuse_child(struct comm *parent, enum err code)
 
 enum err comm_suspend(struct comm *comm)
 {
-	if (atomic_exchange(&comm->suspended, true))
+	if (atomic_exchange(&comm->life.suspended, true))
 		return err_set(ERR_USAGE, "the communicator is suspended already");
 	relay_drain(comm);
 	comm_drain(comm);
@@ -139,7 +139,7 @@ enum err comm_suspend(struct comm *comm)
 
 enum err comm_resume(struct comm *comm)
 {
-	if (!atomic_exchange(&comm->suspended, false))
+	if (!atomic_exchange(&comm->life.suspended, false))
 		return err_set(ERR_USAGE, "the communicator is not suspended");
 	return OK;
 }
@@ -148,22 +148,22 @@ enum err comm_resume(struct comm *comm)
 
 bool comm_is_suspended(const struct comm *comm)
 {
-	return atomic_load_explicit(&comm->suspended, memory_order_relaxed);
+	return atomic_load_explicit(&comm->life.suspended, memory_order_relaxed);
 }
 
 uint64_t comm_gpu_bytes(const struct comm *comm)
 {
-	return comm->gpu ? cuda_engine_held(comm->gpu) : 0;
+	return comm->gpu.engine ? cuda_engine_held(comm->gpu.engine) : 0;
 }
 
 bool comm_is_revoked(const struct comm *comm)
 {
-	return atomic_load(&comm->revoked);
+	return atomic_load(&comm->life.revoked);
 }
 
 bool comm_is_finalized(const struct comm *comm)
 {
-	return atomic_load_explicit(&comm->finalized, memory_order_acquire);
+	return atomic_load_explicit(&comm->life.finalized, memory_order_acquire);
 }
 
 bool comm_is_blocking(const struct comm *comm)
@@ -183,7 +183,7 @@ uint32_t comm_rank_count(const struct comm *comm)
 
 int comm_device(const struct comm *comm)
 {
-	return comm->device;
+	return comm->gpu.device;
 }
 
 uint64_t comm_hash(const struct comm *comm)
@@ -193,12 +193,12 @@ uint64_t comm_hash(const struct comm *comm)
 
 bool comm_can_put(const struct comm *comm)
 {
-	return comm->gpu ? !comm->gpu_apart : comm->zero_copy;
+	return comm->gpu.engine ? !comm->gpu.is_apart : comm->memory.zero_copy;
 }
 
 bool comm_can_signal(const struct comm *comm)
 {
-	return comm->config.rma_eager || atomic_load(&comm->had_window);
+	return comm->config.rma_eager || atomic_load(&comm->memory.had_window);
 }
 
 const struct comm_config *comm_config(const struct comm *comm)
@@ -208,17 +208,17 @@ const struct comm_config *comm_config(const struct comm *comm)
 
 enum err comm_async_get(struct comm *comm)
 {
-	if (atomic_load(&comm->at_peace))
+	if (atomic_load(&comm->life.at_peace))
 		return OK;
 	/* Before it is ready another thread may be making it; what a revocation made fail
 	 * is forgotten. */
-	if (atomic_load(&comm->ready) && !atomic_load(&comm->revoked)) {
+	if (atomic_load(&comm->life.ready) && !atomic_load(&comm->life.revoked)) {
 		enum err e = gpu_check(comm);
 
 		if (e)
 			comm_async_set(comm, e);
 	}
-	return (enum err)atomic_load(&comm->async);
+	return (enum err)atomic_load(&comm->life.async);
 }
 
 /* The first failure's sentence stays with it. */
@@ -229,11 +229,11 @@ void comm_async_set(struct comm *comm, enum err code)
 
 	if (is_failure)
 		pthread_mutex_lock(&comm->lock);
-	now = atomic_load(&comm->async);
+	now = atomic_load(&comm->life.async);
 	if (is_failure && (now == OK || now == ERR_PROGRESS))
-		snprintf(comm->reason, sizeof(comm->reason), "%s", err_last());
+		snprintf(comm->life.reason, sizeof(comm->life.reason), "%s", err_last());
 	while ((now == OK || now == ERR_PROGRESS) &&
-		!atomic_compare_exchange_weak(&comm->async, &now, (int)code))
+		!atomic_compare_exchange_weak(&comm->life.async, &now, (int)code))
 		;
 	if (is_failure)
 		pthread_mutex_unlock(&comm->lock);
@@ -246,7 +246,7 @@ bool comm_reason(struct comm *comm, char *text, size_t room)
 	if (now == OK || now == ERR_PROGRESS)
 		return false;
 	pthread_mutex_lock(&comm->lock);
-	snprintf(text, room, "%s", comm->reason);
+	snprintf(text, room, "%s", comm->life.reason);
 	pthread_mutex_unlock(&comm->lock);
 	return true;
 }
@@ -259,7 +259,7 @@ bool comm_reason(struct comm *comm, char *text, size_t room)
 static void tell_peers(
 	struct comm *comm, enum err code, uint32_t culprit, const char *sentence)
 {
-	if (!atomic_load(&comm->ready))
+	if (!atomic_load(&comm->life.ready))
 		return;
 	health_tell(comm->health, code, culprit, sentence);
 	touch_state(comm);
@@ -269,7 +269,8 @@ static void tell_peers(
 /* After a failure was shown: the buffers of the call are the user's again. */
 static void comm_take_back(struct comm *comm)
 {
-	if (!atomic_load(&comm->ready) || atomic_exchange(&comm->has_taken_back, true))
+	if (!atomic_load(&comm->life.ready) ||
+		atomic_exchange(&comm->life.has_taken_back, true))
 		return;
 	if (host_peers_leave(comm->engine))
 		comm_windows_withdraw(comm);
@@ -286,13 +287,13 @@ enum err comm_peers_get(struct comm *comm)
 	enum err e = comm_async_get(comm);
 	uint32_t culprit;
 
-	if (e || !atomic_load(&comm->ready) || atomic_load(&comm->revoked) ||
-		atomic_load(&comm->at_peace))
+	if (e || !atomic_load(&comm->life.ready) || atomic_load(&comm->life.revoked) ||
+		atomic_load(&comm->life.at_peace))
 		return e;
 	e = health_failed(comm->health, UINT64_MAX, &culprit);
 	/* Who knows of it makes no call any more. On this host everybody waits for the
 	 * one that failed; a rank of another one may wait for us. */
-	if (e && comm->control)
+	if (e && comm->hosts.control)
 		comm_trouble(comm, e, culprit);
 	else if (e)
 		comm_async_set(comm, e);
@@ -301,14 +302,14 @@ enum err comm_peers_get(struct comm *comm)
 
 void comm_fail(struct comm *comm, enum err code, uint32_t culprit)
 {
-	atomic_store(&comm->is_told, true);
+	atomic_store(&comm->life.is_told, true);
 	comm_trouble(comm, code, culprit);
 	comm_take_back(comm);
 }
 
 bool comm_has_failed(const struct comm *comm)
 {
-	return atomic_load(&comm->has_taken_back) || atomic_load(&comm->abort);
+	return atomic_load(&comm->life.has_taken_back) || atomic_load(&comm->life.abort);
 }
 
 uint64_t comm_busy_add(struct comm *comm)
@@ -316,8 +317,8 @@ uint64_t comm_busy_add(struct comm *comm)
 	uint64_t turn;
 
 	pthread_mutex_lock(&comm->lock);
-	comm->busy++;
-	turn = comm->turn_next++;
+	comm->turns.busy++;
+	turn = comm->turns.next++;
 	pthread_mutex_unlock(&comm->lock);
 	return turn;
 }
@@ -326,29 +327,29 @@ void comm_turn_wait(struct comm *comm, uint64_t turn)
 {
 	pthread_mutex_lock(&comm->lock);
 	/* another thread's turns may lie between those of a batch */
-	while (comm->turn_now < turn)
-		pthread_cond_wait(&comm->idle, &comm->lock);
+	while (comm->turns.now < turn)
+		pthread_cond_wait(&comm->turns.idle, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 }
 
 void comm_busy_sub(struct comm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
-	comm->turn_now++;
-	if (--comm->busy == 0) {
+	comm->turns.now++;
+	if (--comm->turns.busy == 0) {
 		int progress = ERR_PROGRESS;
 
-		atomic_compare_exchange_strong(&comm->async, &progress, OK);
+		atomic_compare_exchange_strong(&comm->life.async, &progress, OK);
 	}
-	pthread_cond_broadcast(&comm->idle);
+	pthread_cond_broadcast(&comm->turns.idle);
 	pthread_mutex_unlock(&comm->lock);
 }
 
 void comm_drain(struct comm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
-	while (comm->busy)
-		pthread_cond_wait(&comm->idle, &comm->lock);
+	while (comm->turns.busy)
+		pthread_cond_wait(&comm->turns.idle, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 }
 
@@ -356,14 +357,15 @@ void comm_finish_work(struct comm *comm)
 {
 	relay_settle(comm);
 	comm_drain(comm);
-	while (atomic_load(&comm->inside) || atomic_load(&comm->enqueuing))
+	while (atomic_load(&comm->turns.inside) || atomic_load(&comm->turns.enqueuing))
 		usleep(ABORT_SLEEP_US);
 }
 
 bool comm_is_unharmed(struct comm *comm)
 {
-	return comm_async_get(comm) == ERR_REMOTE && !atomic_load(&comm->is_told) &&
-	       atomic_load(&comm->ready) && comm->gpu && !cuda_engine_is_cut(comm->gpu);
+	return comm_async_get(comm) == ERR_REMOTE && !atomic_load(&comm->life.is_told) &&
+	       atomic_load(&comm->life.ready) && comm->gpu.engine &&
+	       !cuda_engine_is_cut(comm->gpu.engine);
 }
 
 /* The first failure, and why, to the thread that asks: another may have seen it. */
@@ -381,18 +383,18 @@ static enum err finalize(struct comm *comm)
 {
 	enum err e;
 
-	if (atomic_exchange(&comm->finalized, true))
+	if (atomic_exchange(&comm->life.finalized, true))
 		return err_set(ERR_ARGUMENT, "the communicator is finalized already");
 	comm_finish_work(comm);
 	if (comm_is_unharmed(comm)) {
-		atomic_store(&comm->at_peace, true);
+		atomic_store(&comm->life.at_peace, true);
 		return OK;
 	}
 	e = failure_get(comm);
 	/* a rank that never waited for the others has not looked at their calls yet */
-	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
+	if (!e && atomic_load(&comm->life.ready) && !atomic_load(&comm->life.revoked))
 		e = host_signs_check(comm->engine);
-	if (!e && atomic_load(&comm->ready) && !atomic_load(&comm->revoked))
+	if (!e && atomic_load(&comm->life.ready) && !atomic_load(&comm->life.revoked))
 		onesided_flush(comm->engine);
 	return e == ERR_PROGRESS ? OK : e;
 }
@@ -400,7 +402,7 @@ static enum err finalize(struct comm *comm)
 static struct comm_name name_of(const struct comm *comm)
 {
 	return (struct comm_name){
-		comm, comm->rank, comm->rank_count, comm->device, comm->id_hash};
+		comm, comm->rank, comm->rank_count, comm->gpu.device, comm->id_hash};
 }
 
 enum err comm_finalize(struct comm *comm)
@@ -436,8 +438,8 @@ static void comm_free(struct comm *comm, enum rank_state last)
 {
 	relay_end(comm); /* a stream may still come to a call of one that has failed */
 	comm_drain(comm);
-	if (comm->worker)
-		stream_destroy(comm->worker);
+	if (comm->turns.worker)
+		stream_destroy(comm->turns.worker);
 	if (comm->engine) {
 		struct rank_status *status = peer_status(comm->peers, comm->rank);
 		uint32_t live = RANK_LIVE;
@@ -445,7 +447,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		/* others may still wait for the child that was not made: they read why */
 		if (last == RANK_LEFT && atomic_load(&status->state) == RANK_LIVE)
 			snprintf(status->sentence, sizeof(status->sentence), "%.*s",
-				BOARD_SENTENCE_BYTES - 1, comm->child_reason);
+				BOARD_SENTENCE_BYTES - 1, comm->children.reason);
 		atomic_compare_exchange_strong(&status->state, &live, (uint32_t)last);
 		atomic_store(&status->gone_ns, clock_ns());
 		touch_state(comm);
@@ -457,19 +459,19 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	health_destroy(comm->health);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
-	wires_destroy(comm->wires);
+	wires_destroy(comm->hosts.wires);
 	profile_put(comm->profile); /* a network plugin tells of events until its end */
 	comm->profile = NULL;
-	free(comm->host_records);
+	free(comm->hosts.records);
 	peers_destroy(comm->peers);
-	free(comm->hosts);
-	if (comm->has_pulse)
-		pulse_drop(&board_status(comm->board, comm->local)->pulse);
-	board_release(comm->board);
-	free(comm->redops);
+	free(comm->hosts.numbers);
+	if (comm->hosts.has_pulse)
+		pulse_drop(&board_status(comm->hosts.board, comm->hosts.local)->pulse);
+	board_release(comm->hosts.board);
+	free(comm->redops.entries);
 	boot_tidy();
 	pthread_mutex_destroy(&comm->lock);
-	pthread_cond_destroy(&comm->idle);
+	pthread_cond_destroy(&comm->turns.idle);
 	comm_bury(comm);
 }
 
@@ -480,7 +482,7 @@ enum err comm_destroy(struct comm *comm)
 
 	comm_speak(comm);
 	comm_log_start(&name, "Destroy");
-	if (!comm->finalized)
+	if (!comm->life.finalized)
 		e = finalize(comm);
 	comm_free(comm, RANK_LEFT);
 	comm_log_end(&name, "Destroy");
@@ -493,13 +495,13 @@ static void comm_stop(struct comm *comm, const char *verb)
 {
 	char sentence[ERR_TEXT_BYTES];
 
-	atomic_store(&comm->abort, 1);
-	if (!atomic_load(&comm->ready))
+	atomic_store(&comm->life.abort, 1);
+	if (!atomic_load(&comm->life.ready))
 		return;
 	pthread_mutex_lock(&comm->lock);
 	snprintf(sentence, sizeof(sentence), "rank %u %s its communicator%s%.*s",
-		comm->rank, verb, comm->child_reason[0] ? ": " : "", BOARD_SENTENCE_BYTES,
-		comm->child_reason);
+		comm->rank, verb, comm->children.reason[0] ? ": " : "",
+		BOARD_SENTENCE_BYTES, comm->children.reason);
 	pthread_mutex_unlock(&comm->lock);
 	tell_peers(comm, ERR_REMOTE, comm->rank, sentence);
 }
@@ -510,7 +512,7 @@ enum err comm_abort(struct comm *comm)
 
 	comm_log_start(&name, "Abort");
 	comm_stop(comm, "aborted");
-	if (atomic_load(&comm->ready))
+	if (atomic_load(&comm->life.ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);
 	inside_close(comm);
@@ -531,13 +533,13 @@ enum err comm_revoke(struct comm *comm)
 	struct comm_name name = name_of(comm);
 
 	comm_log_start(&name, "Revoke");
-	atomic_store(&comm->revoked, 1);
+	atomic_store(&comm->life.revoked, 1);
 	comm_stop(comm, "revoked");
-	if (atomic_load(&comm->ready))
+	if (atomic_load(&comm->life.ready))
 		gpu_abort(comm);
 	comm_finish_work(comm);
 	comm_take_back(comm);
-	atomic_store(&comm->abort, 0);
-	atomic_store(&comm->async, OK);
+	atomic_store(&comm->life.abort, 0);
+	atomic_store(&comm->life.async, OK);
 	return OK;
 }

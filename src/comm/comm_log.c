@@ -30,7 +30,7 @@ void comm_log_init(
 		"%s comm %p rank %u nranks %u cudaDev %d nvmlDev %u busId %" PRIx64
 		" commId 0x%" PRIx64 " %s- Init %s",
 		args->caller, (const void *)comm, comm->rank, comm->rank_count,
-		comm->device, comm->rank, host_rank_busid(comm->rank), comm->id_hash,
+		comm->gpu.device, comm->rank, host_rank_busid(comm->rank), comm->id_hash,
 		born, is_complete ? "COMPLETE" : "START");
 }
 
@@ -54,8 +54,8 @@ static void graph_line(void *context, const char *line)
 /* Which node a rank is on: a host, or on one host what NCCL would make of it. */
 static int node_of(const struct comm *comm, const struct cluster *cluster, uint32_t rank)
 {
-	if (comm->hosts)
-		return comm->hosts[rank];
+	if (comm->hosts.numbers)
+		return comm->hosts.numbers[rank];
 	return cluster ? cluster->rank_node[rank] : 0;
 }
 
@@ -124,7 +124,7 @@ static void ring_links_log(const struct comm *comm, const struct cluster *cluste
 	for (int c = 0; c < cluster->coll_channels; c++) {
 		uint32_t next = (uint32_t)cluster->channels[c].ring_next[comm->rank];
 		const struct rank_status *peer = peer_status(comm->peers, next);
-		bool is_near = comm->zero_copy && peer->pid == mine->pid;
+		bool is_near = comm->memory.zero_copy && peer->pid == mine->pid;
 
 		log_info(LOG_INIT | (is_near ? LOG_P2P : LOG_SHM),
 			"Channel %02d/0 : %u[%u] -> %u[%u] via %s", c, comm->rank,

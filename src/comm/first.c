@@ -19,7 +19,7 @@ struct first {
 
 static bool is_first(const struct comm_call *call)
 {
-	return call->on_gpu && !call->comm->gpu && !call->comm->relay;
+	return call->on_gpu && !call->comm->gpu.engine && !call->comm->gpu.relay;
 }
 
 /* Is it there already? A message beside a collective of the same group goes with it. */
@@ -56,7 +56,7 @@ static enum err calls_check(
 				"that was made when rank %u had not chosen a GPU: call "
 				"cudaSetDevice on every rank before the communicator is "
 				"made, or a collective with device memory first",
-				calls[i].comm->gpu_missing);
+				calls[i].comm->gpu.missing);
 	return OK;
 }
 

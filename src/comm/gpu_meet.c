@@ -17,13 +17,13 @@
 void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 {
 	enum err e = cuda_engine_prepare(
-		comm->rank, comm->rank_count, hello, &comm->gpu_made);
+		comm->rank, comm->rank_count, hello, &comm->gpu.made);
 
-	comm->has_cuda = cuda_driver() != NULL;
-	if (comm->gpu_made)
-		comm->device = cuda_device();
+	comm->gpu.has_cuda = cuda_driver() != NULL;
+	if (comm->gpu.made)
+		comm->gpu.device = cuda_device();
 	if (e)
-		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", err_last());
+		snprintf(comm->gpu.reason, sizeof(comm->gpu.reason), "%s", err_last());
 }
 
 /* Did it work for all? They must not go different ways. */
@@ -43,21 +43,21 @@ static enum err vote(struct comm *comm, bool *all)
 
 static void reason_set(struct comm *comm, const char *reason)
 {
-	if (!comm->gpu_reason[0])
-		snprintf(comm->gpu_reason, sizeof(comm->gpu_reason), "%s", reason);
+	if (!comm->gpu.reason[0])
+		snprintf(comm->gpu.reason, sizeof(comm->gpu.reason), "%s", reason);
 }
 
 void gpu_give_up(struct comm *comm, const char *reason)
 {
 	reason_set(comm, reason);
-	cuda_engine_destroy(comm->gpu_made);
-	comm->gpu_made = NULL;
+	cuda_engine_destroy(comm->gpu.made);
+	comm->gpu.made = NULL;
 }
 
 /* Where it cannot be opened now, whoever brings device memory hears why. */
 void gpu_relay(struct comm *comm, const struct cuda_hello *const *hellos)
 {
-	bool has_gpu = comm->gpu_made != NULL;
+	bool has_gpu = comm->gpu.made != NULL;
 	bool may_wait = cuda_ferry_may(hellos, comm->rank_count, comm->rank);
 
 	gpu_give_up(comm, "its ranks are on several hosts");
@@ -110,9 +110,9 @@ static bool are_all_there(struct comm *comm, const struct cuda_hello *const *hel
 	}
 	if (without == comm->rank_count)
 		return true;
-	comm->gpu_missing = without;
-	cuda_engine_destroy(comm->gpu_made);
-	comm->gpu_made = NULL;
+	comm->gpu.missing = without;
+	cuda_engine_destroy(comm->gpu.made);
+	comm->gpu.made = NULL;
 	if (hello_find(comm, hellos, shows_gpu) < comm->rank_count)
 		log_info(LOG_INIT,
 			"rank %u shows no CUDA device and others do: the first "
@@ -128,7 +128,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 
 	if (!are_all_there(comm, hellos))
 		return OK;
-	works = !cuda_engine_connect(comm->gpu_made, hellos);
+	works = !cuda_engine_connect(comm->gpu.made, hellos);
 	/* others may be using what is ours until they have voted */
 	if (!works)
 		reason_set(comm, err_last());
@@ -139,24 +139,24 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 		gpu_give_up(comm, "another rank cannot");
 		return OK;
 	}
-	passes = cuda_engine_passes_fds(comm->gpu_made);
+	passes = cuda_engine_passes_fds(comm->gpu.made);
 	e = vote(comm, &passes);
-	cuda_engine_pass_fds(comm->gpu_made, passes);
+	cuda_engine_pass_fds(comm->gpu.made, passes);
 	if (!e)
-		e = gpu_slots_connect(comm, comm->gpu_made);
-	if (!e && comm->gpu_apart)
+		e = gpu_slots_connect(comm, comm->gpu.made);
+	if (!e && comm->gpu.is_apart)
 		e = relay_open(
 			comm, NULL, cuda_ferry_may(hellos, comm->rank_count, comm->rank));
 	if (e)
 		return e;
 	log_info(LOG_INIT, "%u ranks on device memory: %s", comm->rank_count,
-		cuda_engine_way(comm->gpu_made));
-	e = cuda_engine_start(comm->gpu_made, comm->health);
+		cuda_engine_way(comm->gpu.made));
+	e = cuda_engine_start(comm->gpu.made, comm->health);
 	if (e)
 		return e;
 	/* other threads may ask for it from now on */
-	comm->gpu = comm->gpu_made;
-	comm->gpu_made = NULL;
+	comm->gpu.engine = comm->gpu.made;
+	comm->gpu.made = NULL;
 	return OK;
 }
 
@@ -215,5 +215,5 @@ enum err gpu_meet(struct comm *comm, const void *ptr)
 		inside_leave(comm);
 	}
 	driver->context_set(had);
-	return e || comm->gpu ? e : gpu_refused(comm);
+	return e || comm->gpu.engine ? e : gpu_refused(comm);
 }

@@ -71,7 +71,7 @@ static enum err makers_make(struct maker *makers, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		makers[i].own = cuda_engine_offer(
-			makers[i].gpu, makers[i].comm->gpu_apart, &makers[i].mine);
+			makers[i].gpu, makers[i].comm->gpu.is_apart, &makers[i].mine);
 	e = makers_run(makers, count, offer_spec);
 	for (uint32_t i = 0; i < count && !e; i++) {
 		if (!makers[i].own)
@@ -83,7 +83,7 @@ static enum err makers_make(struct maker *makers, uint32_t count)
 		e = makers_run(makers, count, vote_spec);
 	for (uint32_t i = 0; i < count && !e; i++) {
 		e = maker_result(&makers[i]);
-		makers[i].comm->gpu_staged = !e;
+		makers[i].comm->gpu.is_staged = !e;
 	}
 	return e;
 }
@@ -111,7 +111,7 @@ static enum err slots_agree(struct comm *comm, struct cuda_engine *gpu, bool *wa
 		.out = most};
 	enum err e = host_run_one(comm->engine, &spec);
 
-	comm->gpu_apart = most[1];
+	comm->gpu.is_apart = most[1];
 	*wanted = most[0] || most[1];
 	return e;
 }
@@ -135,7 +135,7 @@ static bool is_without(const struct comm_call *call)
 {
 	const struct comm *comm = call->comm;
 
-	return call->kind == CALL_COLL && call->protos && !comm->gpu_staged &&
+	return call->kind == CALL_COLL && call->protos && !comm->gpu.is_staged &&
 	       comm->rank_count > 1;
 }
 
@@ -163,8 +163,8 @@ static enum err makers_fill(const struct comm_call *calls, uint32_t call_count,
 		for (uint32_t j = 0; j < *count && !is_known; j++)
 			is_known = makers[j].comm == calls[i].comm;
 		if (!is_known)
-			e = maker_init(
-				&makers[(*count)++], calls[i].comm, calls[i].comm->gpu);
+			e = maker_init(&makers[(*count)++], calls[i].comm,
+				calls[i].comm->gpu.engine);
 	}
 	return e;
 }

@@ -100,7 +100,8 @@ static enum err works_make(
 	if (!works->list)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count && !e; i++) {
-		e = cuda_engine_takes(calls[i].comm->gpu, (cu_stream)calls[i].gpu_stream);
+		e = cuda_engine_takes(
+			calls[i].comm->gpu.engine, (cu_stream)calls[i].gpu_stream);
 		if (!e && calls[i].kind == CALL_COLL)
 			e = coll_fill(&calls[i], &works->list[works->count++]);
 	}
@@ -131,7 +132,7 @@ typedef enum err engine_step(struct cuda_engine *engine, const struct cuda_call 
 
 static enum err work_step(const struct gpu_work *work, engine_step *step)
 {
-	enum err e = step(work->comm->gpu, &work->call);
+	enum err e = step(work->comm->gpu.engine, &work->call);
 
 	/* whom to blame for it, if it is not us, the engine has told already */
 	if (e)
@@ -172,7 +173,7 @@ static void works_take_back(struct gpu_works *works)
 	snprintf(cause, sizeof(cause), "%s", err_last());
 	for (uint32_t i = 0; i < works->count; i++)
 		if (works->list[i].stage == 1) {
-			cuda_engine_abort(works->list[i].comm->gpu);
+			cuda_engine_abort(works->list[i].comm->gpu.engine);
 			work_step(&works->list[i], cuda_engine_finish);
 		}
 	err_adopt(cause);
@@ -198,7 +199,8 @@ static enum err works_run_all(struct gpu_works *works)
 static enum err submit_one(const struct comm_call *call)
 {
 	struct gpu_work work;
-	enum err e = cuda_engine_takes(call->comm->gpu, (cu_stream)call->gpu_stream);
+	enum err e = cuda_engine_takes(
+		call->comm->gpu.engine, (cu_stream)call->gpu_stream);
 
 	if (!e)
 		e = coll_fill(call, &work);
@@ -219,7 +221,7 @@ static enum err streams_join(
 				!is_pair(&calls[i]))
 				continue;
 			if (calls[j].gpu_stream != calls[i].gpu_stream)
-				e = cuda_engine_join(calls[i].comm->gpu,
+				e = cuda_engine_join(calls[i].comm->gpu.engine,
 					is_before ? calls[j].gpu_stream
 						  : calls[i].gpu_stream,
 					is_before ? calls[i].gpu_stream
@@ -237,7 +239,7 @@ static enum err onesided_submit(
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < count && !e; i++) {
-		struct cuda_engine *engine = calls[i].comm->gpu;
+		struct cuda_engine *engine = calls[i].comm->gpu.engine;
 		cu_stream stream = (cu_stream)calls[i].gpu_stream;
 		const struct cuda_await await = {
 			calls[i].root, calls[i].signal, calls[i].signals};

@@ -44,7 +44,8 @@ _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
 
 bool comm_is_near(const struct comm *comm, uint32_t rank)
 {
-	return !comm->hosts || comm->hosts[rank] == comm->hosts[comm->rank];
+	return !comm->hosts.numbers ||
+	       comm->hosts.numbers[rank] == comm->hosts.numbers[comm->rank];
 }
 
 uint32_t comm_near_count(const struct comm *comm)
@@ -90,9 +91,9 @@ enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
 		free(hosts);
 		return OK;
 	}
-	comm->hosts = hosts;
+	comm->hosts.numbers = hosts;
 	for (uint32_t rank = 0; rank < comm->rank; rank++)
-		comm->local += comm_is_near(comm, rank);
+		comm->hosts.local += comm_is_near(comm, rank);
 	return OK;
 }
 
@@ -228,7 +229,7 @@ static enum err plugin_listen(const struct comm *comm, struct data_net *net,
 	const struct gpu_place *places, struct host_record *mine)
 {
 	struct net_plugin_args wish = {.comm = comm->id_hash,
-		.local = comm->local,
+		.local = comm->hosts.local,
 		.network = network_wanted(comm)};
 	struct net_listen_args args = {0};
 	uint32_t sharing = 0;
@@ -351,7 +352,7 @@ enum err comm_board_attach(
 	struct comm *comm, const struct board_address *address, uint32_t owner)
 {
 	const struct board_size size = comm_board_size(comm);
-	enum err e = board_attach(address, &size, &comm->board);
+	enum err e = board_attach(address, &size, &comm->hosts.board);
 	char why[ERR_TEXT_BYTES];
 
 	if (!e)
@@ -369,10 +370,10 @@ static enum err board_renew(struct comm *comm)
 {
 	const struct board_size size = comm_board_size(comm);
 
-	board_release(comm->board);
-	comm->board = NULL;
+	board_release(comm->hosts.board);
+	comm->hosts.board = NULL;
 	return first_of_host(comm) == comm->rank
-		       ? board_create(&size, comm->config.comm_name, &comm->board)
+		       ? board_create(&size, comm->config.comm_name, &comm->hosts.board)
 		       : OK;
 }
 
@@ -389,7 +390,7 @@ static enum err wires_make(
 		handles[rank] = args->plugin ? records[rank].plugin_handle
 					     : records[rank].handle;
 	args->handles = handles;
-	e = wires_create(args, &comm->wires);
+	e = wires_create(args, &comm->hosts.wires);
 	args->listener = NULL;
 	args->plugin = NULL;
 	free(handles);
@@ -410,11 +411,11 @@ size_t comm_hosts_tile(const struct comm *comm)
 {
 	uint32_t least = TILE_MAX * TILES_IN_CACHE;
 
-	if (!comm->host_records)
+	if (!comm->hosts.records)
 		return 0;
 	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
-		if (comm->host_records[rank].cache_bytes < least)
-			least = comm->host_records[rank].cache_bytes;
+		if (comm->hosts.records[rank].cache_bytes < least)
+			least = comm->hosts.records[rank].cache_bytes;
 	least /= TILES_IN_CACHE;
 	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
 }
@@ -430,8 +431,8 @@ enum err comm_hosts_connect(
 			     : err_set(ERR_SYSTEM, "no memory to meet %u ranks",
 				       comm->rank_count);
 
-	if (!e && comm->board)
-		mine.board = board_address(comm->board);
+	if (!e && comm->hosts.board)
+		mine.board = board_address(comm->hosts.board);
 	if (!e)
 		e = data_listen(comm, meeting, &net, places, &mine);
 	if (!e)
@@ -439,7 +440,7 @@ enum err comm_hosts_connect(
 	e = boot_gather(meeting, e, &mine, sizeof(mine), records);
 	if (!e && !records) /* without them this rank has refused to come */
 		e = ERR_SYSTEM;
-	if (!e && !comm->board)
+	if (!e && !comm->hosts.board)
 		e = comm_board_attach(
 			comm, &records[first_of_host(comm)].board, first_of_host(comm));
 	if (!e)
@@ -447,7 +448,7 @@ enum err comm_hosts_connect(
 	if (!e)
 		e = wires_make(comm, &net.wires, records);
 	data_close(&net);
-	comm->host_records = records;
+	comm->hosts.records = records;
 	return e;
 }
 
@@ -459,7 +460,7 @@ uint32_t *comm_hosts_pids(const struct comm *comm)
 		err_set(ERR_SYSTEM, "no memory for a communicator of %u",
 			comm->rank_count);
 	for (uint32_t rank = 0; pids && rank < comm->rank_count; rank++)
-		pids[rank] = comm->host_records[rank].pid;
+		pids[rank] = comm->hosts.records[rank].pid;
 	return pids;
 }
 
@@ -471,9 +472,9 @@ static void shadows_fill(struct comm *comm)
 
 		if (peer_is_local(comm->peers, rank))
 			continue;
-		status->pid = comm->host_records[rank].pid;
+		status->pid = comm->hosts.records[rank].pid;
 		status->rank = rank;
-		peers_place(comm->peers, rank, &comm->host_records[rank].control.addr);
+		peers_place(comm->peers, rank, &comm->hosts.records[rank].control.addr);
 		atomic_store(&status->state, RANK_LIVE);
 	}
 }
@@ -483,14 +484,14 @@ enum err comm_hosts_touch(struct comm *comm, const struct meeting *meeting)
 	struct control_peer *peers;
 	enum err e;
 
-	if (!comm->hosts)
+	if (!comm->hosts.numbers)
 		return OK;
 	peers = malloc(comm->rank_count * sizeof(*peers));
 	if (!peers)
 		return err_set(ERR_SYSTEM, "no memory for connections with %u ranks",
 			comm->rank_count);
 	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
-		peers[rank] = comm->host_records[rank].control;
+		peers[rank] = comm->hosts.records[rank].control;
 	shadows_fill(comm);
 	e = touch_open(comm, meeting, peers);
 	free(peers);

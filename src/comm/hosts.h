@@ -12,7 +12,7 @@
 struct gpu_place;
 
 /* Number the hosts in the order of their first rank. `identities` has each rank's.
- * comm->hosts stays NULL where all are the same. */
+ * comm->hosts.numbers stays NULL where all are the same. */
 enum err comm_hosts_number(struct comm *comm, const uint64_t *identities);
 
 /* The board of this rank's host, made by its first rank, and wires to all others: a round

@@ -46,34 +46,35 @@ static enum err take(const struct comm *comm, atomic_uint *word)
 
 enum err inside_enter(struct comm *comm)
 {
-	if (atomic_load_explicit(&comm->busy, memory_order_acquire) &&
+	if (atomic_load_explicit(&comm->turns.busy, memory_order_acquire) &&
 		!(own_number() & STREAM_BIT))
 		comm_drain(comm);
-	return take(comm, &comm->inside);
+	return take(comm, &comm->turns.inside);
 }
 
 /* A plain store: a locked instruction here would wait for every store the call made. */
 void inside_leave(struct comm *comm)
 {
-	atomic_store_explicit(&comm->inside, 0, memory_order_release);
+	atomic_store_explicit(&comm->turns.inside, 0, memory_order_release);
 }
 
 bool inside_is_mine(const struct comm *comm)
 {
-	return atomic_load_explicit(&comm->inside, memory_order_relaxed) == own_number();
+	return atomic_load_explicit(&comm->turns.inside, memory_order_relaxed) ==
+	       own_number();
 }
 
 static enum err enqueue_on(struct comm *comm)
 {
 	unsigned other;
-	enum err e = take(comm, &comm->enqueuing);
+	enum err e = take(comm, &comm->turns.enqueuing);
 
 	if (e)
 		return e;
-	other = atomic_load(&comm->inside);
+	other = atomic_load(&comm->turns.inside);
 	if (!other || other & STREAM_BIT)
 		return OK;
-	atomic_store_explicit(&comm->enqueuing, 0, memory_order_release);
+	atomic_store_explicit(&comm->turns.enqueuing, 0, memory_order_release);
 	return refuse(comm, other);
 }
 
@@ -84,7 +85,7 @@ enum err inside_enqueue(const struct comm_call *calls, uint32_t count, bool *fir
 	for (uint32_t i = 0; i < count && !e; i++) {
 		struct comm *comm = calls[i].comm;
 
-		if (atomic_load(&comm->enqueuing) == own_number())
+		if (atomic_load(&comm->turns.enqueuing) == own_number())
 			continue;
 		e = enqueue_on(comm);
 		first[i] = !e;
@@ -99,7 +100,7 @@ void inside_enqueued(const struct comm_call *calls, uint32_t count, const bool *
 	for (uint32_t i = 0; i < count; i++)
 		if (first[i])
 			atomic_store_explicit(
-				&calls[i].comm->enqueuing, 0, memory_order_release);
+				&calls[i].comm->turns.enqueuing, 0, memory_order_release);
 }
 
 static void word_close(atomic_uint *word)
@@ -114,6 +115,6 @@ static void word_close(atomic_uint *word)
 
 void inside_close(struct comm *comm)
 {
-	word_close(&comm->inside);
-	word_close(&comm->enqueuing);
+	word_close(&comm->turns.inside);
+	word_close(&comm->turns.enqueuing);
 }

@@ -139,12 +139,12 @@ static bool foreign_try(const struct comm *comm)
 {
 	bool works = param_int(PARAM_CMA) != 0;
 
-	for (uint32_t i = 0; i < comm->board->rank_count && works; i++) {
-		const struct rank_status *status = board_status(comm->board, i);
+	for (uint32_t i = 0; i < comm->hosts.board->rank_count && works; i++) {
+		const struct rank_status *status = board_status(comm->hosts.board, i);
 
 		works = status->pid == (uint32_t)getpid() ||
 			foreign_works(status->pid, (void *)(uintptr_t)status->probe,
-				comm->board->token);
+				comm->hosts.board->token);
 	}
 	return works;
 }
@@ -152,8 +152,9 @@ static bool foreign_try(const struct comm *comm)
 /* All read the same answers, which decides how memory that cannot be mapped travels. */
 static bool foreign_works_for_all(const struct comm *comm)
 {
-	for (uint32_t i = 0; i < comm->board->rank_count; i++)
-		if (atomic_load(&board_status(comm->board, i)->foreign) != FOREIGN_YES)
+	for (uint32_t i = 0; i < comm->hosts.board->rank_count; i++)
+		if (atomic_load(&board_status(comm->hosts.board, i)->foreign) !=
+			FOREIGN_YES)
 			return false;
 	return true;
 }
@@ -162,14 +163,14 @@ static bool foreign_works_for_all(const struct comm *comm)
  * schedules. */
 static enum err comm_wire(struct comm *comm, struct init_times *times)
 {
-	const struct wiring_args args = {.board = comm->board,
+	const struct wiring_args args = {.board = comm->hosts.board,
 		.rank = comm->rank,
 		.min_ctas = (uint32_t)comm->config.min_ctas,
 		.max_ctas = (uint32_t)comm->config.max_ctas};
 	uint64_t start = clock_ns();
 	enum err e = limits_read(&comm->limits);
 
-	if (!e && wiring_is_wanted() && !comm->hosts)
+	if (!e && wiring_is_wanted() && !comm->hosts.numbers)
 		e = wiring_get(&args, &comm->wiring);
 	if (e)
 		return e;
@@ -218,21 +219,21 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	struct rank_status *status;
 	enum err e = OK;
 
-	if (!comm->board)
+	if (!comm->hosts.board)
 		e = comm_board_attach(comm, &records[0].board, 0);
 	if (e)
 		return e;
-	comm->probe = comm->board->token;
-	if (!comm->hosts)
-		comm->local = comm->rank;
-	status = board_status(comm->board, comm->local);
+	comm->hosts.probe = comm->hosts.board->token;
+	if (!comm->hosts.numbers)
+		comm->hosts.local = comm->rank;
+	status = board_status(comm->hosts.board, comm->hosts.local);
 	status->pid = (uint32_t)getpid();
 	status->rank = comm->rank;
-	status->probe = (uint64_t)(uintptr_t)&comm->probe;
+	status->probe = (uint64_t)(uintptr_t)&comm->hosts.probe;
 	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
 	if (!is_alone(comm, records)) {
 		e = pulse_hold(&status->pulse);
-		comm->has_pulse = !e;
+		comm->hosts.has_pulse = !e;
 	}
 	atomic_store(&status->state, RANK_LIVE);
 	return e;
@@ -254,14 +255,14 @@ static enum err far_put(void *comm, uint32_t to, const struct far_put *put,
  */
 static enum err comm_see(struct comm *comm, const struct meeting *meeting)
 {
-	uint32_t *pids = comm->hosts ? comm_hosts_pids(comm) : NULL;
-	const struct peers_args peers = {.board = comm->board,
+	uint32_t *pids = comm->hosts.numbers ? comm_hosts_pids(comm) : NULL;
+	const struct peers_args peers = {.board = comm->hosts.board,
 		.rank = comm->rank,
 		.rank_count = comm->rank_count,
-		.hosts = comm->hosts,
+		.hosts = comm->hosts.numbers,
 		.pids = pids};
-	enum err e = comm->hosts && !pids ? ERR_SYSTEM
-					  : peers_create(&peers, &comm->peers);
+	enum err e = comm->hosts.numbers && !pids ? ERR_SYSTEM
+						  : peers_create(&peers, &comm->peers);
 
 	free(pids);
 	return e ? e : comm_hosts_touch(comm, meeting);
@@ -270,23 +271,23 @@ static enum err comm_see(struct comm *comm, const struct meeting *meeting)
 /* Everyone is on the board: the engine, and what it is told by topology and user. */
 static enum err comm_equip(struct comm *comm, struct init_times *times)
 {
-	struct host_engine_args args = {.wires = comm->wires,
-		.abort = &comm->abort,
+	struct host_engine_args args = {.wires = comm->hosts.wires,
+		.abort = &comm->life.abort,
 		.teller = &profile_teller,
-		.zero_copy = comm->zero_copy};
+		.zero_copy = comm->memory.zero_copy};
 	uint64_t start = clock_ns();
 	enum err e;
 
-	atomic_store(&board_status(comm->board, comm->local)->foreign,
+	atomic_store(&board_status(comm->hosts.board, comm->hosts.local)->foreign,
 		foreign_try(comm) ? FOREIGN_YES : FOREIGN_NO);
 	times->connections += clock_ns() - start;
-	e = comm->hosts ? touch_settle(comm) : comm_see(comm, NULL);
+	e = comm->hosts.numbers ? touch_settle(comm) : comm_see(comm, NULL);
 	if (!e)
 		e = comm_wire(comm, times);
 	start = clock_ns();
 	args.limits = comm->limits;
 	args.tile_bytes = comm_hosts_tile(comm);
-	if (comm->hosts)
+	if (comm->hosts.numbers)
 		args.far = (struct host_far){far_note, far_put, comm};
 	if (!e)
 		e = health_create(comm->peers, &comm->health);
@@ -389,16 +390,16 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 	uint64_t start = clock_ns();
 	enum err e = hosts_find(comm, records);
 
-	if (!e && comm->hosts)
+	if (!e && comm->hosts.numbers)
 		e = comm_relay_gpu(comm, records);
-	on_gpu = on_gpu && !comm->hosts;
-	if (!e && comm->hosts)
+	on_gpu = on_gpu && !comm->hosts.numbers;
+	if (!e && comm->hosts.numbers)
 		e = comm_far_connect(comm, records, meeting);
 	else if (!e)
 		comm_log_near();
 	if (!e)
 		e = comm_attach(comm, records);
-	if (!e && comm->hosts)
+	if (!e && comm->hosts.numbers)
 		e = comm_see(comm, meeting);
 	e = boot_agree(meeting, e, false);
 
@@ -414,9 +415,9 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 
 static bool dead_find(const struct comm *comm, uint32_t *rank)
 {
-	for (*rank = 0; *rank < comm->board->rank_count; ++*rank)
-		if (*rank != comm->local &&
-			pulse_has_stopped(&board_status(comm->board, *rank)->pulse))
+	for (*rank = 0; *rank < comm->hosts.board->rank_count; ++*rank)
+		if (*rank != comm->hosts.local &&
+			pulse_has_stopped(&board_status(comm->hosts.board, *rank)->pulse))
 			return true;
 	return false;
 }
@@ -428,7 +429,7 @@ static enum err dead_name(const struct comm *comm, enum err e)
 	bool is_found = false;
 	uint32_t rank = 0;
 
-	for (int i = 0; comm->board && i < CAUSE_MS && !is_found; i++) {
+	for (int i = 0; comm->hosts.board && i < CAUSE_MS && !is_found; i++) {
 		is_found = dead_find(comm, &rank);
 		if (!is_found)
 			usleep(1000);
@@ -436,7 +437,7 @@ static enum err dead_name(const struct comm *comm, enum err e)
 	return is_found ? err_set(ERR_REMOTE,
 				  "rank %u (process %u) died while the communicator was "
 				  "made",
-				  rank, board_status(comm->board, rank)->pid)
+				  rank, board_status(comm->hosts.board, rank)->pid)
 			: e;
 }
 
@@ -470,7 +471,7 @@ enum err comm_meet(
 		.rank_count = args->rank_count,
 		.record = &mine,
 		.record_bytes = sizeof(mine),
-		.abort = &comm->abort,
+		.abort = &comm->life.abort,
 		.hope = outlook_check,
 		.hope_arg = &outlook,
 		.root = args->root,
@@ -486,9 +487,9 @@ enum err comm_meet(
 	settings_read(mine.settings);
 	wishes_read(&comm->config, mine.wishes);
 	if (!e && args->rank == 0)
-		e = board_create(&size, comm->config.comm_name, &comm->board);
+		e = board_create(&size, comm->config.comm_name, &comm->hosts.board);
 	if (!e && args->rank == 0)
-		mine.board = board_address(comm->board);
+		mine.board = board_address(comm->hosts.board);
 	if (!e)
 		gpu_prepare(comm, &mine.gpu);
 	times->alloc = clock_ns() - start;

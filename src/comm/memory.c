@@ -60,7 +60,7 @@ enum err mem_free(void *ptr)
 static struct registration **registration_find(
 	struct comm *comm, const void *base, size_t bytes)
 {
-	struct registration **link = &comm->registrations;
+	struct registration **link = &comm->memory.registrations;
 
 	while (*link && ((*link)->base != base || (*link)->bytes != bytes))
 		link = &(*link)->next;
@@ -81,8 +81,8 @@ enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle
 		*fresh = (struct registration){.base = ptr,
 			.bytes = bytes,
 			.count = 1,
-			.next = comm->registrations};
-		comm->registrations = r = fresh;
+			.next = comm->memory.registrations};
+		comm->memory.registrations = r = fresh;
 		fresh = NULL;
 	}
 	pthread_mutex_unlock(&comm->lock);
@@ -97,7 +97,7 @@ enum err comm_deregister(struct comm *comm, void *handle)
 	bool is_last;
 
 	pthread_mutex_lock(&comm->lock);
-	for (link = &comm->registrations; *link && *link != handle;)
+	for (link = &comm->memory.registrations; *link && *link != handle;)
 		link = &(*link)->next;
 	r = *link;
 	is_last = r && --r->count == 0;
@@ -119,16 +119,16 @@ static void window_free(struct window *window)
 
 void comm_registrations_drop(struct comm *comm)
 {
-	while (comm->registrations) {
-		struct registration *r = comm->registrations;
+	while (comm->memory.registrations) {
+		struct registration *r = comm->memory.registrations;
 
-		comm->registrations = r->next;
+		comm->memory.registrations = r->next;
 		free(r);
 	}
-	while (comm->windows) {
-		struct window *w = comm->windows;
+	while (comm->memory.windows) {
+		struct window *w = comm->memory.windows;
 
-		comm->windows = w->next;
+		comm->memory.windows = w->next;
 		window_free(w);
 	}
 }
@@ -214,15 +214,15 @@ static enum err window_on_gpu(struct comm *comm, struct window *window)
 static void window_keep(struct comm *comm, struct window *window)
 {
 	pthread_mutex_lock(&comm->lock);
-	window->next = comm->windows;
-	comm->windows = window;
+	window->next = comm->memory.windows;
+	comm->memory.windows = window;
 	pthread_mutex_unlock(&comm->lock);
 }
 
 void comm_windows_withdraw(struct comm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
-	for (const struct window *w = comm->windows; w; w = w->next)
+	for (const struct window *w = comm->memory.windows; w; w = w->next)
 		if (!w->there)
 			region_detach(w->base, w->bytes);
 	pthread_mutex_unlock(&comm->lock);
@@ -231,7 +231,7 @@ void comm_windows_withdraw(struct comm *comm)
 /* The link that points at the window, or at NULL when there is none. Lock held. */
 static struct window **window_find(struct comm *comm, const struct window *window)
 {
-	struct window **link = &comm->windows;
+	struct window **link = &comm->memory.windows;
 
 	while (*link && *link != window)
 		link = &(*link)->next;
@@ -275,12 +275,12 @@ enum err comm_window_register(
 	w->bytes = bytes;
 	/* symmetric or not, every part is reached where it is mapped */
 	w->flags = (uint32_t)flags;
-	w->number = ++comm->window_count;
+	w->number = ++comm->memory.window_count;
 	/* where GPUs cannot be used, all ranks hear that this is no host memory */
-	if (comm->hosts || gpu_takes(comm, ptr, NULL, &on_gpu))
+	if (comm->hosts.numbers || gpu_takes(comm, ptr, NULL, &on_gpu))
 		on_gpu = false;
-	e = on_gpu && !comm->gpu ? gpu_meet(comm, ptr) : OK;
-	if (!e && comm->gpu_apart) { /* all ranks have agreed that it is so */
+	e = on_gpu && !comm->gpu.engine ? gpu_meet(comm, ptr) : OK;
+	if (!e && comm->gpu.is_apart) { /* all ranks have agreed that it is so */
 		log_info(LOG_REG,
 			"no window: these GPUs cannot reach each other's memory");
 		window_free(w);
@@ -294,7 +294,7 @@ enum err comm_window_register(
 		(void)comm_window_deregister(comm, w);
 		return e;
 	}
-	atomic_store(&comm->had_window, true);
+	atomic_store(&comm->memory.had_window, true);
 	*window = w;
 	return OK;
 }
@@ -357,7 +357,7 @@ enum err window_land(struct comm *comm, uint32_t from, const struct far_put *put
 	bool fits = false;
 
 	pthread_mutex_lock(&comm->lock);
-	for (w = comm->windows; w && w->number != put->window;)
+	for (w = comm->memory.windows; w && w->number != put->window;)
 		w = w->next;
 	if (w)
 		fits = put->offset <= w->bytes && bytes <= w->bytes - put->offset;

@@ -90,9 +90,9 @@ struct profile *profile_open(const struct comm *comm)
 
 	if (!profile)
 		return NULL;
-	for (uint32_t r = 0; comm->hosts && r < comm->rank_count; r++)
-		if (comm->hosts[r] >= args.host_count)
-			args.host_count = comm->hosts[r] + 1;
+	for (uint32_t r = 0; comm->hosts.numbers && r < comm->rank_count; r++)
+		if (comm->hosts.numbers[r] >= args.host_count)
+			args.host_count = comm->hosts.numbers[r] + 1;
 	profile->plugin = profiler_open(&args);
 	if (!profile->plugin) {
 		free(profile);

@@ -26,26 +26,26 @@ static struct redop_entry *entry_of(struct comm *comm, int handle)
 	int plain = handle ^ handle_mix(comm);
 	int index = plain - REDOP_BUILTIN;
 
-	if (handle < REDOP_BUILTIN || index < 0 || (uint32_t)index >= comm->redop_count)
+	if (handle < REDOP_BUILTIN || index < 0 || (uint32_t)index >= comm->redops.count)
 		return NULL;
-	return comm->redops[index].used ? &comm->redops[index] : NULL;
+	return comm->redops.entries[index].used ? &comm->redops.entries[index] : NULL;
 }
 
 static enum err entry_free(struct comm *comm, uint32_t *index)
 {
 	struct redop_entry *grown;
 
-	for (*index = 0; *index < comm->redop_count; ++*index)
-		if (!comm->redops[*index].used)
+	for (*index = 0; *index < comm->redops.count; ++*index)
+		if (!comm->redops.entries[*index].used)
 			return OK;
 	if (*index + REDOP_BUILTIN >= 1 << INDEX_BITS)
 		return err_set(ERR_USAGE, "a communicator holds at most %d operators",
 			(1 << INDEX_BITS) - REDOP_BUILTIN);
-	grown = realloc(comm->redops, (*index + 1) * sizeof(*grown));
+	grown = realloc(comm->redops.entries, (*index + 1) * sizeof(*grown));
 	if (!grown)
 		return err_set(ERR_SYSTEM, "no memory for an operator");
-	comm->redops = grown;
-	comm->redop_count++;
+	comm->redops.entries = grown;
+	comm->redops.count++;
 	return OK;
 }
 
@@ -57,12 +57,13 @@ enum err comm_redop_create(struct comm *comm, const void *scalar, enum dtype typ
 
 	if (e)
 		return e;
-	comm->redops[index] = (struct redop_entry){
+	comm->redops.entries[index] = (struct redop_entry){
 		.used = true, .immediate = immediate, .type = type};
 	if (immediate)
-		memcpy(&comm->redops[index].scalar_bits, scalar, dtype_size(type));
+		memcpy(&comm->redops.entries[index].scalar_bits, scalar,
+			dtype_size(type));
 	else
-		comm->redops[index].scalar_pointer = scalar;
+		comm->redops.entries[index].scalar_pointer = scalar;
 	*handle = (int)(index + REDOP_BUILTIN) ^ handle_mix(comm);
 	return OK;
 }

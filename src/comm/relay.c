@@ -81,16 +81,16 @@ enum err relay_open(struct comm *comm, const void *ptr, bool may_wait)
 	driver->context_set(had);
 	if (e)
 		return e;
-	if (!comm->hosts)
+	if (!comm->hosts.numbers)
 		log_info(LOG_INIT, "messages between GPUs without peer access: through "
 				   "pinned host memory");
-	atomic_store(&comm->relay, relay);
+	atomic_store(&comm->gpu.relay, relay);
 	return OK;
 }
 
 void relay_close(struct comm *comm)
 {
-	struct relay *relay = comm->relay;
+	struct relay *relay = comm->gpu.relay;
 
 	if (!relay)
 		return;
@@ -103,21 +103,21 @@ void relay_close(struct comm *comm)
 	cuda_berths_close(relay->berths, relay->ferry);
 	planner_destroy(relay->planner);
 	free(relay);
-	comm->relay = NULL;
+	comm->gpu.relay = NULL;
 }
 
 void relay_settle(struct comm *comm)
 {
-	struct relay *relay = comm->relay;
+	struct relay *relay = comm->gpu.relay;
 
-	if (relay && relay->replays && !atomic_load(&comm->abort) &&
+	if (relay && relay->replays && !atomic_load(&comm->life.abort) &&
 		!comm_has_failed(comm))
 		relay->is_settled = !cuda_berths_settle(relay->berths);
 }
 
 void relay_drain(struct comm *comm)
 {
-	struct relay *relay = comm->relay;
+	struct relay *relay = comm->gpu.relay;
 
 	if (relay && relay->replays && !comm_has_failed(comm))
 		cuda_berths_settle(relay->berths);
@@ -125,13 +125,13 @@ void relay_drain(struct comm *comm)
 
 void relay_end(struct comm *comm)
 {
-	if (comm->relay)
-		replays_end(comm->relay->replays);
+	if (comm->gpu.relay)
+		replays_end(comm->gpu.relay->replays);
 }
 
 void relay_let_go(struct comm *comm)
 {
-	struct relay *relay = comm->relay;
+	struct relay *relay = comm->gpu.relay;
 
 	if (!relay)
 		return;
@@ -150,9 +150,9 @@ enum err relay_await(const struct work *work)
 		return OK;
 	/* plugins may ask the driver of memory that they are told of */
 	if (work->job.kind == JOB_P2P && work->job.p2p.gpu)
-		cuda_berths_enter(work->comm->relay->berths);
+		cuda_berths_enter(work->comm->gpu.relay->berths);
 	while (!cuda_berth_is_handed_over(work->berth)) {
-		if (atomic_load(&work->comm->abort))
+		if (atomic_load(&work->comm->life.abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
 		if (comm_has_failed(work->comm)) /* perhaps what enqueues it */
 			return err_set(ERR_REMOTE, "the communicator has failed");
@@ -169,7 +169,7 @@ enum err relay_await(const struct work *work)
 void relay_hand_back(const struct work *work)
 {
 	if (work->trial.is_over)
-		straight_learn(&work->comm->relay->straight, &work->trial);
+		straight_learn(&work->comm->gpu.relay->straight, &work->trial);
 	if (work->berth)
 		cuda_berth_hand_back(work->berth);
 }
@@ -186,13 +186,13 @@ static enum err trip_check(struct trip *trip)
 	trip->is_kept = !cuda_driver()->stream_is_capturing(stream, &status) && status;
 	if (trip->is_kept)
 		e = replays_can();
-	return e ? e : trip_measure(trip, &trip->call->comm->relay->straight);
+	return e ? e : trip_measure(trip, &trip->call->comm->gpu.relay->straight);
 }
 
 static enum err trip_book(struct trip *trip)
 {
 	const struct comm_call *call = trip->call;
-	struct relay *relay = call->comm->relay;
+	struct relay *relay = call->comm->gpu.relay;
 	struct cuda_berth *berth;
 	size_t bytes;
 	enum err e;
@@ -205,7 +205,7 @@ static enum err trip_book(struct trip *trip)
 	e = cuda_berth_take(relay->berths,
 		(struct berth_wish){
 			bytes, trip->cut.parts, trip->is_kept, trip->is_behind},
-		&call->comm->abort, &berth);
+		&call->comm->life.abort, &berth);
 	if (!e)
 		trip_board(trip, berth);
 	if (!e && trip->is_kept && !relay->replays)
@@ -262,7 +262,7 @@ static struct call_profile *trip_profile(const struct trip *trip)
  * for what has been. */
 static void straight_fill(const struct trip *trip, struct work *work)
 {
-	struct relay *relay = trip->call->comm->relay;
+	struct relay *relay = trip->call->comm->gpu.relay;
 	bool is_tried = trip->trial.data && !trip->is_kept && !relay->replays;
 
 	if (!trip->is_straight && !is_tried)
@@ -292,7 +292,7 @@ static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t cou
 		tide_fill(&trips[i], &works[used]);
 		works[used++].profile = trip_profile(&trips[i]);
 	}
-	return batch_push(comm->relay, &trips[first], works, used);
+	return batch_push(comm->gpu.relay, &trips[first], works, used);
 }
 
 static bool is_first_of_comm(const struct trip *trips, uint32_t at)
@@ -312,7 +312,7 @@ static enum err trips_step(struct trip *trips, uint32_t count, trip_step *step)
 	enum err e = OK;
 
 	for (uint32_t i = 0; i < count && !e; i++) {
-		const struct relay *relay = trips[i].call->comm->relay;
+		const struct relay *relay = trips[i].call->comm->gpu.relay;
 		cu_context had = cuda_berths_enter(relay->berths);
 
 		e = step(&trips[i]);
@@ -340,7 +340,7 @@ static enum err trips_compare(const struct trip *trips, uint32_t count)
 static bool trips_load(const struct trip *trips, uint32_t count, struct ferry_args *args)
 {
 	const struct comm_call *first = trips->call;
-	const struct relay *relay = first->comm->relay;
+	const struct relay *relay = first->comm->gpu.relay;
 
 	if (!relay->ferry || relay->replays)
 		return false;
@@ -354,7 +354,7 @@ static bool trips_load(const struct trip *trips, uint32_t count, struct ferry_ar
 
 static enum err trips_ferry(const struct trip *trips, struct ferry_args *args)
 {
-	const struct relay *relay = trips->call->comm->relay;
+	const struct relay *relay = trips->call->comm->gpu.relay;
 	cu_context had = cuda_berths_enter(relay->berths);
 	enum err e = cuda_ferry_run(
 		relay->ferry, args, (cu_stream)trips->call->gpu_stream);
@@ -404,7 +404,7 @@ static void trips_fail(const struct trip *trips, uint32_t count, enum err e)
 
 static enum err stream_settle(const struct trip *trip)
 {
-	const struct relay *relay = trip->call->comm->relay;
+	const struct relay *relay = trip->call->comm->gpu.relay;
 	cu_context had = cuda_berths_enter(relay->berths);
 	enum err e = cuda_check(
 		cuda_driver()->stream_synchronize((cu_stream)trip->call->gpu_stream),
@@ -427,7 +427,7 @@ static enum err hosts_wait(const struct trip *trips, uint32_t count)
 		if (!trips[i].out.bytes || trips[i].out.is_aboard ||
 			trips[i].is_straight || trips[i].is_kept)
 			continue;
-		if (comm->relay->replays) /* the stream has to come to it first */
+		if (comm->gpu.relay->replays) /* the stream has to come to it first */
 			e = stream_settle(&trips[i]);
 		if (e)
 			return e;

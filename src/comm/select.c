@@ -27,7 +27,7 @@ static enum err select_for(const struct comm_call *call, const char *names,
 		.type = call->type,
 		.rank_count = comm->rank_count,
 		.bytes = call->count * dtype_size(call->type)};
-	bool can_reach = !call->on_gpu || !comm->gpu_apart;
+	bool can_reach = !call->on_gpu || !comm->gpu.is_apart;
 	select_set set;
 	enum err e = select_parse(names, call->coll, &set, why, WHY_BYTES);
 

@@ -21,6 +21,54 @@ struct redop_entry {
 	const void *scalar_pointer; /* borrowed */
 };
 
+/* Operators that were made with it. */
+struct comm_redops {
+	struct redop_entry *entries; /* owned */
+	uint32_t count;
+};
+
+/* How far its life has come, and what ends it. */
+struct comm_life {
+	atomic_bool ready;     /* what the comm is made of stays so until the end */
+	atomic_bool finalized; /* begun, at least */
+	atomic_bool at_peace;  /* .. and well: what peers do does not matter any more */
+	atomic_bool has_taken_back; /* what it had shown to others, after a failure */
+	atomic_bool suspended;
+	atomic_int abort;
+	atomic_int revoked;
+	atomic_int async;	     /* enum err */
+	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by comm's lock */
+	atomic_bool is_told;	     /* a call has failed */
+};
+
+/* The hosts its ranks are on: the board of this one, and what leads to the others. */
+struct comm_hosts {
+	struct board *board; /* counted */
+	uint32_t local;	     /* this rank's number on it */
+	uint64_t probe;	     /* peers try to read this across processes */
+	bool has_pulse;	     /* held on the board for this rank */
+	bool has_touch;	     /* the process listens for that on its account */
+	uint16_t *numbers;   /* owned: each rank's host; NULL where all are on one */
+	struct host_record *records; /* owned: see hosts.c; NULL on one host */
+	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
+	struct control *control;     /* owned: the same for what is told; NULL: none */
+};
+
+/* Its way to device memory. */
+struct comm_gpu {
+	int device;		/* what ncclCommCuDevice() reports */
+	atomic_bool has_cuda;	/* the process uses CUDA: buffers are looked at */
+	atomic_bool has_looked; /* and that was found out */
+	_Atomic(struct cuda_engine *) engine; /* owned: NULL without CUDA, or not yet */
+	struct cuda_engine *made; /* owned: until it is known whether it works */
+	_Atomic(struct relay *)
+		relay;		     /* owned: device memory between hosts; NULL: none */
+	uint32_t missing;	     /* a rank that had shown no GPU when the ranks met */
+	bool is_staged;		     /* there are slots for calls that go through some */
+	bool is_apart;		     /* GPUs cannot reach each other's memory: all do */
+	char reason[ERR_TEXT_BYTES]; /* why `engine` is NULL though there is CUDA */
+};
+
 /* Groups of members of which a parent's children were made. */
 enum { BIRTHS_MAX = 64 };
 
@@ -29,70 +77,55 @@ struct birth {
 	uint64_t key, count;
 };
 
-struct comm {
-	struct comm_config config;
-	uint32_t rank, rank_count;
-	uint32_t local; /* its number on the board */
-	int device;
-	int log_device; /* the [n] of its lines in the log */
-	uint64_t id_hash;
-	uint64_t probe;	       /* peers try to read this across processes */
-	atomic_bool ready;     /* the members below will not change until the end */
-	atomic_bool finalized; /* begun, at least */
-	atomic_bool at_peace;  /* .. and well: what peers do does not matter any more */
-	atomic_int abort;
-	atomic_int revoked;
-	atomic_bool suspended;
-	atomic_int async;	     /* enum err */
-	char reason[ERR_TEXT_BYTES]; /* of a failure in `async`; guarded by lock */
-	atomic_bool is_told;	     /* a call has failed */
-	bool has_pulse;		     /* held on the board for this rank */
-	atomic_bool has_taken_back;  /* what it had shown to others, after a failure */
-	struct board *board;	     /* counted: of this host */
-	uint16_t *hosts;	     /* owned: of each rank; NULL where all are on one */
-	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
-	struct control *control;     /* owned: the same for what is told; NULL: none */
-	struct host_record *host_records; /* owned: see hosts.c; NULL on one host */
-	bool has_touch;		 /* the process listens for that on its account */
-	struct peers *peers;	 /* owned: NULL until all are on their boards */
-	struct profile *profile; /* counted: tells a plugin of calls; NULL: none */
-	struct wiring *wiring;	 /* counted; NULL: nobody looks, or not known */
-	struct limits *limits;	 /* owned; NULL none; needs the wiring */
-	bool zero_copy;
-	struct health *health;	    /* owned: of the peers */
-	struct host_engine *engine; /* owned */
-	atomic_bool has_cuda;	    /* the process uses CUDA: buffers are looked at */
-	atomic_bool has_looked;	    /* and that was found out */
-	_Atomic(struct cuda_engine *) gpu; /* owned: NULL without CUDA, or not yet */
-	struct cuda_engine *gpu_made;	   /* owned: until it is known whether it works */
-	_Atomic(struct relay *)
-		relay;	      /* owned: device memory between hosts; NULL: none */
-	uint32_t gpu_missing; /* a rank that had shown no GPU when the ranks met */
-	bool gpu_staged;      /* there are slots for calls that go through some */
-	bool gpu_apart;	      /* GPUs cannot reach each other's memory: all calls do */
-	char gpu_reason[ERR_TEXT_BYTES]; /* why it is NULL though there is CUDA */
-	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
-	struct redop_entry *redops; /* owned */
-	uint32_t redop_count;
+/* What was made of it. */
+struct comm_children {
 	struct birth births[BIRTHS_MAX];
 	uint32_t birth_count;
-	char child_reason[ERR_TEXT_BYTES]; /* why the last child was not made; guarded by
-					      lock */
-	uint32_t split_count;		   /* splits asked for */
-	uint64_t vote_count;		   /* splits decided on the board */
-	uint64_t grow_number; /* of the id this rank gave out for growing; 0: none */
+	uint32_t split_count;	     /* splits asked for */
+	uint64_t vote_count;	     /* splits decided on the board */
+	uint64_t grow_number;	     /* of the id given out for growing; 0: none */
+	char reason[ERR_TEXT_BYTES]; /* why the last was not made; guarded by comm's lock
+				      */
+};
+
+/* Memory that it was told of. The lists are guarded by the comm's lock. */
+struct comm_memory {
+	bool zero_copy;			    /* others' may be touched in place */
 	struct registration *registrations; /* owned, a list */
 	struct window *windows;		    /* owned, a list */
 	uint32_t window_count;		    /* ever asked for */
 	atomic_bool had_window; /* one was registered, whatever became of it */
-	/* guards the two lists and busy; the condition tells when that is zero */
-	pthread_mutex_t lock;
-	pthread_cond_t idle;
-	atomic_uint busy; /* calls enqueued and not finished */
-	uint64_t turn_next,
-		turn_now;   /* enqueued calls run in this order, whatever stream */
+};
+
+/* Whose turn it is to run or to enqueue a call. */
+struct comm_turns {
+	struct stream *worker; /* owned: runs a non-blocking comm's calls; lazily made */
+	pthread_cond_t idle;   /* tells when busy is zero, and of a new turn */
+	atomic_uint busy;   /* calls enqueued and not finished; guarded by comm's lock */
+	uint64_t next, now; /* enqueued calls run in this order, whatever stream */
 	atomic_uint inside; /* see inside.h; 1 in comm_init(), where nobody else can be */
 	atomic_uint enqueuing; /* see inside.h */
+};
+
+struct comm {
+	struct comm_config config;
+	uint32_t rank, rank_count;
+	int log_device; /* the [n] of its lines in the log */
+	uint64_t id_hash;
+	struct comm_life life;
+	struct comm_hosts hosts;
+	struct peers *peers;	    /* owned: NULL until all are on their boards */
+	struct health *health;	    /* owned: of the peers */
+	struct host_engine *engine; /* owned */
+	struct comm_gpu gpu;
+	struct comm_redops redops;
+	struct comm_children children;
+	struct comm_memory memory;
+	struct comm_turns turns;
+	pthread_mutex_t lock;
+	struct profile *profile; /* counted: tells a plugin of calls; NULL: none */
+	struct wiring *wiring;	 /* counted; NULL: nobody looks, or not known */
+	struct limits *limits;	 /* owned; NULL none; needs the wiring */
 };
 
 /* A call was enqueued on, or finished for, this comm. Enqueued calls take turns: one

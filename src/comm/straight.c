@@ -15,16 +15,16 @@ static const char *refusal(const struct comm *comm, const struct straight *strai
 	const struct topo_rules *rules)
 {
 	struct gpu_place place;
-	const char *of_wires = comm->wires
-				       ? wires_gpu_refusal(comm->wires, &straight->gpu)
-				       : "there are no connections";
+	const char *of_wires = comm->hosts.wires ? wires_gpu_refusal(comm->hosts.wires,
+							   &straight->gpu)
+						 : "there are no connections";
 
 	if (of_wires)
 		return of_wires;
 	if (rules->gdr_level >= PATH_SYS)
 		return NULL;
 	cuda_device_busid(place.busid);
-	return near_nets_refusal(wires_plugin(comm->wires), &place);
+	return near_nets_refusal(wires_plugin(comm->hosts.wires), &place);
 }
 
 /* Why sends do not; NULL: they do. */
@@ -42,7 +42,7 @@ void straight_decide(const struct comm *comm, struct straight *straight)
 	struct topo_rules rules;
 	const char *why, *why_send;
 
-	if (straight->is_decided || !comm->hosts)
+	if (straight->is_decided || !comm->hosts.numbers)
 		return;
 	straight->is_decided = true;
 	straight->gpu = (struct net_gpu){.dmabuf = cuda_memory_dmabuf,
@@ -60,8 +60,9 @@ void straight_decide(const struct comm *comm, struct straight *straight)
 	log_info(LOG_INIT | LOG_NET,
 		"device memory between hosts: %s straight by NET/%s, all else through "
 		"pinned host memory%s%s",
-		why_send ? "receives" : "sends and receives", wires_name(comm->wires),
-		why_send ? ": " : "", why_send ? why_send : "");
+		why_send ? "receives" : "sends and receives",
+		wires_name(comm->hosts.wires), why_send ? ": " : "",
+		why_send ? why_send : "");
 }
 
 static bool is_known(const struct straight *straight, uint64_t buffer_id)

@@ -232,9 +232,9 @@ static enum err call_stream(const struct comm_call *call, struct stream **stream
 	*stream = call->stream;
 	if (call->stream || comm->config.blocking)
 		return OK;
-	if (!comm->worker)
-		e = stream_create(&comm->worker);
-	*stream = comm->worker;
+	if (!comm->turns.worker)
+		e = stream_create(&comm->turns.worker);
+	*stream = comm->turns.worker;
 	return e;
 }
 
@@ -332,7 +332,7 @@ bool comm_is_device(const void *ptr)
 
 bool comm_is_relayed(const struct comm *comm)
 {
-	return comm->relay && !comm->gpu;
+	return comm->gpu.relay && !comm->gpu.engine;
 }
 
 /* Who takes a call. */
@@ -348,9 +348,9 @@ static enum taker taker_of(const struct comm_call *calls, uint32_t count, uint32
 	for (uint32_t i = 0; i < count && !is_relayed && !call->stream; i++)
 		is_relayed = calls[i].comm == call->comm && calls[i].on_gpu;
 	/* GPUs that do not reach each other have slots for collectives */
-	if (call->comm->gpu && call->kind != CALL_SEND && call->kind != CALL_RECV)
+	if (call->comm->gpu.engine && call->kind != CALL_SEND && call->kind != CALL_RECV)
 		is_relayed = false;
-	if (is_relayed && call->comm->relay)
+	if (is_relayed && call->comm->gpu.relay)
 		return TAKER_RELAY;
 	return call->on_gpu ? TAKER_GPU : TAKER_HOST;
 }

@@ -41,8 +41,8 @@ enum err touch_listen(struct comm *comm, struct control_peer *mine)
 {
 	enum err e = control_listen(&mine->addr);
 
-	mine->host = comm->hosts[comm->rank];
-	comm->has_touch = !e;
+	mine->host = comm->hosts.numbers[comm->rank];
+	comm->hosts.has_touch = !e;
 	return e;
 }
 
@@ -129,9 +129,9 @@ static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t
 	enum err e = OK;
 
 	memcpy(&put, bytes, sizeof(put));
-	if (put.signal >= comm->board->signal_count)
+	if (put.signal >= comm->hosts.board->signal_count)
 		e = err_set(ERR_REMOTE, "rank %u gives rank %u signal %u of %u", from,
-			comm->rank, put.signal, comm->board->signal_count);
+			comm->rank, put.signal, comm->hosts.board->signal_count);
 	if (!e && count && !comm_has_failed(comm))
 		e = window_land(comm, from, &put, bytes + sizeof(put), count);
 	if (e) {
@@ -144,7 +144,7 @@ static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t
 	atomic_store(&landed->given, total);
 	if (put.wants_receipt)
 		(void)control_send(
-			comm->control, from, TOLD_RECEIPT, &total, sizeof(total));
+			comm->hosts.control, from, TOLD_RECEIPT, &total, sizeof(total));
 }
 
 void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, size_t size)
@@ -167,7 +167,7 @@ void touch_heard(void *arg, uint32_t from, uint32_t kind, const void *bytes, siz
 		told_put(comm, from, bytes, size);
 	if (kind == TOLD_RECEIPT && size == sizeof(uint64_t))
 		told_receipt(comm, from, bytes);
-	if (atomic_load(&comm->ready))
+	if (atomic_load(&comm->life.ready))
 		host_engine_wake(comm->engine);
 }
 
@@ -192,7 +192,7 @@ void touch_lost(void *arg, uint32_t rank, const char *why)
 			shadow_lose(comm, i, given_up);
 	if (!peer_is_local(comm->peers, rank))
 		shadow_lose(comm, rank, why);
-	if (!atomic_load(&comm->ready))
+	if (!atomic_load(&comm->life.ready))
 		return;
 	/* of a rank of this host the board knows when it dies, and not when it stands
 	 * still */
@@ -215,7 +215,7 @@ enum err touch_open(struct comm *comm, const struct meeting *meeting,
 	enum err e;
 
 	boot_key(meeting, "control", args.key);
-	e = control_open(&args, &comm->control);
+	e = control_open(&args, &comm->hosts.control);
 	auth_wipe(args.key, sizeof(args.key));
 	return e;
 }
@@ -224,34 +224,34 @@ enum err touch_settle(struct comm *comm)
 {
 	int64_t limit_s = param_int(PARAM_BOOT_TIMEOUT);
 
-	return comm->control
-		       ? control_settle(comm->control,
+	return comm->hosts.control
+		       ? control_settle(comm->hosts.control,
 				 limit_s > 0 ? clock_ns() + (uint64_t)limit_s * CLOCK_SEC
 					     : 0,
-				 &comm->abort)
+				 &comm->life.abort)
 		       : OK;
 }
 
 enum err touch_check(const struct comm *comm)
 {
-	return comm->control ? control_check(comm->control) : OK;
+	return comm->hosts.control ? control_check(comm->hosts.control) : OK;
 }
 
 void touch_close(struct comm *comm)
 {
-	if (comm->control && atomic_load(&comm->abort))
-		control_hurry(comm->control);
-	control_close(comm->control);
-	comm->control = NULL;
-	if (comm->has_touch)
+	if (comm->hosts.control && atomic_load(&comm->life.abort))
+		control_hurry(comm->hosts.control);
+	control_close(comm->hosts.control);
+	comm->hosts.control = NULL;
+	if (comm->hosts.has_touch)
 		control_unlisten();
-	comm->has_touch = false;
+	comm->hosts.has_touch = false;
 }
 
 static void tell(struct comm *comm, enum told_kind kind, const void *bytes, size_t size)
 {
 	/* who cannot be told now will hear that the connection is lost */
-	(void)control_send(comm->control, CONTROL_ALL, kind, bytes, size);
+	(void)control_send(comm->hosts.control, CONTROL_ALL, kind, bytes, size);
 }
 
 void touch_state(struct comm *comm)
@@ -259,7 +259,7 @@ void touch_state(struct comm *comm)
 	const struct rank_status *status;
 	struct state_words words = {0};
 
-	if (!comm->control)
+	if (!comm->hosts.control)
 		return;
 	status = peer_status(comm->peers, comm->rank);
 	words.state = atomic_load(&status->state);
@@ -280,7 +280,7 @@ void touch_mail(struct comm *comm)
 	const struct rank_status *status;
 	struct mail_words words = {0};
 
-	if (!comm->control)
+	if (!comm->hosts.control)
 		return;
 	status = peer_status(comm->peers, comm->rank);
 	words.number = atomic_load(&status->mail_number);
@@ -295,7 +295,7 @@ void touch_vote(struct comm *comm, uint64_t number)
 	const struct vote *vote;
 	struct vote_words words;
 
-	if (!comm->control)
+	if (!comm->hosts.control)
 		return;
 	vote = &peer_status(comm->peers, comm->rank)->votes[number % 2];
 	words = (struct vote_words){number, vote->color, vote->key};
@@ -306,7 +306,7 @@ void touch_note(struct comm *comm)
 {
 	struct doing words;
 
-	if (!comm->control)
+	if (!comm->hosts.control)
 		return;
 	/* this rank's thread, which writes it, is here */
 	memcpy(&words, &peer_status(comm->peers, comm->rank)->doing, sizeof(words));
@@ -325,7 +325,8 @@ enum err touch_put(struct comm *comm, uint32_t to, const struct far_put *put,
 	memcpy(message, put, sizeof(*put));
 	if (bytes)
 		memcpy(message + sizeof(*put), data, bytes);
-	e = control_send(comm->control, to, TOLD_PUT, message, sizeof(*put) + bytes);
+	e = control_send(
+		comm->hosts.control, to, TOLD_PUT, message, sizeof(*put) + bytes);
 	free(message);
 	return e;
 }
