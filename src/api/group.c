@@ -256,9 +256,9 @@ static enum err recheck_call(const struct comm_call *call)
 		return is_gone("comm", call->comm);
 	if (!call->on_gpu && call->stream && !live_is(LIVE_STREAM, call->stream))
 		return is_gone("stream", call->stream);
-	return call->kind == CALL_PUT && call->window
-		       ? comm_window_check(call->comm, call->window, call->root,
-				 call->offset, call->count * dtype_size(call->type))
+	return call->kind == CALL_PUT && call->put.window
+		       ? comm_window_check(call->comm, call->put.window, call->root,
+				 call->put.offset, call->count * dtype_size(call->type))
 		       : OK;
 }
 

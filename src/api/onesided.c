@@ -62,15 +62,15 @@ static enum err check_put(const struct comm_call *call, unsigned flags)
 	if (!e && (unsigned)call->type >= ncclNumTypes)
 		e = err_set(ERR_ARGUMENT, "PutSignal: invalid type %d", (int)call->type);
 	if (!e)
-		e = check_pointer(call->window, "PutSignal", "peerWin");
+		e = check_pointer(call->put.window, "PutSignal", "peerWin");
 	if (!e && call->count)
 		e = check_pointer(call->in, "PutSignal", "localbuff");
 	if (!e && call->count > SIZE_MAX / dtype_size(call->type))
 		e = err_set(
 			ERR_ARGUMENT, "PutSignal: count %zu is too large", call->count);
 	return e ? e
-		 : comm_window_check(call->comm, call->window, call->root, call->offset,
-			   call->count * dtype_size(call->type));
+		 : comm_window_check(call->comm, call->put.window, call->root,
+			   call->put.offset, call->count * dtype_size(call->type));
 }
 
 /* On a GPU or in host memory: the communicator decides. */
@@ -95,11 +95,11 @@ ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t 
 		.count = count,
 		.type = (enum dtype)datatype,
 		.root = (uint32_t)peer,
-		.window = (const struct window *)peerWin,
-		.offset = peerWinOffset};
+		.put = {.window = (const struct window *)peerWin,
+			.offset = peerWinOffset}};
 	enum err e = check_signal(call.comm, "PutSignal", peer, sigIdx, ctx);
 
-	call.signal = e ? 0 : signal_number(call.comm, sigIdx, ctx);
+	call.put.signal = e ? 0 : signal_number(call.comm, sigIdx, ctx);
 	if (!e)
 		e = check_put(&call, flags);
 	if (!e)
@@ -115,7 +115,7 @@ ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
 		.comm = comm_of(comm), .kind = CALL_PUT, .root = (uint32_t)peer};
 	enum err e = check_signal(call.comm, "Signal", peer, sigIdx, ctx);
 
-	call.signal = e ? 0 : signal_number(call.comm, sigIdx, ctx);
+	call.put.signal = e ? 0 : signal_number(call.comm, sigIdx, ctx);
 	if (!e)
 		e = check_flags("Signal", flags);
 	if (!e)
@@ -163,8 +163,8 @@ ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs,
 	pncclGroupStart();
 	for (int i = 0; i < nDesc && !e; i++) {
 		call.root = (uint32_t)signalDescs[i].peer;
-		call.signals = (uint32_t)signalDescs[i].opCnt;
-		call.signal = signal_number(
+		call.put.signals = (uint32_t)signalDescs[i].opCnt;
+		call.put.signal = signal_number(
 			call.comm, signalDescs[i].sigIdx, signalDescs[i].ctx);
 		e = group_call(&call);
 	}

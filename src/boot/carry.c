@@ -28,37 +28,38 @@ static bool is_carried(const struct session *session, const struct strand *stran
 	const struct bulletin *bulletin)
 {
 	if (bulletin->head.type == BULLETIN_DIRECT)
-		return session->node_of[bulletin->head.to] == strand->node;
-	return strand->is_edge && bulletin->from != strand->node;
+		return session->node_of[bulletin->head.to] == strand->held.node;
+	return strand->held.is_edge && bulletin->from != strand->held.node;
 }
 
 static void leave_write(struct strand *strand, uint64_t now_ns)
 {
 	struct strand_head head = {.type = BULLETIN_LEAVE};
 
-	strand->is_leaving = true;
+	strand->held.is_leaving = true;
 	strand_write(strand, &head, NULL, now_ns);
 }
 
 void carry_beat(struct strand *strand, uint64_t now_ns)
 {
-	struct strand_head head = {.type = BULLETIN_BEAT, .number = strand->taken};
+	struct strand_head head = {.type = BULLETIN_BEAT, .number = strand->held.taken};
 
-	strand->taken_told = strand->taken;
-	strand->owed_ns = 0;
+	strand->held.taken_told = strand->held.taken;
+	strand->held.owed_ns = 0;
 	strand_write(strand, &head, NULL, now_ns);
 }
 
 void carry_receipt(struct strand *strand, uint64_t count)
 {
-	const struct session *session = strand->owner;
+	const struct session *session = strand->held.owner;
 
-	while (strand->safe < strand->cursor && strand->safe_count < count) {
+	while (strand->held.safe < strand->held.cursor &&
+		strand->held.safe_count < count) {
 		const struct bulletin *bulletin = bulletins_at(
-			&session->log, strand->safe++);
+			&session->log, strand->held.safe++);
 
 		if (is_carried(session, strand, bulletin))
-			strand->safe_count++;
+			strand->held.safe_count++;
 	}
 }
 
@@ -71,27 +72,27 @@ void carry_hurry(struct session *session)
 
 uint64_t carry_due_ns(const struct strand *strand)
 {
-	const struct session *session = strand->owner;
+	const struct session *session = strand->held.owner;
 
-	if (strand->cursor == session->log.end || !strand_is_idle(strand))
+	if (strand->held.cursor == session->log.end || !strand_is_idle(strand))
 		return UINT64_MAX;
-	if (strand->cursor < session->hurried || session->is_closing)
+	if (strand->held.cursor < session->hurried || session->end.is_closing)
 		return 0;
-	return strand->carried_ns + gather_ns(session);
+	return strand->held.carried_ns + gather_ns(session);
 }
 
 /* The next bulletin that this strand carries; NULL: there is none. */
 static const struct bulletin *next_take(struct strand *strand)
 {
-	const struct session *session = strand->owner;
+	const struct session *session = strand->held.owner;
 
-	while (strand->cursor < session->log.end) {
+	while (strand->held.cursor < session->log.end) {
 		const struct bulletin *bulletin = bulletins_at(
-			&session->log, strand->cursor);
+			&session->log, strand->held.cursor);
 
 		if (is_carried(session, strand, bulletin))
 			return bulletin;
-		strand->cursor++;
+		strand->held.cursor++;
 	}
 	return NULL;
 }
@@ -106,8 +107,8 @@ static bool frame_write(struct strand *strand, uint64_t now_ns)
 
 	if (!first)
 		return false;
-	strand->cursor++;
-	strand->carried_ns = now_ns;
+	strand->held.cursor++;
+	strand->held.carried_ns = now_ns;
 	for (next = first; next; next = next_take(strand)) {
 		bytes = sizeof(next->head) + next->head.bytes;
 		if (head.bytes + bytes > sizeof(many))
@@ -116,7 +117,7 @@ static bool frame_write(struct strand *strand, uint64_t now_ns)
 		memcpy(many + head.bytes + sizeof(next->head), next->bytes,
 			next->head.bytes);
 		head.bytes += (uint32_t)bytes;
-		strand->cursor += next != first;
+		strand->held.cursor += next != first;
 	}
 	if (head.bytes > sizeof(first->head) + first->head.bytes)
 		strand_write(strand, &head, many, now_ns);
@@ -127,16 +128,17 @@ static bool frame_write(struct strand *strand, uint64_t now_ns)
 
 void carry_on(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = strand->owner;
+	struct session *session = strand->held.owner;
 
-	if (strand->taken - strand->taken_told >= RECEIPT_COUNT && strand_is_idle(strand))
+	if (strand->held.taken - strand->held.taken_told >= RECEIPT_COUNT &&
+		strand_is_idle(strand))
 		carry_beat(strand, now_ns);
 	if (carry_due_ns(strand) <= now_ns)
 		while (strand_is_idle(strand) && frame_write(strand, now_ns))
 			;
-	if (session->is_closing && strand_is_idle(strand) && !strand->is_leaving)
+	if (session->end.is_closing && strand_is_idle(strand) && !strand->held.is_leaving)
 		leave_write(strand, now_ns);
-	if (strand->is_leaving && strand_is_idle(strand))
+	if (strand->held.is_leaving && strand_is_idle(strand))
 		strand_finish(strand);
 	hub_watch(strand);
 }
@@ -146,10 +148,10 @@ void carry_on(struct strand *strand, uint64_t now_ns)
 /* From this bulletin on the other end may miss what this strand was to carry. */
 static uint64_t strand_needs(const struct strand *strand)
 {
-	const struct session *session = strand->owner;
-	uint64_t at = strand->safe;
+	const struct session *session = strand->held.owner;
+	uint64_t at = strand->held.safe;
 
-	while (at < strand->cursor &&
+	while (at < strand->held.cursor &&
 		!is_carried(session, strand, bulletins_at(&session->log, at)))
 		at++;
 	return at;
@@ -161,14 +163,16 @@ static void log_drop(struct session *session)
 	struct bulletins *log = &session->log;
 	const struct bulletin *oldest = bulletins_at(log, log->first);
 
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		if (strand->safe > log->first)
+	for (struct strand *strand = session->strands; strand;
+		strand = strand->held.next) {
+		if (strand->held.safe > log->first)
 			continue;
-		if (strand->cursor > log->first && is_carried(session, strand, oldest))
-			strand->safe_count++;
-		strand->safe = log->first + 1;
-		if (strand->cursor < strand->safe)
-			strand->cursor = strand->safe;
+		if (strand->held.cursor > log->first &&
+			is_carried(session, strand, oldest))
+			strand->held.safe_count++;
+		strand->held.safe = log->first + 1;
+		if (strand->held.cursor < strand->held.safe)
+			strand->held.cursor = strand->held.safe;
 	}
 	bulletins_drop(log);
 }
@@ -185,12 +189,13 @@ static void log_trim(struct session *session)
 	struct bulletins *log = &session->log;
 	uint64_t needed = log->end;
 
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
-		if (session->nodes[strand->node].state != NODE_THERE)
+	for (struct strand *strand = session->strands; strand;
+		strand = strand->held.next) {
+		if (session->nodes[strand->held.node].state != NODE_THERE)
 			continue;
-		strand->safe = strand_needs(strand);
-		if (strand->safe < needed)
-			needed = strand->safe;
+		strand->held.safe = strand_needs(strand);
+		if (strand->held.safe < needed)
+			needed = strand->held.safe;
 	}
 	/* a strand that is still to be made carries all of it */
 	for (uint32_t i = 0; i < session->node_count && needed > log->first; i++)
@@ -205,7 +210,7 @@ static void log_trim(struct session *session)
 
 void carry_all(struct session *session, uint64_t now_ns)
 {
-	for (struct strand *strand = session->strands; strand; strand = strand->next)
+	for (struct strand *strand = session->strands; strand; strand = strand->held.next)
 		carry_on(strand, now_ns);
 	if (log_is_long(&session->log))
 		log_trim(session);

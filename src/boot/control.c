@@ -202,7 +202,7 @@ void control_tell_lost(struct control *control, uint32_t rank, const char *why)
 void control_hurry(struct control *control)
 {
 	hub_lock();
-	control->session->is_hurried = true;
+	control->session->end.is_hurried = true;
 	hub_unlock();
 }
 

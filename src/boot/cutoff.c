@@ -80,7 +80,7 @@ static void doubt(struct session *session)
 /* What has come and was not read yet. */
 static void strands_read(struct session *session, uint64_t now_ns)
 {
-	for (struct strand *strand = session->strands; strand; strand = strand->next)
+	for (struct strand *strand = session->strands; strand; strand = strand->held.next)
 		if (strand->phase != STRAND_GONE)
 			session_serve(strand, now_ns);
 }
@@ -106,7 +106,7 @@ uint64_t cutoff_tick(struct session *session, uint64_t now_ns)
 	const struct cutoff *cutoff = &session->cutoff;
 	uint64_t limit = session_limit_ns();
 
-	if (!cutoff->heard_ns || limit == UINT64_MAX || session->is_closing ||
+	if (!cutoff->heard_ns || limit == UINT64_MAX || session->end.is_closing ||
 		session_is_given_up(session))
 		return UINT64_MAX;
 	if (now_ns < cutoff->heard_ns + limit / 2)

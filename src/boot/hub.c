@@ -96,17 +96,18 @@ void hub_watch(struct strand *strand)
 		hub_wake(); /* the thread takes it away */
 		return;
 	}
-	if (events == strand->polled)
+	if (events == strand->held.polled)
 		return;
 	/* poll() and epoll have the same bits */
-	if (epoll_ctl(hub.epoll_fd, strand->polled < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-		    strand->fd, &event)) {
+	if (epoll_ctl(hub.epoll_fd,
+		    strand->held.polled < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, strand->fd,
+		    &event)) {
 		strand->status = errno;
 		strand->phase = STRAND_GONE;
 		hub_wake();
 		return;
 	}
-	strand->polled = events;
+	strand->held.polled = events;
 }
 
 static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT, "the same bits");
@@ -114,7 +115,7 @@ static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT, "the same bits");
 void hub_drop(struct strand *strand)
 {
 	/* a forked child's copy, for a moment, would keep it in the set */
-	if (strand->polled >= 0)
+	if (strand->held.polled >= 0)
 		epoll_ctl(hub.epoll_fd, EPOLL_CTL_DEL, strand->fd, NULL);
 	strand_destroy(strand);
 }
@@ -160,14 +161,14 @@ static void stranger_settle(struct strand *strand, uint64_t now_ns)
 	struct strand **at = &hub.strangers;
 
 	while (*at != strand)
-		at = &(*at)->next;
-	*at = strand->next;
+		at = &(*at)->held.next;
+	*at = strand->held.next;
 	if (session && session_adopt(session, strand, now_ns)) {
 		hub.stranger_count--;
 		return;
 	}
 	strand->phase = STRAND_GONE; /* swept away as a stranger */
-	strand->next = hub.strangers;
+	strand->held.next = hub.strangers;
 	hub.strangers = strand;
 }
 
@@ -183,10 +184,10 @@ static bool stranger_look(struct strand *strand, uint64_t now_ns)
 static void strangers_look(uint64_t now_ns)
 {
 	for (struct strand *strand = hub.strangers, *next; strand; strand = next) {
-		next = strand->next;
+		next = strand->held.next;
 		if (stranger_look(strand, now_ns)) {
 			stranger_settle(strand, now_ns);
-			if (strand->owner)
+			if (strand->held.owner)
 				session_serve(strand, now_ns);
 		}
 	}
@@ -219,10 +220,10 @@ static void strangers_sweep(uint64_t now_ns)
 
 		if (strand->phase != STRAND_GONE &&
 			now_ns - strand->since_ns <= patience * CLOCK_MS) {
-			at = &strand->next;
+			at = &strand->held.next;
 			continue;
 		}
-		*at = strand->next;
+		*at = strand->held.next;
 		hub.stranger_count--;
 		hub_drop(strand);
 	}
@@ -266,7 +267,7 @@ static void strangers_accept(uint64_t now_ns)
 		strand = strand_accept(fd, now_ns);
 		if (!strand)
 			continue;
-		strand->next = hub.strangers;
+		strand->held.next = hub.strangers;
 		hub.strangers = strand;
 		hub.stranger_count++;
 		hub_watch(strand);
@@ -279,13 +280,13 @@ static void strand_ready(struct strand *strand, uint64_t now_ns)
 {
 	if (strand->phase == STRAND_GONE)
 		return;
-	if (!strand->owner && strand->phase == STRAND_ASKED) {
+	if (!strand->held.owner && strand->phase == STRAND_ASKED) {
 		strand->phase = STRAND_GONE; /* it went, or said more than it may */
 		return;
 	}
-	if (!strand->owner && stranger_look(strand, now_ns))
+	if (!strand->held.owner && stranger_look(strand, now_ns))
 		stranger_settle(strand, now_ns);
-	if (strand->owner)
+	if (strand->held.owner)
 		session_serve(strand, now_ns);
 }
 
@@ -414,7 +415,7 @@ static void hub_clear(void)
 	while (hub.strangers) {
 		struct strand *strand = hub.strangers;
 
-		hub.strangers = strand->next;
+		hub.strangers = strand->held.next;
 		hub_drop(strand);
 	}
 	hub.stranger_count = 0;
@@ -497,7 +498,7 @@ static void changed_init(void)
 static void child_begin(void)
 {
 	session_forget();
-	for (struct strand *strand = hub.strangers; strand; strand = strand->next)
+	for (struct strand *strand = hub.strangers; strand; strand = strand->held.next)
 		fd_close(&strand->fd);
 	hub.strangers = NULL;
 	hub.stranger_count = 0;

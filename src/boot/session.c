@@ -169,10 +169,10 @@ static void held_hear(struct session *session)
 
 static void strand_add(struct session *session, struct strand *strand, uint32_t node)
 {
-	strand->owner = session;
-	strand->node = node;
-	strand->cursor = strand->safe = session->log.first;
-	strand->next = session->strands;
+	strand->held.owner = session;
+	strand->held.node = node;
+	strand->held.cursor = strand->held.safe = session->log.first;
+	strand->held.next = session->strands;
 	session->strands = strand;
 }
 
@@ -204,7 +204,7 @@ static void node_call(struct session *session, uint32_t index, uint64_t now_ns)
 		retry_later(node, errno, now_ns);
 		return;
 	}
-	strand->is_edge = node->is_edge;
+	strand->held.is_edge = node->is_edge;
 	strand_add(session, strand, index);
 	hub_watch(strand);
 }
@@ -238,8 +238,8 @@ void session_lose_here(struct session *session, uint32_t index, const char *why)
 	snprintf(node->why, sizeof(node->why), "%s", why);
 	log_info(LOG_BOOTSTRAP, "boot: the process of rank %u is lost: %s",
 		node->first_rank, why);
-	for (struct strand *strand = session->strands; strand; strand = strand->next)
-		if (strand->node == index)
+	for (struct strand *strand = session->strands; strand; strand = strand->held.next)
+		if (strand->held.node == index)
 			strand->phase = STRAND_GONE;
 	for (struct control *at = session->controls; at; at = at->next)
 		loss_hear(session, at, index, why);
@@ -309,26 +309,28 @@ bool session_is_given_up(const struct session *session)
 /* A strand is no more. */
 static void strand_lost(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = strand->owner;
-	struct station *node = &session->nodes[strand->node];
+	struct session *session = strand->held.owner;
+	struct station *node = &session->nodes[strand->held.node];
 
 	/* our last words may be lost, and it would take us for lost */
-	if (session->is_closing && strand->is_reset && strand->was_open &&
-		!strand->has_left && !session->is_hurried && node->state == NODE_THERE)
-		session->recall_ns = now_ns + RECALL_MS * CLOCK_MS;
-	if (session->is_closing || strand->has_left || node->state != NODE_THERE ||
-		session_is_given_up(session) || session_has_strand(session, strand->node))
+	if (session->end.is_closing && strand->is_reset && strand->held.was_open &&
+		!strand->held.has_left && !session->end.is_hurried &&
+		node->state == NODE_THERE)
+		session->end.recall_ns = now_ns + RECALL_MS * CLOCK_MS;
+	if (session->end.is_closing || strand->held.has_left ||
+		node->state != NODE_THERE || session_is_given_up(session) ||
+		session_has_strand(session, strand->held.node))
 		return;
-	if (!strand->was_open) {
-		node_trouble(session, strand->node, strand->status, now_ns);
+	if (!strand->held.was_open) {
+		node_trouble(session, strand->held.node, strand->status, now_ns);
 		return;
 	}
 	/* has it ended, or only the connection? Who ended answers no call. */
 	node->is_wanted = true;
-	node->is_edge = node->is_edge || strand->is_edge;
+	node->is_edge = node->is_edge || strand->held.is_edge;
 	node->trouble_ns = 0;
 	node->tries = 0;
-	node_call(session, strand->node, now_ns);
+	node_call(session, strand->held.node, now_ns);
 }
 
 /* ---- what comes in ---- */
@@ -349,7 +351,7 @@ static void flood_take(struct session *session, const struct strand *strand,
 		session->heard[head->origin] = head->number;
 	else if (head->type != BULLETIN_LOST)
 		return;
-	if (!bulletins_append(&session->log, head, bytes, strand->node)) {
+	if (!bulletins_append(&session->log, head, bytes, strand->held.node)) {
 		for (struct control *at = session->controls; at; at = at->next)
 			control_is_deaf(at, head->origin);
 		return;
@@ -383,9 +385,9 @@ static void direct_take(
 /* The other end is to know of it by and by. */
 static void bulletin_count(struct strand *strand, uint64_t now_ns)
 {
-	strand->taken++;
-	if (!strand->owed_ns)
-		strand->owed_ns = now_ns;
+	strand->held.taken++;
+	if (!strand->held.owed_ns)
+		strand->held.owed_ns = now_ns;
 }
 
 static void bulletin_take(struct strand *strand, const struct strand_head *head,
@@ -393,9 +395,9 @@ static void bulletin_take(struct strand *strand, const struct strand_head *head,
 {
 	bulletin_count(strand, now_ns);
 	if (head->type == BULLETIN_DIRECT)
-		direct_take(strand->owner, head, bytes);
+		direct_take(strand->held.owner, head, bytes);
 	else
-		flood_take(strand->owner, strand, head, bytes, now_ns);
+		flood_take(strand->held.owner, strand, head, bytes, now_ns);
 }
 
 static bool is_bulletin(uint32_t type)
@@ -423,10 +425,10 @@ static void many_take(
 
 static void leave_take(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = strand->owner;
-	struct station *node = &session->nodes[strand->node];
+	struct session *session = strand->held.owner;
+	struct station *node = &session->nodes[strand->held.node];
 
-	strand->has_left = true;
+	strand->held.has_left = true;
 	strand->phase = STRAND_GONE;
 	if (node->state == NODE_THERE)
 		node->state = NODE_LEFT;
@@ -452,9 +454,9 @@ static void frame_take(struct strand *strand, uint64_t now_ns)
 
 static void strand_opened(struct strand *strand)
 {
-	struct station *node = &strand->owner->nodes[strand->node];
+	struct station *node = &strand->held.owner->nodes[strand->held.node];
 
-	strand->was_open = node->was_open = true;
+	strand->held.was_open = node->was_open = true;
 	node->trouble_ns = 0;
 	node->tries = 0;
 	hub_changed();
@@ -471,12 +473,13 @@ void session_serve(struct strand *strand, uint64_t now_ns)
 			continue;
 		/* its first words say that the other end has taken the strand up: before
 		 * that it could leave without a word */
-		if (!strand->was_open)
+		if (!strand->held.was_open)
 			strand_opened(strand);
 		frame_take(strand, now_ns);
 	}
-	if (strand->heard_ns != heard && session_is_remote(strand->owner, strand->node))
-		cutoff_heard(&strand->owner->cutoff, now_ns);
+	if (strand->heard_ns != heard &&
+		session_is_remote(strand->held.owner, strand->held.node))
+		cutoff_heard(&strand->held.owner->cutoff, now_ns);
 	carry_on(strand, now_ns);
 }
 
@@ -488,10 +491,10 @@ bool session_adopt(struct session *session, struct strand *strand, uint64_t now_
 		claim->from == session->self ||
 		session->nodes[claim->from].state == NODE_DEAD)
 		return false;
-	strand->is_edge = claim->is_edge;
+	strand->held.is_edge = claim->is_edge;
 	strand_add(session, strand, claim->from);
 	strand_opened(strand);
-	if (session_is_remote(session, strand->node))
+	if (session_is_remote(session, strand->held.node))
 		cutoff_heard(&session->cutoff, now_ns);
 	carry_beat(strand, now_ns);
 	return true;
@@ -575,9 +578,9 @@ static uint64_t add_ns(uint64_t at_ns, uint64_t more_ns)
 /* Say what we have taken, if the other end waits for that. */
 static uint64_t receipt_tick(struct strand *strand, uint64_t now_ns)
 {
-	uint64_t due = strand->owed_ns + RECEIPT_MS * CLOCK_MS;
+	uint64_t due = strand->held.owed_ns + RECEIPT_MS * CLOCK_MS;
 
-	if (!strand->owed_ns)
+	if (!strand->held.owed_ns)
 		return UINT64_MAX;
 	if (now_ns < due)
 		return due;
@@ -595,14 +598,14 @@ static void silence_blame(struct strand *strand, uint64_t silent_ns, uint64_t no
 
 	snprintf(why, sizeof(why), "nothing was heard of it for %llu s",
 		(unsigned long long)((silent_ns + CLOCK_SEC / 2) / CLOCK_SEC));
-	session_lose(strand->owner, strand->node, why, now_ns);
+	session_lose(strand->held.owner, strand->held.node, why, now_ns);
 }
 
 /* Look after a call that has not been answered yet. */
 static uint64_t call_tick(struct strand *strand, uint64_t now_ns)
 {
 	bool is_asking = strand->phase == STRAND_CHALLENGE;
-	uint64_t limit = is_asking ? answer_ns(strand->owner) : session_limit_ns();
+	uint64_t limit = is_asking ? answer_ns(strand->held.owner) : session_limit_ns();
 	uint64_t end = add_ns(is_asking ? strand->heard_ns : strand->since_ns, limit);
 
 	if (now_ns < end)
@@ -623,14 +626,14 @@ static uint64_t call_tick(struct strand *strand, uint64_t now_ns)
 /* Say that we are here, and listen whether the other end does. */
 static uint64_t strand_tick(struct strand *strand, uint64_t now_ns)
 {
-	struct session *session = strand->owner;
+	struct session *session = strand->held.owner;
 	uint64_t beat = add_ns(strand->told_ns, beat_ns());
 	uint64_t limit = session_limit_ns(), end, receipt;
 
 	if (strand->phase != STRAND_OPEN)
 		return call_tick(strand, now_ns);
 	receipt = sooner(receipt_tick(strand, now_ns), carry_due_ns(strand));
-	if (!session_is_remote(session, strand->node))
+	if (!session_is_remote(session, strand->held.node))
 		return receipt;
 	end = add_ns(strand->heard_ns, limit);
 	if (now_ns >= end) { /* but for what has come and was not read yet */
@@ -655,10 +658,10 @@ static struct strand *gone_take(struct session *session)
 	struct strand **at = &session->strands, *gone;
 
 	while (*at && (*at)->phase != STRAND_GONE)
-		at = &(*at)->next;
+		at = &(*at)->held.next;
 	gone = *at;
 	if (gone)
-		*at = gone->next;
+		*at = gone->held.next;
 	return gone;
 }
 
@@ -677,7 +680,7 @@ static void strands_sweep(struct session *session, uint64_t now_ns)
 /* Those that stay must stay joined. */
 static uint64_t mend_tick(struct session *session, uint64_t now_ns)
 {
-	if (!session->mend_ns || session->is_closing)
+	if (!session->mend_ns || session->end.is_closing)
 		return UINT64_MAX;
 	if (now_ns < session->mend_ns)
 		return session->mend_ns;
@@ -728,7 +731,7 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
-	if (session->is_closing || session_is_given_up(session))
+	if (session->end.is_closing || session_is_given_up(session))
 		return next;
 	for (uint32_t i = 0; i < session->node_count; i++) {
 		struct station *node = &session->nodes[i];
@@ -749,14 +752,15 @@ static uint64_t calls_tick(struct session *session, uint64_t now_ns)
 /* Strands end when the other end has hung up, or when it takes too long. */
 static uint64_t closing_tick(struct session *session, uint64_t now_ns)
 {
-	uint64_t last = session->closing_ns +
-			(session->is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
+	uint64_t last = session->end.since_ns +
+			(session->end.is_hurried ? HURRY_MS : LEAVE_MS) * CLOCK_MS;
 	uint64_t next;
 
-	if (session->recall_ns > last)
-		last = session->recall_ns;
-	next = session->recall_ns > now_ns ? session->recall_ns : last;
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+	if (session->end.recall_ns > last)
+		last = session->end.recall_ns;
+	next = session->end.recall_ns > now_ns ? session->end.recall_ns : last;
+	for (struct strand *strand = session->strands; strand;
+		strand = strand->held.next) {
 		uint64_t end = last;
 
 		if (strand->is_mute)
@@ -773,16 +777,16 @@ uint64_t session_tick(struct session *session, uint64_t now_ns)
 	uint64_t next = UINT64_MAX;
 
 	carry_all(session, now_ns);
-	for (struct strand *strand = session->strands; strand; strand = strand->next)
+	for (struct strand *strand = session->strands; strand; strand = strand->held.next)
 		next = sooner(next, strand_tick(strand, now_ns));
-	if (session->is_closing)
+	if (session->end.is_closing)
 		next = sooner(next, closing_tick(session, now_ns));
 	strands_sweep(session, now_ns);
 	next = sooner(next, mend_tick(session, now_ns));
 	next = sooner(next, cutoff_tick(session, now_ns));
 	next = sooner(next, calls_tick(session, now_ns));
 	for (const struct strand *strand = session->strands; strand;
-		strand = strand->next)
+		strand = strand->held.next)
 		if (strand->phase == STRAND_GONE)
 			next = now_ns;
 	return next;

@@ -74,6 +74,14 @@ struct station {
 	char why[STATION_WHY_BYTES]; /* .. and what was said of it */
 };
 
+/* Its last rank has left: how long its strands stay. */
+struct session_end {
+	bool is_closing;
+	bool is_hurried;    /* when it closes, it does so soon */
+	uint64_t since_ns;  /* it is closing */
+	uint64_t recall_ns; /* until then somebody who missed our last words may call */
+};
+
 struct session {
 	struct session *next;
 	unsigned char id[STRAND_SESSION_BYTES], key[AUTH_KEY_BYTES];
@@ -90,10 +98,7 @@ struct session {
 	uint64_t since_ns;     /* when it was made */
 	uint64_t mend_ns; /* when to see who is next to us after some have left; 0: not */
 	struct cutoff cutoff;
-	bool is_closing;
-	bool is_hurried; /* when it closes, it does so soon */
-	uint64_t closing_ns;
-	uint64_t recall_ns; /* until then somebody who missed our last words may call */
+	struct session_end end;
 };
 
 void control_free(struct control *control);

@@ -39,7 +39,7 @@ struct session *session_find(const unsigned char id[STRAND_SESSION_BYTES])
 {
 	struct session *at = sessions;
 
-	while (at && (at->is_closing || memcmp(at->id, id, STRAND_SESSION_BYTES)))
+	while (at && (at->end.is_closing || memcmp(at->id, id, STRAND_SESSION_BYTES)))
 		at = at->next;
 	return at;
 }
@@ -169,8 +169,8 @@ void session_detach(struct session *session, struct control *control, uint64_t n
 	*at = control->next;
 	if (session->controls)
 		return;
-	session->is_closing = true;
-	session->closing_ns = now_ns;
+	session->end.is_closing = true;
+	session->end.since_ns = now_ns;
 	memcpy(closed[closed_count++ % CLOSED_MAX], session->id, STRAND_SESSION_BYTES);
 	carry_all(session, now_ns);
 	hub_wake();
@@ -186,7 +186,8 @@ uint64_t session_silence_ns(void)
 void session_forget(void)
 {
 	for (struct session *at = sessions; at; at = at->next) {
-		for (struct strand *strand = at->strands; strand; strand = strand->next) {
+		for (struct strand *strand = at->strands; strand;
+			strand = strand->held.next) {
 			close(strand->fd);
 			strand->fd = -1;
 			strand->phase = STRAND_GONE;
@@ -208,7 +209,8 @@ static void put_off(uint64_t *at_ns, uint64_t late_ns, uint64_t now_ns)
 
 void session_forgive(struct session *session, uint64_t late_ns, uint64_t now_ns)
 {
-	for (struct strand *strand = session->strands; strand; strand = strand->next) {
+	for (struct strand *strand = session->strands; strand;
+		strand = strand->held.next) {
 		put_off(&strand->heard_ns, late_ns, now_ns);
 		put_off(&strand->since_ns, late_ns, now_ns);
 	}
@@ -255,8 +257,8 @@ uint32_t session_awaited(const struct session *session)
 bool session_has_strand(const struct session *session, uint32_t node)
 {
 	for (const struct strand *strand = session->strands; strand;
-		strand = strand->next)
-		if (strand->node == node && strand->phase != STRAND_GONE)
+		strand = strand->held.next)
+		if (strand->held.node == node && strand->phase != STRAND_GONE)
 			return true;
 	return false;
 }
@@ -264,9 +266,9 @@ bool session_has_strand(const struct session *session, uint32_t node)
 bool session_has_edge(const struct session *session, uint32_t node)
 {
 	for (const struct strand *strand = session->strands; strand;
-		strand = strand->next)
-		if (strand->node == node && strand->phase != STRAND_GONE &&
-			strand->is_edge)
+		strand = strand->held.next)
+		if (strand->held.node == node && strand->phase != STRAND_GONE &&
+			strand->held.is_edge)
 			return true;
 	return false;
 }
@@ -279,7 +281,8 @@ bool session_is_joined(const struct session *session, uint32_t node)
 
 bool session_is_over(const struct session *session, uint64_t now_ns)
 {
-	return session->is_closing && !session->strands && now_ns >= session->recall_ns;
+	return session->end.is_closing && !session->strands &&
+	       now_ns >= session->end.recall_ns;
 }
 
 void session_destroy(struct session *session)
@@ -293,7 +296,7 @@ void session_destroy(struct session *session)
 	while (session->strands) {
 		struct strand *strand = session->strands;
 
-		session->strands = strand->next;
+		session->strands = strand->held.next;
 		hub_drop(strand);
 	}
 	bulletins_fini(&session->log);

@@ -56,9 +56,9 @@ static struct strand *strand_create(int fd, bool is_caller, uint64_t now_ns)
 	strand->fd = fd;
 	strand->is_caller = is_caller;
 	strand->since_ns = strand->heard_ns = strand->told_ns = now_ns;
-	strand->polled = -1;
-	if (room_make(&strand->in, &strand->in_room, ROOM_LEAST) &&
-		room_make(&strand->out, &strand->out_room, ROOM_LEAST))
+	strand->held.polled = -1;
+	if (room_make(&strand->in.data, &strand->in.room, ROOM_LEAST) &&
+		room_make(&strand->out.data, &strand->out.room, ROOM_LEAST))
 		return strand;
 	strand->fd = -1; /* the caller's again */
 	strand_destroy(strand);
@@ -89,7 +89,7 @@ static void strand_silence(struct strand *strand)
 		return;
 	}
 	strand->is_mute = true;
-	strand->out_done = strand->out_bytes;
+	strand->out.done = strand->out.bytes;
 }
 
 void strand_finish(struct strand *strand)
@@ -124,8 +124,8 @@ void strand_destroy(struct strand *strand)
 	}
 	auth_wipe(strand->secret, sizeof(strand->secret));
 	auth_wipe(strand->key, sizeof(strand->key));
-	free(strand->in);
-	free(strand->out);
+	free(strand->in.data);
+	free(strand->out.data);
 	free(strand);
 }
 
@@ -148,12 +148,12 @@ void strand_flush(struct strand *strand)
 	if (strand->phase == STRAND_GONE || strand->phase == STRAND_CONNECTING ||
 		strand->is_mute)
 		return;
-	while (strand->out_done < strand->out_bytes) {
-		ssize_t n = some_send(strand, strand->out + strand->out_done,
-			strand->out_bytes - strand->out_done);
+	while (strand->out.done < strand->out.bytes) {
+		ssize_t n = some_send(strand, strand->out.data + strand->out.done,
+			strand->out.bytes - strand->out.done);
 
 		if (n >= 0) {
-			strand->out_done += (size_t)n;
+			strand->out.done += (size_t)n;
 		} else if (errno == EAGAIN) {
 			return;
 		} else if (errno != EINTR) {
@@ -167,25 +167,25 @@ void strand_flush(struct strand *strand)
 
 static void out_set(struct strand *strand, const void *bytes, size_t count)
 {
-	memcpy(strand->out, bytes, count);
-	strand->out_done = 0;
-	strand->out_bytes = count;
+	memcpy(strand->out.data, bytes, count);
+	strand->out.done = 0;
+	strand->out.bytes = count;
 	strand_flush(strand);
 }
 
 /* Have `want` bytes in `in`. False: not yet, or the strand is gone. */
 static bool in_fill(struct strand *strand, size_t want, uint64_t now_ns)
 {
-	if (!room_make(&strand->in, &strand->in_room, want)) {
+	if (!room_make(&strand->in.data, &strand->in.room, want)) {
 		strand_end(strand, ENOMEM);
 		return false;
 	}
-	while (strand->in_done < want) {
-		ssize_t n = some_recv(
-			strand, strand->in + strand->in_done, want - strand->in_done);
+	while (strand->in.done < want) {
+		ssize_t n = some_recv(strand, strand->in.data + strand->in.done,
+			want - strand->in.done);
 
 		if (n > 0) {
-			strand->in_done += (size_t)n;
+			strand->in.done += (size_t)n;
 			strand->heard_ns = now_ns;
 		} else if (n == 0) {
 			strand_end(strand, 0);
@@ -253,7 +253,7 @@ struct strand *strand_call(const struct strand_call *call, uint64_t now_ns)
 
 static void hello_take(struct strand *strand)
 {
-	const struct strand_hello *hello = (const void *)strand->in;
+	const struct strand_hello *hello = (const void *)strand->in.data;
 
 	if (memcmp(hello->magic, magic, sizeof(hello->magic))) {
 		if (!strand->seal && seal_is_hello(hello))
@@ -286,7 +286,7 @@ static void challenge_take(struct strand *strand)
 		.to = htole32(strand->claim.to),
 		.is_edge = htole32(strand->claim.is_edge)};
 
-	memcpy(&challenge, strand->in, sizeof(challenge));
+	memcpy(&challenge, strand->in.data, sizeof(challenge));
 	memcpy(strand->nonces.root, challenge.nonce, sizeof(challenge.nonce));
 	if (!auth_check(strand->secret, "control", &strand->nonces,
 		    sizeof(strand->nonces), challenge.tag)) {
@@ -304,7 +304,7 @@ static void claim_take(struct strand *strand)
 {
 	struct strand_claim claim;
 
-	memcpy(&claim, strand->in, sizeof(claim));
+	memcpy(&claim, strand->in.data, sizeof(claim));
 	if (!auth_check(strand->key, "control claim", &claim,
 		    offsetof(struct strand_claim, tag), claim.tag)) {
 		strand_end(strand, EPROTO);
@@ -350,23 +350,23 @@ void strand_head_get(const void *wire, struct strand_head *head)
 
 void strand_head(const struct strand *strand, struct strand_head *head)
 {
-	strand_head_get(strand->in + NUMBER_BYTES, head);
+	strand_head_get(strand->in.data + NUMBER_BYTES, head);
 }
 
 const void *strand_bytes(const struct strand *strand)
 {
-	return strand->in + FRAME_BYTES;
+	return strand->in.data + FRAME_BYTES;
 }
 
 /* The number comes not over the wire but from the count. */
 static enum strand_news frame_read(struct strand *strand, uint64_t now_ns)
 {
-	uint64_t number = htole64(strand->in_number);
+	uint64_t number = htole64(strand->in.number);
 	struct strand_head head;
 	size_t bytes;
 
-	if (strand->in_done < NUMBER_BYTES)
-		strand->in_done = NUMBER_BYTES;
+	if (strand->in.done < NUMBER_BYTES)
+		strand->in.done = NUMBER_BYTES;
 	if (!in_fill(strand, FRAME_BYTES, now_ns))
 		return STRAND_NOTHING;
 	strand_head(strand, &head);
@@ -377,11 +377,11 @@ static enum strand_news frame_read(struct strand *strand, uint64_t now_ns)
 	bytes = FRAME_BYTES + head.bytes;
 	if (!in_fill(strand, bytes + AUTH_TAG_BYTES, now_ns))
 		return STRAND_NOTHING;
-	memcpy(strand->in, &number, sizeof(number));
-	strand->in_done = 0;
-	strand->in_number++;
-	if (auth_check(strand->key, label(strand, false), strand->in, bytes,
-		    strand->in + bytes))
+	memcpy(strand->in.data, &number, sizeof(number));
+	strand->in.done = 0;
+	strand->in.number++;
+	if (auth_check(strand->key, label(strand, false), strand->in.data, bytes,
+		    strand->in.data + bytes))
 		return STRAND_FRAME;
 	strand_end(strand, EPROTO);
 	return STRAND_NOTHING;
@@ -395,7 +395,7 @@ static enum strand_news greeting_read(struct strand *strand, uint64_t now_ns)
 
 	if (!in_fill(strand, bytes, now_ns))
 		return STRAND_NOTHING;
-	strand->in_done = 0;
+	strand->in.done = 0;
 	if (strand->phase == STRAND_HELLO)
 		hello_take(strand);
 	else if (strand->phase == STRAND_CLAIM)
@@ -428,23 +428,23 @@ enum strand_news strand_read(struct strand *strand, uint64_t now_ns)
 bool strand_write(struct strand *strand, const struct strand_head *head,
 	const void *bytes, uint64_t now_ns)
 {
-	uint64_t number = htole64(strand->out_number);
+	uint64_t number = htole64(strand->out.number);
 	size_t count = FRAME_BYTES + head->bytes;
 
 	assert(strand_is_idle(strand) && head->bytes <= STRAND_PAYLOAD_MAX);
-	if (!room_make(&strand->out, &strand->out_room, count + AUTH_TAG_BYTES)) {
+	if (!room_make(&strand->out.data, &strand->out.room, count + AUTH_TAG_BYTES)) {
 		strand_end(strand, ENOMEM);
 		return false;
 	}
-	memcpy(strand->out, &number, sizeof(number));
-	strand_head_put(head, strand->out + NUMBER_BYTES);
+	memcpy(strand->out.data, &number, sizeof(number));
+	strand_head_put(head, strand->out.data + NUMBER_BYTES);
 	if (head->bytes)
-		memcpy(strand->out + FRAME_BYTES, bytes, head->bytes);
-	auth_tag(strand->key, label(strand, true), strand->out, count,
-		strand->out + count);
-	strand->out_number++;
-	strand->out_done = NUMBER_BYTES;
-	strand->out_bytes = count + AUTH_TAG_BYTES;
+		memcpy(strand->out.data + FRAME_BYTES, bytes, head->bytes);
+	auth_tag(strand->key, label(strand, true), strand->out.data, count,
+		strand->out.data + count);
+	strand->out.number++;
+	strand->out.done = NUMBER_BYTES;
+	strand->out.bytes = count + AUTH_TAG_BYTES;
 	strand->told_ns = now_ns;
 	strand_flush(strand);
 	return strand->phase != STRAND_GONE;
@@ -453,7 +453,7 @@ bool strand_write(struct strand *strand, const struct strand_head *head,
 bool strand_is_idle(const struct strand *strand)
 {
 	return strand->phase == STRAND_OPEN && !strand->is_mute &&
-	       strand->out_done == strand->out_bytes &&
+	       strand->out.done == strand->out.bytes &&
 	       !(strand->seal && seal_has_output(strand->seal));
 }
 
@@ -465,7 +465,7 @@ short strand_events(const struct strand *strand)
 		return POLLOUT;
 	if (strand->phase == STRAND_ASKED)
 		return 0;
-	if (strand->out_done < strand->out_bytes)
+	if (strand->out.done < strand->out.bytes)
 		events |= POLLOUT;
 	return strand->seal ? seal_events(strand->seal, events) : events;
 }

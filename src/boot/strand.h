@@ -69,6 +69,30 @@ enum strand_phase {
 	STRAND_GONE /* close it */
 };
 
+/* What its holder keeps of it: see hub.h and session.h. */
+struct strand_held {
+	struct strand *next;
+	struct session *owner; /* NULL: a stranger */
+	uint32_t node;	       /* who is at the other end */
+	uint64_t cursor;       /* the next bulletin it is to carry */
+	uint64_t carried_ns;   /* when it carried the last */
+	uint64_t safe; /* the other end has all that it carried before this one .. */
+	uint64_t safe_count; /* .. which were so many bulletins */
+	uint64_t taken;	     /* bulletins that came over it */
+	uint64_t taken_told; /* .. as far as the other end knows */
+	uint64_t owed_ns;    /* since when it is to know of more; 0: it knows of all */
+	bool was_open, is_edge, is_leaving, has_left;
+	short polled; /* what the hub polls for; -1: it does not know the strand yet */
+};
+
+/* What comes, or what is said: a frame on its way. */
+struct strand_half {
+	unsigned char *data; /* owned */
+	size_t room, done;
+	size_t bytes;	 /* to be said */
+	uint64_t number; /* frames so far */
+};
+
 struct strand {
 	int fd;		   /* owned */
 	struct seal *seal; /* owned; NULL: not encrypted */
@@ -83,23 +107,8 @@ struct strand {
 	struct strand_claim claim; /* in the host's byte order */
 	struct auth_nonces nonces;
 	unsigned char secret[AUTH_KEY_BYTES], key[AUTH_KEY_BYTES];
-	uint64_t in_number, out_number; /* frames so far */
-	unsigned char *in, *out;	/* owned */
-	size_t in_room, in_done, out_room, out_done, out_bytes;
-
-	/* The holder's: see hub.h and session.h. */
-	struct strand *next;
-	struct session *owner; /* NULL: a stranger */
-	uint32_t node;	       /* who is at the other end */
-	uint64_t cursor;       /* the next bulletin it is to carry */
-	uint64_t carried_ns;   /* when it carried the last */
-	uint64_t safe; /* the other end has all that it carried before this one .. */
-	uint64_t safe_count; /* .. which were so many bulletins */
-	uint64_t taken;	     /* bulletins that came over it */
-	uint64_t taken_told; /* .. as far as the other end knows */
-	uint64_t owed_ns;    /* since when it is to know of more; 0: it knows of all */
-	bool was_open, is_edge, is_leaving, has_left;
-	short polled; /* what the hub polls for; -1: it does not know the strand yet */
+	struct strand_half in, out;
+	struct strand_held held;
 };
 
 struct strand_call {

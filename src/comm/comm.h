@@ -163,6 +163,15 @@ enum err comm_redop_resolve(
 
 enum call_kind { CALL_COLL, CALL_SEND, CALL_RECV, CALL_PUT, CALL_WAIT };
 
+/* A CALL_PUT goes into the peer's part of a window, and is a bare signal when its count
+ * is 0; a CALL_WAIT waits for some. */
+struct call_put {
+	const struct window *window;
+	size_t offset;
+	uint32_t signals; /* CALL_WAIT: how many */
+	uint32_t signal;  /* which, of all contexts' */
+};
+
 struct comm_call {
 	struct comm *comm;
 	enum call_kind kind;
@@ -172,12 +181,8 @@ struct comm_call {
 	size_t count; /* elements, as in nccl.h */
 	enum dtype type;
 	struct comm_op op;
-	uint32_t root; /* or the peer of a send or receive */
-	/* CALL_PUT: into the peer's part of this window; a bare signal when count is 0 */
-	const struct window *window;
-	size_t offset;
-	uint32_t signals;      /* CALL_WAIT: how many to wait for */
-	uint32_t signal;       /* CALL_PUT, CALL_WAIT: which, of all contexts' */
+	uint32_t root;	       /* or the peer of a send or receive */
+	struct call_put put;   /* CALL_PUT, CALL_WAIT */
 	struct stream *stream; /* NULL: done when comm_submit() returns */
 	bool on_gpu;	       /* enqueue on gpu_stream, whatever memory it is */
 	void *gpu_stream;      /* a CUDA stream */

@@ -242,9 +242,9 @@ static enum err onesided_submit(
 		struct cuda_engine *engine = calls[i].comm->gpu.engine;
 		cu_stream stream = (cu_stream)calls[i].gpu_stream;
 		const struct cuda_await await = {
-			calls[i].root, calls[i].signal, calls[i].signals};
+			calls[i].root, calls[i].put.signal, calls[i].put.signals};
 		struct cuda_put put = {.peer = calls[i].root,
-			.signal = calls[i].signal,
+			.signal = calls[i].put.signal,
 			.data = calls[i].in,
 			.bytes = calls[i].count * dtype_size(calls[i].type)};
 
@@ -253,7 +253,7 @@ static enum err onesided_submit(
 		if (put.bytes) {
 			put.to = window_address(&calls[i]);
 			put.is_device = window_holds(
-				calls[i].window, put.data, put.bytes);
+				calls[i].put.window, put.data, put.bytes);
 		}
 		e = kind == CALL_PUT ? cuda_engine_put(engine, &put, stream)
 				     : cuda_engine_await(engine, &await, stream);

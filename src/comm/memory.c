@@ -329,7 +329,7 @@ enum err comm_window_check(struct comm *comm, const struct window *window, uint3
 
 uint64_t window_address(const struct comm_call *call)
 {
-	return call->window->there[call->root] + call->offset;
+	return call->put.window->there[call->root] + call->put.offset;
 }
 
 bool window_holds(const struct window *window, const void *ptr, size_t bytes)
@@ -341,12 +341,12 @@ bool window_holds(const struct window *window, const void *ptr, size_t bytes)
 
 void window_target(const struct comm_call *call, struct onesided *onesided)
 {
-	const struct window_part *part = &call->window->parts[call->root];
+	const struct window_part *part = &call->put.window->parts[call->root];
 
 	onesided->ref = part->ref;
 	onesided->directory = part->directory;
 	onesided->window = part->number;
-	onesided->offset = call->offset;
+	onesided->offset = call->put.offset;
 }
 
 /* The lock is held meanwhile: who has deregistered a window has it for itself. */

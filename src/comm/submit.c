@@ -40,8 +40,8 @@ static void onesided_fill(const struct comm_call *call, struct host_job *job)
 	job->kind = JOB_ONESIDED;
 	job->onesided = (struct onesided){.engine = call->comm->engine,
 		.peer = call->root,
-		.signal = call->signal,
-		.awaited = call->kind == CALL_WAIT ? call->signals : 0,
+		.signal = call->put.signal,
+		.awaited = call->kind == CALL_WAIT ? call->put.signals : 0,
 		.data = call->in,
 		.bytes = call->count * dtype_size(call->type)};
 	if (job->onesided.bytes)

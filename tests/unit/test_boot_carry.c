@@ -199,7 +199,7 @@ static void what_is_urgent_takes_the_rest_along(void)
 	for (uint32_t word = 0; word < 20; word++)
 		word_say(&place, word == 19 ? 3 : CONTROL_ALL, word);
 	hub_lock();
-	EQ(place.ours->cursor, place.control->session->log.end); /* nothing waits */
+	EQ(place.ours->held.cursor, place.control->session->log.end); /* nothing waits */
 	hub_unlock();
 	words_await(&place, &seen, 20);
 	EQ(seen.direct, 1);

@@ -136,7 +136,7 @@ static void not_always(void)
 	session.cutoff = (struct cutoff){0};
 	EQ(cutoff_tick(&session, late), UINT64_MAX);
 	session = make(16);
-	session.is_closing = true;
+	session.end.is_closing = true;
 	EQ(cutoff_tick(&session, late), UINT64_MAX);
 	session = make(16);
 	nodes[SELF].state = NODE_DEAD;
