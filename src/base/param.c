@@ -185,6 +185,8 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_NET_PLUGIN] = {"NCCL_NET_PLUGIN", PARAM_TEXT, .meaning =
 		"comma list of network plugins: files, SUFFIX for libnccl-net-SUFFIX.so, or none; "
 		"the first that works is used; unset: libnccl-net.so if there is one"},
+	[PARAM_LOCAL_REGISTER] = {"NCCL_LOCAL_REGISTER", PARAM_INT, 1, 0, 1, .meaning =
+		"1: a network plugin is told once of memory of ncclCommRegister and of windows, 0: for every message"},
 	[PARAM_PROFILER_PLUGIN] = {"NCCL_PROFILER_PLUGIN", PARAM_TEXT, .meaning =
 		"file, or X for libnccl-profiler-X.so, of a profiler plugin; none: no plugin"},
 	[PARAM_PLUGIN_SEC] = {"WEFT_PLUGIN_SEC", PARAM_INT, 60, 0, 1000000, .meaning =

@@ -1,20 +1,24 @@
 /*
  * memory.c - mappable memory, registration and windows.
  *
- * Memory of ncclMemAlloc() is found by its address at every call, so registering it
- * changes nothing but the promise that it stays. Other host memory cannot be mapped by
- * peers; registering it is allowed and its calls go through the stage.
+ * Memory of ncclMemAlloc() is found by its address at every call, so among ranks of a
+ * host registering it changes nothing but the promise that it stays. Other host memory
+ * cannot be mapped by peers; registering it is allowed and its calls go through the
+ * stage. Between hosts that promise lets a network plugin keep what it knows of the
+ * memory.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/param.h"
 #include "comm/comm.h"
 #include "comm/gpu.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
 #include "link/ref.h"
 #include "link/region.h"
+#include "link/wires.h"
 
 enum { WINDOW_ALIGNMENT = 4096 };
 
@@ -38,6 +42,7 @@ struct window {
 	struct window *next; /* of the comm's list */
 	void *base;
 	size_t bytes;
+	bool is_kept; /* by a network plugin, if there is one */
 	uint32_t flags;
 	uint32_t number; /* for ranks on other hosts */
 	uint64_t *there; /* owned; on a GPU: every rank's part, in this process */
@@ -54,6 +59,19 @@ enum err mem_alloc(size_t bytes, void **ptr)
 enum err mem_free(void *ptr)
 {
 	return cuda_memory_is(ptr) ? cuda_memory_free(ptr) : region_free(ptr);
+}
+
+/* Where it does not work out a plugin is told of the memory for every message. */
+static void plugin_keeps(const struct comm *comm, void *ptr, size_t bytes)
+{
+	if (param_int(PARAM_LOCAL_REGISTER) && wires_keep(comm->hosts.wires, ptr, bytes))
+		log_info(LOG_REG, "%s", err_last());
+}
+
+static void plugin_forgets(const struct comm *comm, void *ptr, size_t bytes)
+{
+	if (param_int(PARAM_LOCAL_REGISTER))
+		wires_forget(comm->hosts.wires, ptr, bytes);
 }
 
 /* The link that points at the registration, or at NULL when there is none. Lock held. */
@@ -78,6 +96,7 @@ enum err comm_register(struct comm *comm, void *ptr, size_t bytes, void **handle
 	if (r) {
 		r->count++;
 	} else {
+		plugin_keeps(comm, ptr, bytes);
 		*fresh = (struct registration){.base = ptr,
 			.bytes = bytes,
 			.count = 1,
@@ -104,8 +123,10 @@ enum err comm_deregister(struct comm *comm, void *handle)
 	if (is_last)
 		*link = r->next;
 	pthread_mutex_unlock(&comm->lock);
-	if (is_last)
+	if (is_last) {
+		plugin_forgets(comm, r->base, r->bytes);
 		free(r);
+	}
 	return r ? OK
 		 : err_set(ERR_ARGUMENT, "%p is not a registration of this communicator",
 			   handle);
@@ -295,6 +316,8 @@ enum err comm_window_register(
 		return e;
 	}
 	atomic_store(&comm->memory.had_window, true);
+	plugin_keeps(comm, ptr, bytes);
+	w->is_kept = true;
 	*window = w;
 	return OK;
 }
@@ -388,6 +411,8 @@ enum err comm_window_deregister(struct comm *comm, struct window *window)
 	pthread_mutex_unlock(&comm->lock);
 	if (!found)
 		return no_window(window);
+	if (found->is_kept)
+		plugin_forgets(comm, found->base, found->bytes);
 	window_free(found);
 	return OK;
 }

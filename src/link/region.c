@@ -19,6 +19,7 @@
 
 #include "base/fsize.h"
 #include "base/log.h"
+#include "net/plugin.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct region *regions; /* guarded by lock; sorted by base */
@@ -139,6 +140,7 @@ enum err region_free(void *ptr)
 	if (!region.id)
 		return err_set(ERR_ARGUMENT, "%p was not allocated by ncclMemAlloc", ptr);
 	munmap(region.base, region.bytes);
+	net_plugins_pages_replaced(region.base, region.bytes);
 	if (region.fd >= 0)
 		close(region.fd);
 	return OK;
@@ -219,6 +221,7 @@ static void region_part(void *ptr, size_t bytes, bool (*renew)(char *ptr, size_t
 		atomic_fetch_add(&generation, 1);
 	}
 	pthread_rwlock_unlock(&lock);
+	net_plugins_pages_replaced(ptr, bytes);
 }
 
 void region_withdraw(void *ptr, size_t bytes)

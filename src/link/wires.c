@@ -147,6 +147,17 @@ bool wires_try_gpu(
 	return net_plugin_try_gpu(end, gpu, data, bytes);
 }
 
+enum err wires_keep(const struct wires *wires, void *data, size_t bytes)
+{
+	return wires && wires->plugin ? net_plugin_keep(wires->plugin, data, bytes) : OK;
+}
+
+void wires_forget(const struct wires *wires, void *data, size_t bytes)
+{
+	if (wires && wires->plugin)
+		net_plugin_forget(wires->plugin, data, bytes);
+}
+
 const char *wires_name(const struct wires *wires)
 {
 	return wires->plugin ? net_plugin_name(wires->plugin) : wires->net->name;

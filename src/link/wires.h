@@ -51,6 +51,11 @@ void wires_in_gpu(struct net_end *end, const struct net_gpu *gpu);
 bool wires_try_gpu(
 	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
 
+/* Memory that stays until it is forgotten: a plugin need not be told of it for each
+ * message (net/plugin.h). No wires is fine. */
+enum err wires_keep(const struct wires *wires, void *data, size_t bytes);
+void wires_forget(const struct wires *wires, void *data, size_t bytes);
+
 /* By what a message travels that can, for people: the plugin's name. */
 const char *wires_name(const struct wires *wires);
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "base/plugin_file.h"
-#include "net/plugin_speak.h"
+#include "net/plugin_kept.h"
 #include "net/plugin_start.h"
 
 enum { FILES_MAX = 16 };
@@ -135,6 +135,7 @@ void net_plugin_close(struct net_plugin *plugin)
 		log_warn("the network plugin %s (v%d) could not end: %s",
 			plugin->file->name, plugin->file->version,
 			err_name((enum err)result));
+	plugin_kept_free(plugin->kept);
 	free(plugin);
 }
 
@@ -198,4 +199,14 @@ enum err net_plugin_look(
 				plugin->file->name, plugin->file->version, index,
 				err_name((enum err)result))
 		      : OK;
+}
+
+enum err net_plugin_keep(struct net_plugin *plugin, void *data, size_t bytes)
+{
+	return plugin_kept_add(plugin->kept, data, bytes);
+}
+
+void net_plugin_forget(struct net_plugin *plugin, void *data, size_t bytes)
+{
+	plugin_kept_remove(plugin->kept, data, bytes);
 }

@@ -70,6 +70,15 @@ void net_plugin_in_gpu(struct net_end *end, const struct net_gpu *gpu);
 bool net_plugin_try_gpu(
 	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
 
+/* Memory that is not given back before it is forgotten is made known to the plugin once
+ * for each connection, instead of for each message. Kept twice it is forgotten twice. */
+enum err net_plugin_keep(struct net_plugin *plugin, void *data, size_t bytes);
+void net_plugin_forget(struct net_plugin *plugin, void *data, size_t bytes);
+
+/* Other pages are under these addresses, or none: what plugins know of them is void. For
+ * all plugins of the process. */
+void net_plugins_pages_replaced(const void *data, size_t bytes);
+
 /* Have this called by plugins that tell what they do with a message (version 10 and
  * later); its parent is what net_ops.tell() has named that message by. For all plugins of
  * the process; NULL: nobody listens. */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/plugin_pieces.h"
+#include "net/plugin_kept.h"
 
 enum { ARRIVALS_MAX = 64, WAIT_SLEEP_US = 20 };
 
@@ -89,8 +89,8 @@ static void plugin_close(struct net_end *net_end)
 	abi = end->line.plugin->file->abi;
 	plugin_door_close(end->door);
 	for (uint32_t i = 0; i < end->line.pieces.count; i++)
-		if (plugin_piece_at(&end->line, i)->known)
-			abi->dereg(end->line.comm, plugin_piece_at(&end->line, i)->known);
+		plugin_piece_forget(&end->line, plugin_piece_at(&end->line, i));
+	kept_line_close(&end->line);
 	if (end->line.shorts_known)
 		abi->dereg(end->line.comm, end->line.shorts_known);
 	if (end->line.comm && end->line.kind == END_LISTENER)

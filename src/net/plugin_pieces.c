@@ -1,4 +1,4 @@
-#include "net/plugin_pieces.h"
+#include "net/plugin_kept.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +60,34 @@ static char *short_of(const struct plugin_line *line, uint32_t i)
 	return line->shorts + (line->done + i) % DEPTH * SHORT_BYTES;
 }
 
+/* Memory that is kept is known for longer than a message. */
+static int piece_know(const struct plugin_line *line, struct plugin_piece *piece)
+{
+	const struct speak_memory memory = {piece->data, piece->bytes, piece->gpu};
+
+	if (piece->known || piece->hold)
+		return 0;
+	piece->hold = kept_take(line, &memory);
+	return piece->hold ? 0
+			   : speak_reg(line->plugin, line->comm, &memory, &piece->known);
+}
+
+static void *piece_known(const struct plugin_piece *piece)
+{
+	return piece->hold ? kept_known(piece->hold) : piece->known;
+}
+
+int plugin_piece_forget(const struct plugin_line *line, struct plugin_piece *piece)
+{
+	void *known = piece->known;
+
+	if (piece->hold)
+		kept_give(piece->hold);
+	piece->hold = NULL;
+	piece->known = NULL;
+	return known ? line->plugin->file->abi->dereg(line->comm, known) : 0;
+}
+
 /* Ask the plugin for one message. ERR_AGAIN: it has no room now. */
 static enum err piece_post(struct plugin_line *line, uint32_t i)
 {
@@ -77,15 +105,13 @@ static enum err piece_post(struct plugin_line *line, uint32_t i)
 		message.known = line->shorts_known;
 		if (is_sender)
 			memcpy(message.data, piece->data, piece->bytes);
-	} else if (!piece->known) {
-		result = speak_reg(line->plugin, line->comm,
-			&(struct speak_memory){piece->data, piece->bytes, piece->gpu},
-			&piece->known);
+	} else {
+		result = piece_know(line, piece);
 	}
 	if (result)
 		return plugin_line_lost(line, "regMr", result);
 	if (!piece->is_short)
-		message.known = piece->known;
+		message.known = piece_known(piece);
 	result = is_sender ? speak_send(line->plugin, &message, &piece->request)
 			   : speak_recv(line->plugin, &message, &piece->request);
 	if (result)
@@ -253,7 +279,7 @@ static enum err piece_judge(
 static enum err piece_flush(struct plugin_line *line, struct plugin_piece *piece)
 {
 	const struct speak_message message = {
-		line->comm, piece->data, piece->bytes, piece->known, NULL};
+		line->comm, piece->data, piece->bytes, piece_known(piece), NULL};
 	int result;
 
 	if (!piece->gpu || piece->is_flushing || line->kind == END_SENDER ||
@@ -289,9 +315,7 @@ static enum err piece_test(struct plugin_line *line)
 		return e;
 	if (!e && piece->is_short && line->kind == END_RECEIVER)
 		memcpy(piece->data, short_of(line, 0), piece->bytes);
-	if (piece->known)
-		result = abi->dereg(line->comm, piece->known);
-	piece->known = NULL;
+	result = plugin_piece_forget(line, piece);
 	if (!e && result)
 		e = plugin_line_lost(line, "deregMr", result);
 	return e;

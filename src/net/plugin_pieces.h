@@ -34,6 +34,7 @@ struct plugin_piece {
 	char *data;
 	size_t bytes;
 	void *known;		   /* .. to the plugin, for this piece alone */
+	struct kept_hold *hold;	   /* .. for longer (plugin_kept.h) */
 	void *request;		   /* the plugin's; NULL: not asked for yet */
 	bool is_short;		   /* it goes through the connection's own memory */
 	bool is_framed;		   /* .. in a frame */
@@ -74,6 +75,9 @@ struct plugin_piece *plugin_piece_at(const struct plugin_line *line, uint32_t i)
 
 /* One more to send, or to receive: no longer than message_bytes_max. */
 enum err plugin_piece_add(struct plugin_line *line, char *data, size_t bytes);
+
+/* The plugin need not know the memory of a message any more: its result. */
+int plugin_piece_forget(const struct plugin_line *line, struct plugin_piece *piece);
 
 /* Connect, where that is not done, and move messages on. OK: all are done. */
 enum err plugin_line_move(struct plugin_line *line);

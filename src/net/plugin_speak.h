@@ -34,6 +34,7 @@ struct net_plugin {
 	void *context;			/* the plugin's, from version 11 on */
 	struct plugin_device device;	/* the one that this rank uses */
 	int device_index, device_count;
+	struct plugin_kept *kept; /* owned (plugin_kept.h) */
 };
 
 /* Does it have all functions that we call? */

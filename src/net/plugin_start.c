@@ -7,6 +7,7 @@
 #include "base/errand.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "net/plugin_kept.h"
 #include "net/plugin_virtual.h"
 
 enum { DEVICES_MAX = 1024, MESSAGE_BYTES_MIN = 1024 };
@@ -66,6 +67,8 @@ static void start_discard(void *argument)
 {
 	struct start *start = argument;
 
+	if (start && start->plugin)
+		plugin_kept_free(start->plugin->kept);
 	if (start)
 		free(start->plugin);
 	free(start);
@@ -78,8 +81,10 @@ static struct start *start_make(
 
 	if (start)
 		start->plugin = calloc(1, sizeof(*start->plugin));
-	if (!start || !start->plugin) {
-		free(start);
+	if (start && start->plugin)
+		start->plugin->kept = plugin_kept_make();
+	if (!start || !start->plugin || !start->plugin->kept) {
+		start_discard(start);
 		return NULL;
 	}
 	start->plugin->file = start->file = file;
@@ -120,6 +125,7 @@ static struct net_plugin *start_end(struct start *start)
 			file->name, file->version, start->file->doing, why);
 		if (!start->result)
 			speak_end(plugin);
+		plugin_kept_free(plugin->kept);
 		free(plugin);
 		plugin = NULL;
 	} else {

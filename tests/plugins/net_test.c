@@ -23,6 +23,7 @@
 #include "net_test.h"
 
 enum { REQUESTS = 32, HANDLE_MAGIC = 0x7e57, LATE_TESTS = 300, BUSY = 3 };
+enum { REGION_BYTES_FEW = 300000 }; /* "few_pages" */
 
 struct region {
 	char *data;
@@ -54,7 +55,7 @@ struct comm {
 	struct comm *next_begun;
 	int fd;
 	bool is_listener, is_send;
-	int regions; /* registered now */
+	atomic_int regions; /* registered now */
 	uint64_t gpu_messages, dmabufs, flushes;
 	struct unseen *unseen; /* owned, a list */
 	uint64_t next, first;  /* requests, in order */
@@ -429,19 +430,28 @@ static ncclResult_t test_accept(void *listenComm, void **recvComm)
 }
 #endif
 
+/* How much memory was registered ever, and is now, for a test that counts. */
+__attribute__((visibility("default"))) atomic_int net_test_registered, net_test_known;
+
+static void region_add(struct comm *comm, const struct region *region, void **mhandle)
+{
+	*mhandle = malloc(sizeof(*region));
+	memcpy(*mhandle, region, sizeof(*region));
+	comm->regions++;
+	net_test_registered++;
+	net_test_known++;
+}
+
 static ncclResult_t test_reg(
 	void *opaque, void *data, net_reg_size size, int type, void **mhandle)
 {
-	struct region *region;
-
 	if ((type != NCCL_PTR_HOST && !(type == NCCL_PTR_CUDA && fault("gdr") &&
 					      !fault("dmabuf") && !fault("refuse"))) ||
-		size <= 0 || fault("register"))
+		size <= 0 || fault("register") ||
+		(size > REGION_BYTES_FEW && fault("few_pages")))
 		return ncclSystemError;
-	region = malloc(sizeof(*region));
-	*region = (struct region){data, (size_t)size, type == NCCL_PTR_CUDA};
-	((struct comm *)opaque)->regions++;
-	*mhandle = region;
+	region_add(opaque, &(struct region){data, (size_t)size, type == NCCL_PTR_CUDA},
+		mhandle);
 	return ncclSuccess;
 }
 
@@ -449,7 +459,6 @@ static ncclResult_t test_reg(
 static ncclResult_t test_reg_dmabuf(void *opaque, void *data, size_t size, int type,
 	uint64_t offset, int fd, void **mhandle)
 {
-	struct region *region;
 	unsigned long long first = 0;
 	size_t bytes = 0;
 	char text[64] = "";
@@ -459,11 +468,8 @@ static ncclResult_t test_reg_dmabuf(void *opaque, void *data, size_t size, int t
 		sscanf(text, "%llu %zu", &first, &bytes) != 2 ||
 		first + offset != (uintptr_t)data || offset + size > bytes)
 		return ncclSystemError;
-	region = malloc(sizeof(*region));
-	*region = (struct region){data, size, true};
-	((struct comm *)opaque)->regions++;
+	region_add(opaque, &(struct region){data, size, true}, mhandle);
 	((struct comm *)opaque)->dmabufs++;
-	*mhandle = region;
 	return ncclSuccess;
 }
 
@@ -473,6 +479,7 @@ static ncclResult_t test_dereg(void *opaque, void *mhandle)
 
 	if (!mhandle || comm->regions-- <= 0)
 		return ncclInternalError;
+	net_test_known--;
 	free(mhandle);
 	return ncclSuccess;
 }
@@ -738,6 +745,8 @@ static ncclResult_t comm_close(void *opaque)
 			comm->regions);
 		abort();
 	}
+	if (fault("registrations"))
+		fprintf(stderr, "net_test: %d registered by now\n", net_test_registered);
 	if (fault("count") && !comm->is_listener)
 		fprintf(stderr, "net_test: %s gpu %llu dmabuf %llu flushed %llu\n",
 			comm->is_send ? "sent" : "received",

@@ -91,7 +91,8 @@ static void both_sizes(void)
 	pair_is_packed = false;
 }
 
-static int sends(void)
+/* What the test plugin of the newest version counts under this name. */
+static int counted(const char *name)
 {
 	char path[PATH_BYTES];
 	void *library;
@@ -100,7 +101,7 @@ static int sends(void)
 	snprintf(path, sizeof(path), "%s/libnccl-net-test12.so", WEFT_PLUGIN_FOLDER);
 	library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
 	TRUE(library);
-	count = (atomic_int *)dlsym(library, "net_test_sends");
+	count = (atomic_int *)dlsym(library, name);
 	TRUE(count);
 	return atomic_load(count);
 }
@@ -110,7 +111,7 @@ static int messages_of(const struct pair *pair, const size_t *sizes, int count)
 {
 	static char out[20000], in[20000];
 	struct net_request sent, taken;
-	int before = sends();
+	int before = counted("net_test_sends");
 	size_t at = 0;
 
 	for (size_t i = 0; i < sizeof(out); i++)
@@ -127,7 +128,7 @@ static int messages_of(const struct pair *pair, const size_t *sizes, int count)
 	}
 	run_both(&sent, &taken);
 	EQ(memcmp(in, out, at), 0);
-	return sends() - before;
+	return counted("net_test_sends") - before;
 }
 
 /* What is short goes together, as far as it has room and nothing else is between. */
@@ -176,6 +177,144 @@ static void test_packed_apart(void)
 	pair_close(&pair);
 	pair_is_packed = false;
 	net_plugin_close(pair_plugin);
+}
+
+/* ---- memory that is kept ---- */
+
+enum { KEPT_BYTES = 400000, PART_BYTES = 100000 };
+
+static char kept_out[KEPT_BYTES + 64], kept_in[KEPT_BYTES + 64];
+
+/* A message from and to the k-th part of the memory: how often was memory registered? */
+static int part_moves(const struct pair *pair, int k)
+{
+	struct net_request sent, taken;
+	int before = counted("net_test_registered");
+	char *out = kept_out + k * PART_BYTES, *in = kept_in + k * PART_BYTES;
+
+	for (int i = 0; i < PART_BYTES; i++)
+		out[i] = (char)((unsigned)(before + i) * 2654435761u >> 11);
+	memset(in, 0, PART_BYTES);
+	EQ(net->send(pair->to, out, PART_BYTES, &sent), OK);
+	EQ(net->recv(pair->from, in, PART_BYTES, &taken), OK);
+	run_both(&sent, &taken);
+	EQ(memcmp(in, out, PART_BYTES), 0);
+	return counted("net_test_registered") - before;
+}
+
+static void keep_both(void)
+{
+	EQ(net_plugin_keep(pair_plugin, kept_out, KEPT_BYTES), OK);
+	EQ(net_plugin_keep(pair_plugin, kept_in, KEPT_BYTES), OK);
+}
+
+static void forget_both(void)
+{
+	net_plugin_forget(pair_plugin, kept_out, KEPT_BYTES);
+	net_plugin_forget(pair_plugin, kept_in, KEPT_BYTES);
+}
+
+static void pair_open(struct pair *pair)
+{
+	set_version(12);
+	pair_plugin = open_for(NULL, 0);
+	TRUE(pair_plugin);
+	pair_listen(pair);
+	pair_join(pair);
+}
+
+static void pair_end(struct pair *pair)
+{
+	pair_close(pair);
+	EQ(counted("net_test_known"), 0);
+	net_plugin_close(pair_plugin);
+}
+
+/* Each end is told of it once, however often it is kept. */
+static void test_kept(void)
+{
+	struct pair pair;
+	int known;
+
+	pair_open(&pair);
+	EQ(part_moves(&pair, 0), 2);
+	known = counted("net_test_known"); /* for short messages */
+	keep_both();
+	EQ(part_moves(&pair, 0), 2);
+	EQ(part_moves(&pair, 3), 0);
+	EQ(part_moves(&pair, 1), 0);
+	EQ(counted("net_test_known"), known + 2);
+	keep_both();
+	forget_both();
+	EQ(part_moves(&pair, 2), 0);
+	forget_both();
+	EQ(counted("net_test_known"), known);
+	EQ(part_moves(&pair, 2), 2);
+	EQ(part_moves(&pair, 2), 2);
+	keep_both();
+	EQ(part_moves(&pair, 1), 2);
+	net_plugins_pages_replaced(kept_out + KEPT_BYTES, 1); /* .. behind it */
+	EQ(part_moves(&pair, 1), 0);
+	net_plugins_pages_replaced(kept_out + KEPT_BYTES - 1, 1);
+	EQ(part_moves(&pair, 1), 1);
+	net_plugins_pages_replaced(kept_in, 1);
+	EQ(counted("net_test_known"), known + 1);
+	EQ(part_moves(&pair, 1), 1);
+	EQ(part_moves(&pair, 1), 0);
+	pair_end(&pair); /* what is kept goes with the connection */
+}
+
+/* Parts that are kept by themselves, in any order; a message lies in one of them. */
+static void test_kept_parts(void)
+{
+	struct pair pair;
+
+	pair_open(&pair);
+	EQ(net_plugin_keep(pair_plugin, kept_in + PART_BYTES, PART_BYTES), OK);
+	EQ(net_plugin_keep(pair_plugin, kept_in + 2 * PART_BYTES, PART_BYTES), OK);
+	EQ(part_moves(&pair, 1), 2);
+	EQ(part_moves(&pair, 1), 1); /* what is sent is not kept */
+	EQ(part_moves(&pair, 3), 2);
+	keep_both();
+	EQ(part_moves(&pair, 3), 2);
+	EQ(part_moves(&pair, 0), 0);
+	EQ(part_moves(&pair, 2), 1); /* the smaller one is nearer */
+	EQ(part_moves(&pair, 2), 0);
+	net_plugin_forget(pair_plugin, kept_in + 2 * PART_BYTES, PART_BYTES);
+	EQ(part_moves(&pair, 2), 0);
+	forget_both();
+	EQ(part_moves(&pair, 1), 1);
+	EQ(part_moves(&pair, 3), 2);
+	net_plugin_forget(pair_plugin, kept_in, PART_BYTES); /* not kept: nothing */
+	net_plugin_forget(pair_plugin, kept_in + PART_BYTES, PART_BYTES);
+	pair_end(&pair);
+}
+
+/* It is forgotten while messages are under way. */
+static void test_kept_under_way(void)
+{
+	struct net_request sent, taken;
+	struct pair pair;
+	int known;
+
+	pair_open(&pair);
+	EQ(part_moves(&pair, 0), 2);
+	known = counted("net_test_known");
+	keep_both();
+	EQ(net->send(pair.to, kept_out, PART_BYTES, &sent), OK);
+	EQ(net->recv(pair.from, kept_in, PART_BYTES, &taken), OK);
+	EQ(net->test(&taken, 0), ERR_AGAIN);
+	EQ(counted("net_test_known"), known + 1);
+	forget_both();
+	EQ(counted("net_test_known"), known + 1);
+	run_both(&sent, &taken);
+	EQ(counted("net_test_known"), known);
+	EQ(memcmp(kept_in, kept_out, PART_BYTES), 0);
+	keep_both();
+	EQ(net->send(pair.to, kept_out, PART_BYTES, &sent), OK);
+	EQ(net->test(&sent, 0), ERR_AGAIN);
+	forget_both();
+	pair_end(&pair); /* .. and nobody has received it */
 }
 
 static void test_versions(void)
@@ -357,6 +496,34 @@ static void test_lost(void)
 	fault_run(body_lost, "register", 11, "regMr gave");
 }
 
+/* The plugin is told of every message: how often for one that goes out and comes in? */
+static void kept_in_vain(int times)
+{
+	struct pair pair;
+
+	pair_open(&pair);
+	keep_both();
+	for (int i = 0; i < 4; i++)
+		EQ(part_moves(&pair, i % 2), times);
+	forget_both();
+	pair_end(&pair);
+	EQ(log_count(log_path, "Test does not take 400000 bytes"), *fault_words ? 2 : 0);
+}
+
+/* It would not have all of the memory .. */
+static void body_kept_refused(const struct child *parent)
+{
+	(void)parent;
+	kept_in_vain(2);
+}
+
+/* .. or takes messages of 5,000 bytes at most. */
+static void body_kept_cut(const struct child *parent)
+{
+	(void)parent;
+	kept_in_vain(2 * PART_BYTES / 5000);
+}
+
 static void body_odd(const struct child *parent)
 {
 	(void)parent;
@@ -416,11 +583,16 @@ int main(void)
 	fault_run(body_odd, "busy", 11, "");
 	fault_run(body_odd, "small:busy", 12, "");
 	fault_run(body_strangers, "", 9, "");
+	fault_run(body_kept_refused, "few_pages", 12, "does not take");
+	fault_run(body_kept_cut, "small", 12, "");
 	child = child_start(body_names);
 	child_join(&child);
 	test_versions();
 	test_packed();
 	test_packed_apart();
+	test_kept();
+	test_kept_parts();
+	test_kept_under_way();
 	unlink(log_path);
 	return 0;
 }
