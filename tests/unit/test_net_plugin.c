@@ -436,10 +436,12 @@ static void body_unheard(const struct child *parent)
 	struct net_handle handle;
 
 	(void)parent;
-	args.plugin = open_for(NULL, 0);
-	TRUE(args.plugin);
+	pair_plugin = open_for(NULL, 0);
+	TRUE(pair_plugin);
+	args.plugin = pair_plugin;
 	EQ(net_by_plugin.listen(&args, &listener, &handle), ERR_SYSTEM);
 	TRUE(strstr(err_last(), fault_words));
+	net_plugin_close(pair_plugin);
 }
 
 /* A connection on which something is sent, until either end is lost. */
