@@ -48,6 +48,26 @@ static void test_words(void)
 	EQ(sim_resolve(&none, &site), ERR_USAGE);
 }
 
+/* One word on the command line: parts of names count, a rack is its trays. */
+static void test_named(void)
+{
+	struct sim_site site = {0};
+
+	EQ(sim_site_named(&site, "gb200-nvl72"), OK);
+	EQ_STR(site.machine, "p6e-gb200.36xlarge");
+	EQ(site.nodes, 18);
+	EQ(site.domain, 18);
+	site = (struct sim_site){.nodes = 4, .algo = "tree"};
+	EQ(sim_site_named(&site, "a3-highgpu-8g"), OK);
+	EQ(site.outer, SIM_TCPX);
+	EQ_STR(site.algo, "tree");
+	EQ_STR(site.proto, "simple");
+	EQ(sim_site_named(&site, "G5"), OK);
+	EQ_STR(site.machine, "g5.48xlarge");
+	EQ(sim_site_named(&site, "dgx-h1000"), ERR_USAGE);
+	EQ(sim_site_named(&site, ""), ERR_USAGE);
+}
+
 static uint32_t nets_seen(const struct sim_site *site, int *speed, const char *latency)
 {
 	struct xml_node *tree;
@@ -340,6 +360,7 @@ static void test_above_wire(void)
 int main(void)
 {
 	test_words();
+	test_named();
 	test_nets();
 	test_table();
 	test_kin();
