@@ -221,19 +221,26 @@ static enum err harm_apply(
 	}
 }
 
+/* NICs that a node has on this leaf; of an odd number one plane has one more. */
+static uint32_t leaf_nics(const struct fabric *f, uint32_t leaf)
+{
+	uint32_t planes = f->plan.planes;
+
+	if (f->plan.shape == FABRIC_RAILS)
+		return 1;
+	return (f->nics + planes - 1 - leaf % planes) / planes;
+}
+
 static void rates_set(struct fabric *f, double nic_rate)
 {
-	uint32_t nics = 2 * f->nodes * f->nics;
-	double leaf_rate = 0;
+	uint32_t nics = 2 * f->nodes * f->nics, up = f->leaves * ways(f);
 
-	if (f->leaves) {
-		uint32_t each = f->plan.shape == FABRIC_RAILS ? 1
-							      : f->nics / f->plan.planes;
-
-		leaf_rate = nic_rate * f->leaf_nodes * (each ? each : 1) / f->plan.over;
-	}
-	for (uint32_t i = 0; i < f->link_count; i++)
-		f->links[i].rate = i < nics ? nic_rate : leaf_rate / ways(f);
+	for (uint32_t i = 0; i < nics; i++)
+		f->links[i].rate = nic_rate;
+	for (uint32_t i = 0; i < 2 * up; i++)
+		f->links[nics + i].rate = nic_rate * f->leaf_nodes *
+					  leaf_nics(f, i % up / ways(f)) / f->plan.over /
+					  ways(f);
 }
 
 static bool has_way(const struct fabric *f, uint32_t from, uint32_t to)

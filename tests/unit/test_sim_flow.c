@@ -138,6 +138,21 @@ static void test_monotony(void)
 	}
 }
 
+/* Five NICs on two planes: three and two, and every leaf has the way up of its own. */
+static void test_odd_planes(void)
+{
+	struct sim_site at = site(4, 5);
+	struct traffic_report report;
+	struct fabric_plan plan;
+	struct fabric fabric;
+
+	EQ(fabric_plan_read("dual:leaf=1,spine=2", &plan), OK);
+	EQ(fabric_build(&plan, &at, &fabric), OK);
+	EQ(traffic_measure(&fabric, SIM_TRAFFIC_ALL, 4e8, TRAFFIC_COUNT, &report), OK);
+	TRUE(near(report.time_us, report.ideal_us, 1e-6));
+	fabric_free(&fabric);
+}
+
 /* One of four spines is dead: what crosses has three quarters. */
 static void test_dead_spine(void)
 {
@@ -242,6 +257,7 @@ int main(void)
 	test_monotony();
 	test_dead_spine();
 	test_holes();
+	test_odd_planes();
 	test_bad_plans();
 	return 0;
 }

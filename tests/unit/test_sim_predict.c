@@ -192,6 +192,28 @@ static void test_monotony(void)
 		}
 }
 
+/* A chain waits as often whatever NICs there are; one GPU gathers no faster than its PCI
+ * link or the thread of its sockets. */
+static void test_roots(void)
+{
+	struct sim_site many = resolved("H100", "InfiniBand", 4, 32), one = many;
+	struct sim_site tcp = resolved("H100", "TCP", 4, 32), fast = many;
+
+	one.nics = 1;
+	for (uint64_t bytes = 1 << 10; bytes <= 1 << 28; bytes <<= 6) {
+		EQ(busbw(&many, COLL_REDUCE, bytes) >=
+				busbw(&one, COLL_REDUCE, bytes) * (1 - 1e-9),
+			true);
+		EQ(busbw(&many, COLL_BROADCAST, bytes) >=
+				busbw(&one, COLL_BROADCAST, bytes) * (1 - 1e-9),
+			true);
+	}
+	fast.nic_GBps = 200;
+	TRUE(busbw(&fast, COLL_GATHER, 1 << 30) < 64);
+	TRUE(busbw(&tcp, COLL_SCATTER, 1 << 30) < 4);
+	TRUE(busbw(&tcp, COLL_GATHER, 1 << 30) > .5);
+}
+
 static struct sim_terms terms_of(const struct sim_site *site, uint64_t bytes)
 {
 	struct sim_scene scene;
@@ -366,6 +388,7 @@ int main(void)
 	test_kin();
 	test_known();
 	test_monotony();
+	test_roots();
 	test_loads();
 	test_trees();
 	test_fit();
