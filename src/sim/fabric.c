@@ -111,11 +111,52 @@ static void node_harm(struct fabric *f, uint32_t node, uint32_t nic, double shar
 	f->links[fabric_in(f, node, nic)].rate *= share;
 }
 
-/* One spine of a leaf that sprays is a part of what all carry. */
+/* What the harm leaves of the way from a leaf to a spine. */
+static double way_share(const struct fabric_harm *harm, uint32_t leaf, uint32_t spine)
+{
+	bool is_hit = (harm->what == HARM_SPINE && harm->first == spine) ||
+		      (harm->what == HARM_LINK && harm->first == leaf &&
+			      harm->second == spine);
+
+	return is_hit ? harm->share : 1;
+}
+
+/* One spine of a leaf that sprays is a part of what all carry; each counts once, however
+ * many harms it has. */
+static double sprayed_share(const struct fabric *f, uint32_t leaf)
+{
+	const struct fabric_harm *harms = f->plan.harms;
+	double lost = 0;
+
+	for (uint32_t i = 0; i < f->plan.harm_count; i++) {
+		bool is_link = harms[i].what == HARM_LINK;
+		uint32_t spine = is_link ? harms[i].second : harms[i].first;
+		double share = way_share(&harms[i], leaf, spine);
+
+		for (uint32_t j = 0; j < i; j++)
+			if (way_share(&harms[j], leaf, spine) < 1)
+				share = 1;
+		for (uint32_t j = i + 1; share < 1 && j < f->plan.harm_count; j++)
+			share *= way_share(&harms[j], leaf, spine);
+		lost += 1 - share;
+	}
+	return 1 - lost / f->spines;
+}
+
+static void sprayed_harm(struct fabric *f)
+{
+	for (uint32_t leaf = 0; f->plan.sprays && leaf < f->leaves; leaf++) {
+		double share = sprayed_share(f, leaf);
+
+		f->links[fabric_up(f, leaf, 0)].rate *= share;
+		f->links[fabric_down(f, leaf, 0)].rate *= share;
+	}
+}
+
 static void way_harm(struct fabric *f, uint32_t leaf, uint32_t spine, double share)
 {
 	if (f->plan.sprays)
-		share = 1 - (1 - share) / f->spines;
+		return;
 	f->links[fabric_up(f, leaf, spine)].rate *= share;
 	f->links[fabric_down(f, leaf, spine)].rate *= share;
 }
@@ -180,19 +221,56 @@ static enum err harm_apply(
 	}
 }
 
+/* NICs that a node has on this leaf; of an odd number one plane has one more. */
+static uint32_t leaf_nics(const struct fabric *f, uint32_t leaf)
+{
+	uint32_t planes = f->plan.planes;
+
+	if (f->plan.shape == FABRIC_RAILS)
+		return 1;
+	return (f->nics + planes - 1 - leaf % planes) / planes;
+}
+
 static void rates_set(struct fabric *f, double nic_rate)
 {
-	uint32_t nics = 2 * f->nodes * f->nics;
-	double leaf_rate = 0;
+	uint32_t nics = 2 * f->nodes * f->nics, up = f->leaves * ways(f);
 
-	if (f->leaves) {
-		uint32_t each = f->plan.shape == FABRIC_RAILS ? 1
-							      : f->nics / f->plan.planes;
+	for (uint32_t i = 0; i < nics; i++)
+		f->links[i].rate = nic_rate;
+	for (uint32_t i = 0; i < 2 * up; i++)
+		f->links[nics + i].rate = nic_rate * f->leaf_nodes *
+					  leaf_nics(f, i % up / ways(f)) / f->plan.over /
+					  ways(f);
+}
 
-		leaf_rate = nic_rate * f->leaf_nodes * (each ? each : 1) / f->plan.over;
-	}
-	for (uint32_t i = 0; i < f->link_count; i++)
-		f->links[i].rate = i < nics ? nic_rate : leaf_rate / ways(f);
+static bool has_way(const struct fabric *f, uint32_t from, uint32_t to)
+{
+	for (uint32_t spine = 0; spine < ways(f); spine++)
+		if (is_way(f, from, to, spine) && is_way(f, to, from, spine))
+			return true;
+	return false;
+}
+
+/* Two leaves that each lost other spines may have none in common; a message stays on its
+ * rail and in its plane. */
+static enum err pairs_check(const struct fabric *f)
+{
+	const struct fabric_harm *harms = f->plan.harms;
+	uint32_t kinds = f->plan.shape == FABRIC_RAILS ? f->nics : f->plan.planes;
+
+	for (uint32_t i = 0; i < f->plan.harm_count; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			uint32_t a = harms[j].first, b = harms[i].first;
+
+			if (harms[i].what != HARM_LINK || harms[j].what != HARM_LINK ||
+				a == b || a % kinds != b % kinds || has_way(f, a, b))
+				continue;
+			return err_set(ERR_USAGE,
+				"leaf %u and leaf %u have no spine in common: their "
+				"nodes cannot reach each other",
+				a, b);
+		}
+	return OK;
 }
 
 /* Every node needs a NIC, and every leaf a spine where there are several. */
@@ -215,7 +293,7 @@ static enum err reach_check(const struct fabric *f)
 				"reached",
 				leaf);
 	}
-	return OK;
+	return pairs_check(f);
 }
 
 enum err fabric_build(
@@ -245,6 +323,8 @@ enum err fabric_build(
 	rates_set(f, nic_rate);
 	for (uint32_t i = 0; !e && i < plan->harm_count; i++)
 		e = harm_apply(f, site, &plan->harms[i]);
+	if (!e)
+		sprayed_harm(f);
 	if (!e && f->nodes > 1)
 		e = reach_check(f);
 	if (e)

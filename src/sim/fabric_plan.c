@@ -11,25 +11,29 @@
 
 enum { TEXT_MAX = 4096, WORD_MAX = 64 };
 
+/* How many nodes an NVLink domain has cannot be guessed. */
+#define DOMAIN_WANTED UINT32_MAX
+
 static const struct preset {
 	const char *name;
 	enum fabric_shape shape;
 	bool sprays;
 	uint32_t leaf, spine, planes;
 	enum sim_wire wire;
+	uint32_t domain;
 } presets[] = {
-	{"switch", FABRIC_SWITCH, false, 0, 0, 1, SIM_WIRES},
-	{"fat-tree", FABRIC_LEAVES, false, 16, 8, 1, SIM_WIRES},
-	{"leaf-spine", FABRIC_LEAVES, false, 16, 8, 1, SIM_WIRES},
-	{"rail", FABRIC_RAILS, false, 32, 8, 1, SIM_WIRES},
-	{"dual", FABRIC_LEAVES, false, 16, 8, 2, SIM_WIRES},
-	{"efa", FABRIC_LEAVES, true, 16, 16, 1, SIM_EFA},
-	{"ib", FABRIC_SWITCH, false, 0, 0, 1, SIM_IB},
-	{"roce", FABRIC_SWITCH, false, 0, 0, 1, SIM_ROCE},
-	{"tcp", FABRIC_SWITCH, false, 0, 0, 1, SIM_TCP},
-	{"tcpx", FABRIC_SWITCH, false, 0, 0, 1, SIM_TCPX},
-	{"tcpxo", FABRIC_SWITCH, false, 0, 0, 1, SIM_TCPXO},
-	{"nvl", FABRIC_SWITCH, false, 0, 0, 1, SIM_WIRES},
+	{"switch", FABRIC_SWITCH, false, 0, 0, 1, SIM_WIRES, 0},
+	{"fat-tree", FABRIC_LEAVES, false, 16, 8, 1, SIM_WIRES, 0},
+	{"leaf-spine", FABRIC_LEAVES, false, 16, 8, 1, SIM_WIRES, 0},
+	{"rail", FABRIC_RAILS, false, 32, 8, 1, SIM_WIRES, 0},
+	{"dual", FABRIC_LEAVES, false, 16, 8, 2, SIM_WIRES, 0},
+	{"efa", FABRIC_LEAVES, true, 16, 16, 1, SIM_EFA, 0},
+	{"ib", FABRIC_SWITCH, false, 0, 0, 1, SIM_IB, 0},
+	{"roce", FABRIC_SWITCH, false, 0, 0, 1, SIM_ROCE, 0},
+	{"tcp", FABRIC_SWITCH, false, 0, 0, 1, SIM_TCP, 0},
+	{"tcpx", FABRIC_SWITCH, false, 0, 0, 1, SIM_TCPX, 0},
+	{"tcpxo", FABRIC_SWITCH, false, 0, 0, 1, SIM_TCPXO, 0},
+	{"nvl", FABRIC_SWITCH, false, 0, 0, 1, SIM_WIRES, DOMAIN_WANTED},
 };
 enum { PRESETS = sizeof(presets) / sizeof(presets[0]) };
 
@@ -56,6 +60,7 @@ static enum err kind_set(const char *word, struct fabric_plan *plan)
 			plan->spine = p->spine;
 			plan->planes = p->planes;
 			plan->wire = p->wire;
+			plan->domain = p->domain;
 			return OK;
 		}
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
@@ -193,6 +198,10 @@ static enum err preset_read(char *text, struct fabric_plan *plan)
 
 static enum err plan_check(const struct fabric_plan *plan)
 {
+	if (plan->domain == DOMAIN_WANTED)
+		return err_set(ERR_USAGE,
+			"fabric: say how many nodes an NVLink domain has: nvl:18, in a "
+			"file domain 18");
 	if (plan->shape != FABRIC_SWITCH && (!plan->leaf || !plan->spine))
 		return err_set(ERR_USAGE,
 			"fabric: leaves without spine have no way to each other; say "

@@ -92,6 +92,16 @@ static double outer_rate(const struct sim_scene *scene)
 	return sim_site_nic_total(&scene->site) * scene->site.nodes / scene->nvl_groups;
 }
 
+/* The same of one NIC and one GPU: where all of a gather ends. */
+static double one_rate(const struct sim_scene *scene)
+{
+	double local = (double)scene->ranks / scene->nvl_groups;
+	double rate = sim_site_nic_total(&scene->site) / scene->site.nics;
+	double reach = outer_reach(scene) / local;
+
+	return reach > 0 && reach < rate ? reach : rate;
+}
+
 /* Of two that are nearly alike the NIC is what people know. */
 enum sim_bound sim_outer_bound(const struct sim_scene *scene)
 {
@@ -111,7 +121,6 @@ enum sim_bound sim_outer_bound(const struct sim_scene *scene)
  * no faster than its GPUs reach the NICs. */
 static double outer_load(const struct sim_scene *scene, int coll, enum sim_method method)
 {
-	const struct sim_site *site = &scene->site;
 	double n = scene->ranks, groups = scene->nvl_groups;
 	double rate = outer_rate(scene), reach = outer_reach(scene), local = n / groups;
 
@@ -133,7 +142,7 @@ static double outer_load(const struct sim_scene *scene, int coll, enum sim_metho
 		if (coll == SIM_SENDRECV)
 			return local / rate;
 		if (coll == COLL_GATHER || coll == COLL_SCATTER)
-			return (n - local) / n / site->nic_GBps;
+			return (n - local) / n / one_rate(scene);
 		return (n - local) / n * local / rate;
 	default:
 		return sim_bus_factor(coll, n) / rate;
@@ -156,7 +165,9 @@ static void waits_of_pairs(
 }
 
 /* What a method waits for, by NCCL's model. Beyond two nodes, who is in the middle of a
- * tree hears two others, one after the other, on every further level. */
+ * tree hears two others, one after the other, on every further level. A chain from or to
+ * a root passes as many as a ring of blocks does: NCCL's model has no network in it, and
+ * no chain where all channels have the same order. */
 static void waits_of(const struct sim_scene *scene, int coll, struct sim_terms *terms)
 {
 	static const enum algo algos[SIM_METHODS] = {ALGO_RING, ALGO_RING, ALGO_RING,
@@ -164,8 +175,8 @@ static void waits_of(const struct sim_scene *scene, int coll, struct sim_terms *
 		ALGO_COLLNET_DIRECT};
 	static const enum model_func funcs[COLL_COUNT] = {
 		[COLL_ALL_REDUCE] = MODEL_ALL_REDUCE,
-		[COLL_BROADCAST] = MODEL_BROADCAST,
-		[COLL_REDUCE] = MODEL_REDUCE,
+		[COLL_BROADCAST] = MODEL_ALL_GATHER,
+		[COLL_REDUCE] = MODEL_ALL_GATHER,
 		[COLL_ALL_GATHER] = MODEL_ALL_GATHER,
 		[COLL_REDUCE_SCATTER] = MODEL_REDUCE_SCATTER};
 	enum sim_method method = terms->method;

@@ -1,8 +1,10 @@
 #include "sim/resolve.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "sim/scene.h"
 #include "topo/instance.h"
@@ -35,6 +37,7 @@ static const struct platform_word {
 	{"a4-highgpu", "dgx-b200", SIM_ROCE, 8, 50, NULL},
 	{"GB200", "p6e-gb200.36xlarge", SIM_IB, 4, 50, NULL},
 	{"GB300", "p6e-gb200.36xlarge", SIM_IB, 4, 100, NULL},
+	{"NVL72", "p6e-gb200.36xlarge", SIM_IB, 4, 50, NULL},
 	{"B200", "dgx-b200", SIM_ANY, 0, 0, NULL},
 	{"B300", "dgx-b200-800g", SIM_ANY, 0, 0, NULL},
 	{"H100 PCIe pair", "pcie-h100-nvbridge-4gpu", SIM_ANY, 0, 0, NULL},
@@ -125,42 +128,46 @@ static void list_set(char to[SIM_LIST_BYTES], const char *list)
 		snprintf(to, SIM_LIST_BYTES, "%s", list);
 }
 
+/* What is asked for goes before a habit. */
 static void habit_apply(const struct habit *habit, struct sim_site *site)
 {
 	if (site->nodes < 2)
 		return;
-	list_set(site->algo, habit->algo);
-	list_set(site->proto, habit->proto);
+	if (!*site->algo)
+		list_set(site->algo, habit->algo);
+	if (!*site->proto)
+		list_set(site->proto, habit->proto);
 	site->threads = habit->threads;
+}
+
+static enum err word_apply(const struct platform_word *word, struct sim_site *site)
+{
+	enum err e = sim_site_machine(site, word->machine);
+
+	if (e)
+		return e;
+	if (word->outer != SIM_ANY)
+		site->outer = word->outer;
+	if (word->nics) {
+		site->nics = word->nics;
+		site->nic_GBps = word->nic_GBps;
+		site->is_aws = false;
+		site->regions = REGION_NONE;
+	}
+	if (word->habit)
+		habit_apply(word->habit, site);
+	return OK;
 }
 
 static enum err platform_apply(const struct sim_words *words, struct sim_site *site)
 {
 	const char *named = machine_named(words->platform);
-	enum err e;
 
 	if (named)
 		return sim_site_machine(site, named);
-	for (int i = 0; i < PLATFORMS; i++) {
-		const struct platform_word *word = &platforms[i];
-
-		if (!strcasestr(words->platform, word->word))
-			continue;
-		e = sim_site_machine(site, word->machine);
-		if (e)
-			return e;
-		if (word->outer != SIM_ANY)
-			site->outer = word->outer;
-		if (word->nics) {
-			site->nics = word->nics;
-			site->nic_GBps = word->nic_GBps;
-			site->is_aws = false;
-			site->regions = REGION_NONE;
-		}
-		if (word->habit)
-			habit_apply(word->habit, site);
-		return OK;
-	}
+	for (int i = 0; i < PLATFORMS; i++)
+		if (strcasestr(words->platform, platforms[i].word))
+			return word_apply(&platforms[i], site);
 	return err_set(ERR_USAGE,
 		"platform '%s' names no machine that is known; name a GPU such as H100 "
 		"or a machine of weft topo --list",
@@ -249,6 +256,82 @@ enum err sim_resolve(const struct sim_words *words, struct sim_site *site)
 	sim_site_version(site, words->version);
 	net_apply(words, site);
 	return racks_apply(words, site);
+}
+
+/* "p5" is the largest p5; NULL: no instance type is called so before its dot. */
+static const char *family_named(const char *name)
+{
+	const struct instance_info *list, *best = NULL;
+	size_t length = strlen(name);
+	uint32_t count;
+
+	list = instance_list(&count);
+	for (uint32_t i = 0; i < count; i++)
+		if (!strncasecmp(list[i].name, name, length) &&
+			list[i].name[length] == '.' &&
+			(!best || list[i].gpu_count > best->gpu_count))
+			best = &list[i];
+	return best ? best->name : NULL;
+}
+
+static bool is_same_letter(char a, char b)
+{
+	if (strchr("-_ ", a))
+		return b && strchr("-_ ", b);
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* The word stands in the name, from where a part begins, and no digit goes on with it:
+ * h100 is in "nd-h100-v5" and not in "h1000". */
+static bool has_word(const char *name, const char *word)
+{
+	for (const char *at = name; *at; at++) {
+		size_t i = 0;
+
+		if (at > name && isalnum((unsigned char)at[-1]))
+			continue;
+		while (word[i] && at[i] && is_same_letter(word[i], at[i]))
+			i++;
+		if (!word[i] && !isdigit((unsigned char)at[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Racks whose trays NVLink joins; a tray has four GPUs. */
+static const struct rack_word {
+	const char *word;
+	uint32_t trays;
+} rack_words[] = {{"NVL72", 18}, {"NVL36", 9}};
+
+static void rack_apply(const char *name, struct sim_site *site)
+{
+	for (int i = 0; i < 2; i++) {
+		if (site->inner != SIM_MNNVL || !has_word(name, rack_words[i].word))
+			continue;
+		if (!site->nodes)
+			site->nodes = rack_words[i].trays;
+		site->domain = rack_words[i].trays;
+	}
+}
+
+enum err sim_site_named(struct sim_site *site, const char *name)
+{
+	const char *family = family_named(name);
+
+	if (instance_find(name) || family)
+		return sim_site_machine(site, family ? family : name);
+	for (int i = 0; i < PLATFORMS; i++) {
+		enum err e;
+
+		if (!has_word(name, platforms[i].word))
+			continue;
+		e = word_apply(&platforms[i], site);
+		if (!e)
+			rack_apply(name, site);
+		return e;
+	}
+	return sim_site_machine(site, name); /* says which is the nearest */
 }
 
 void sim_site_text(const struct sim_site *site, char text[SIM_TAKEN_BYTES])

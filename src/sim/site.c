@@ -130,7 +130,8 @@ static bool shares_gpu(const char *name, const char *other)
 	return false;
 }
 
-/* The GPU counts for more than letters that happen to agree. */
+/* What a name begins with, then the GPU, count for more than letters that happen to
+ * agree. */
 static const char *nearest(const char *name)
 {
 	enum { OTHER_GPU = 1000 };
@@ -141,6 +142,8 @@ static const char *nearest(const char *name)
 		uint32_t far = edits_between(name, list[i].name) +
 			       (shares_gpu(name, list[i].name) ? 0 : OTHER_GPU);
 
+		if (!strncasecmp(name, list[i].name, strlen(name)))
+			far = 0;
 		if (far < least)
 			best = &list[i];
 		least = far < least ? far : least;

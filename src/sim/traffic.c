@@ -11,7 +11,18 @@ struct maker {
 	uint32_t count, room;
 	double *loads; /* by link */
 	double bytes;
+	bool is_cut; /* one of them has no way: `cut` */
+	uint32_t cut[2];
 };
+
+/* A link of its way is down. */
+static bool is_cut(const struct fabric *f, const struct sim_flow *flow)
+{
+	for (uint32_t h = 0; h < flow->hop_count; h++)
+		if (!(f->links[flow->hops[h]].rate > 0))
+			return true;
+	return false;
+}
 
 static void put(
 	struct maker *m, uint32_t from, uint32_t to, uint32_t nic, const double bytes)
@@ -19,6 +30,11 @@ static void put(
 	struct sim_flow flow = {.bytes = bytes};
 
 	fabric_path(m->fabric, from, to, nic, &flow);
+	if (!m->is_cut && is_cut(m->fabric, &flow)) {
+		m->is_cut = true;
+		m->cut[0] = from;
+		m->cut[1] = to;
+	}
 	m->bytes += flow.hop_count ? bytes : 0;
 	for (uint32_t h = 0; m->loads && h < flow.hop_count; h++)
 		m->loads[flow.hops[h]] += bytes;
@@ -106,6 +122,15 @@ static void all_count(struct maker *m, double bytes)
 	m->count = f->nodes * (f->nodes - 1) * f->nics;
 }
 
+static enum err cut_check(const struct maker *m)
+{
+	return !m->is_cut ? OK
+			  : err_set(ERR_USAGE,
+				    "node %u has no way to node %u: their leaves have no "
+				    "spine in common",
+				    m->cut[0], m->cut[1]);
+}
+
 static void make(struct maker *m, enum sim_traffic kind, double bytes)
 {
 	switch (kind) {
@@ -154,6 +179,10 @@ enum err traffic_flows(const struct fabric *fabric, enum sim_traffic kind, doubl
 	if (!m.flows)
 		return err_set(ERR_SYSTEM, "no memory for %u flows", m.room);
 	make(&m, kind, bytes);
+	if (m.is_cut) {
+		free(m.flows);
+		return cut_check(&m);
+	}
 	*flows = m.flows;
 	*count = m.count;
 	return OK;
@@ -196,7 +225,7 @@ static enum err count(struct fabric *fabric, enum sim_traffic kind, double bytes
 	report->flow_count = m.count;
 	report->bytes = m.bytes;
 	free(m.loads);
-	return OK;
+	return cut_check(&m);
 }
 
 static void busiest_find(const struct fabric *fabric, struct traffic_report *report)

@@ -138,6 +138,21 @@ static void test_monotony(void)
 	}
 }
 
+/* Five NICs on two planes: three and two, and every leaf has the way up of its own. */
+static void test_odd_planes(void)
+{
+	struct sim_site at = site(4, 5);
+	struct traffic_report report;
+	struct fabric_plan plan;
+	struct fabric fabric;
+
+	EQ(fabric_plan_read("dual:leaf=1,spine=2", &plan), OK);
+	EQ(fabric_build(&plan, &at, &fabric), OK);
+	EQ(traffic_measure(&fabric, SIM_TRAFFIC_ALL, 4e8, TRAFFIC_COUNT, &report), OK);
+	TRUE(near(report.time_us, report.ideal_us, 1e-6));
+	fabric_free(&fabric);
+}
+
 /* One of four spines is dead: what crosses has three quarters. */
 static void test_dead_spine(void)
 {
@@ -147,6 +162,39 @@ static void test_dead_spine(void)
 		TRAFFIC_COUNT);
 
 	TRUE(near(dead, sound * 4 / 3, 1e-6));
+}
+
+/* What a fabric with these harms says when it is built. */
+static enum err built(const char *text, const char *harm, const char *other)
+{
+	struct sim_site at = site(8, 8);
+	struct fabric_plan plan;
+	struct fabric fabric;
+	enum err e;
+
+	EQ(fabric_plan_read(text, &plan), OK);
+	EQ(fabric_harm_read(harm, false, &plan), OK);
+	EQ(fabric_harm_read(other, false, &plan), OK);
+	e = fabric_build(&plan, &at, &fabric);
+	if (!e)
+		fabric_free(&fabric);
+	return e;
+}
+
+/* Leaves that spread packets have a way while a spine lives; the same spine dies once.
+ * Others need a spine that both reach. */
+static void test_holes(void)
+{
+	EQ(built("efa:leaf=4,spine=2", "spine:0", "spine:1"), ERR_USAGE);
+	EQ(built("efa:leaf=4,spine=2", "spine:0", "link:0.0"), OK);
+	EQ(built("efa:leaf=4,spine=2", "spine:0", "link:0.1"), ERR_USAGE);
+	EQ(built("efa:leaf=4,spine=2", "link:0.0", "link:1.1"), OK);
+	EQ(built("fat-tree:leaf=4,spine=2", "link:0.0", "link:1.1"), ERR_USAGE);
+	TRUE(strstr(err_last(), "leaf 0 and leaf 1 have no spine in common") != NULL);
+	EQ(built("fat-tree:leaf=4,spine=2", "link:0.0", "link:1.0"), OK);
+	EQ(built("rail:leaf=4,spine=2", "link:0.0", "link:8.1"), ERR_USAGE);
+	EQ(built("rail:leaf=4,spine=2", "link:0.0", "link:9.1"), OK);
+	EQ(built("dual:leaf=4,spine=2", "link:0.0", "link:3.1"), OK);
 }
 
 static void refuse(const char *text)
@@ -177,6 +225,8 @@ static void test_bad_plans(void)
 	refuse("fat-tree:over=0.5");
 	refuse("tcp:fast");
 	refuse("rail:colour=red");
+	refuse("nvl");
+	refuse_file("kind nvl\n");
 	refuse_file("");
 	refuse_file("leaf 4\n");
 	refuse_file("kind fat-tree\nkind rail\n");
@@ -206,6 +256,8 @@ int main(void)
 	test_count_is_run();
 	test_monotony();
 	test_dead_spine();
+	test_holes();
+	test_odd_planes();
 	test_bad_plans();
 	return 0;
 }

@@ -48,6 +48,26 @@ static void test_words(void)
 	EQ(sim_resolve(&none, &site), ERR_USAGE);
 }
 
+/* One word on the command line: parts of names count, a rack is its trays. */
+static void test_named(void)
+{
+	struct sim_site site = {0};
+
+	EQ(sim_site_named(&site, "gb200-nvl72"), OK);
+	EQ_STR(site.machine, "p6e-gb200.36xlarge");
+	EQ(site.nodes, 18);
+	EQ(site.domain, 18);
+	site = (struct sim_site){.nodes = 4, .algo = "tree"};
+	EQ(sim_site_named(&site, "a3-highgpu-8g"), OK);
+	EQ(site.outer, SIM_TCPX);
+	EQ_STR(site.algo, "tree");
+	EQ_STR(site.proto, "simple");
+	EQ(sim_site_named(&site, "G5"), OK);
+	EQ_STR(site.machine, "g5.48xlarge");
+	EQ(sim_site_named(&site, "dgx-h1000"), ERR_USAGE);
+	EQ(sim_site_named(&site, ""), ERR_USAGE);
+}
+
 static uint32_t nets_seen(const struct sim_site *site, int *speed, const char *latency)
 {
 	struct xml_node *tree;
@@ -170,6 +190,28 @@ static void test_monotony(void)
 			TRUE(busbw(&slow, colls[c], bytes) ==
 				busbw(&slow, colls[c], bytes));
 		}
+}
+
+/* A chain waits as often whatever NICs there are; one GPU gathers no faster than its PCI
+ * link or the thread of its sockets. */
+static void test_roots(void)
+{
+	struct sim_site many = resolved("H100", "InfiniBand", 4, 32), one = many;
+	struct sim_site tcp = resolved("H100", "TCP", 4, 32), fast = many;
+
+	one.nics = 1;
+	for (uint64_t bytes = 1 << 10; bytes <= 1 << 28; bytes <<= 6) {
+		EQ(busbw(&many, COLL_REDUCE, bytes) >=
+				busbw(&one, COLL_REDUCE, bytes) * (1 - 1e-9),
+			true);
+		EQ(busbw(&many, COLL_BROADCAST, bytes) >=
+				busbw(&one, COLL_BROADCAST, bytes) * (1 - 1e-9),
+			true);
+	}
+	fast.nic_GBps = 200;
+	TRUE(busbw(&fast, COLL_GATHER, 1 << 30) < 64);
+	TRUE(busbw(&tcp, COLL_SCATTER, 1 << 30) < 4);
+	TRUE(busbw(&tcp, COLL_GATHER, 1 << 30) > .5);
 }
 
 static struct sim_terms terms_of(const struct sim_site *site, uint64_t bytes)
@@ -340,11 +382,13 @@ static void test_above_wire(void)
 int main(void)
 {
 	test_words();
+	test_named();
 	test_nets();
 	test_table();
 	test_kin();
 	test_known();
 	test_monotony();
+	test_roots();
 	test_loads();
 	test_trees();
 	test_fit();

@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "sim/resolve.h"
 #include "weft/command.h"
 #include "weft/versus.h"
 
@@ -62,6 +64,18 @@ static int show(struct sim_run *run, int argc, char **argv)
 	return EXIT_GOOD;
 }
 
+/* What another name than the machine's own was taken for. */
+static void taken_print(const struct sim_run *run)
+{
+	const char *name = run->args->files[0];
+	char site[SIM_TAKEN_BYTES];
+
+	if (!strcasecmp(name, run->scene.site.machine))
+		return;
+	sim_site_text(&run->scene.site, site);
+	fprintf(stderr, "weft sim: '%s' is taken for %s\n", name, site);
+}
+
 /* The first file is the option's value, the others are words. */
 static int files_study(const struct sim_args *args, const char *first,
 	int (*study)(int count, char **paths))
@@ -98,6 +112,8 @@ int command_sim(int argc, char **argv)
 	if (e)
 		return sim_failed(e);
 	status = show(&run, argc, argv);
+	if (status == EXIT_GOOD)
+		taken_print(&run);
 	sim_run_free(&run);
 	return status;
 }

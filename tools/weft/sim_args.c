@@ -71,7 +71,7 @@ void sim_args_usage(FILE *file)
 	      "       weft sim --accuracy FILE.csv...\n\n"
 	      "How long a collective takes on so many machines, size by size, with the\n"
 	      "interval that 9 of 10 measurements fall into. weft topo --list names the\n"
-	      "machines.\n\n"
+	      "machines; p5, h100, a3-mega or gb200-nvl72 are taken for one, too.\n\n"
 	      "  --nodes N           so many machines; 1 unless said\n"
 	      "  --gpus-per-node G   of each machine's GPUs; all unless said\n"
 	      "  --pods PxG          each machine cut into P pods of G GPUs\n"
@@ -297,7 +297,6 @@ bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 		.factor = 2,
 		.nccl = "",
 		.status = EXIT_USAGE};
-	args->site.nodes = 1;
 	fabric_plan_default(&args->plan);
 	option_start();
 	while ((flag = option_next(&set, argc, argv)) != -1) {

@@ -38,14 +38,14 @@ static enum err net_apply(enum sim_net net, struct sim_site *site)
 	return OK;
 }
 
-/* What is out of range, or no whole number, is nothing to predict with. */
+/* What is out of range, or no whole number, is nothing to predict with. `threads` stays
+ * where the environment says nothing. */
 static enum err threads_read(double *threads)
 {
 	enum { MOST = 16 };
 	const char *text = param_environment("NCCL_SOCKET_NTHREADS");
 	int64_t number;
 
-	*threads = 0;
 	if (!text || !*text)
 		return OK;
 	if (!units_int(text, 0, MOST, &number))
@@ -64,9 +64,10 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	enum err e;
 
 	*site = args->site;
-	e = sim_site_machine(site, args->files[0]);
+	e = sim_site_named(site, args->files[0]);
 	if (e)
 		return e;
+	site->nodes += !site->nodes;
 	info = instance_find(site->machine);
 	if (gpus > info->gpu_count)
 		return err_set(ERR_USAGE, "a %s has %u GPUs; --gpus-per-node %u is more",
