@@ -58,6 +58,14 @@ static double ops_kept(
 	return WORD * (whole + (width + cut / 2) / l->tp);
 }
 
+/* Attention weights that are written out, of one layer and micro-batch. */
+static double scores_of(const struct train_model *m, const struct train_layout *l)
+{
+	double tokens = (double)l->micro * l->sequence / l->cp;
+
+	return l->flash ? 0 : tokens * 5.0 * m->heads * l->sequence / l->tp;
+}
+
 double memory_layer_activations(const struct train_model *m, const struct train_layout *l)
 {
 	double tokens = (double)l->micro * l->sequence / l->cp, h = m->hidden;
@@ -67,7 +75,7 @@ double memory_layer_activations(const struct train_model *m, const struct train_
 	double moe = moe_share(m), sent = m->latent ? m->latent : h;
 	double ffn = moe * ((double)m->top_k * m->expert_ffn + m->shared_ffn) +
 		     (1 - moe) * m->ffn;
-	double norms, attention, feed, scores = 0;
+	double norms, attention, feed, scores;
 
 	if (l->recompute == RECOMPUTE_FULL)
 		return WORD * tokens * h / sp;
@@ -78,12 +86,11 @@ double memory_layer_activations(const struct train_model *m, const struct train_
 	if (m->kv_rank)
 		attention = (10.0 * m->nope_dim * m->heads + 4.0 * m->kv_rank) / t;
 	feed = (m->is_gated ? 6 : 4) * ffn / t;
-	if (!l->flash && l->recompute == RECOMPUTE_NONE)
-		scores = 5.0 * m->heads * l->sequence / t;
+	scores = l->recompute == RECOMPUTE_NONE ? scores_of(m, l) : 0;
 	/* Products in 8 bits keep their inputs so. */
 	if (l->precision != PRECISION_BF16)
 		feed -= (2 * h + width + ffn) / t;
-	return tokens * (norms + attention + feed + 2 * h / sp + scores);
+	return tokens * (norms + attention + feed + 2 * h / sp) + scores;
 }
 
 static double in_flight(const struct train_layout *l, uint32_t stage)
@@ -102,6 +109,7 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 {
 	double all = l->shard == SHARD_ALL || l->shard == SHARD_KEEP ? ranks : 1;
 	double grad = l->shard == SHARD_GRADIENTS ? ranks : all, opt = ranks;
+	bool is_master = l->shard >= SHARD_ALL && !(l->offload & OFFLOAD_OPTIMIZER);
 
 	if (l->shard == SHARD_HYBRID)
 		all = grad = opt = fmin(ranks, layout_shard_size(l));
@@ -113,9 +121,10 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 		memory->optimizer += is_adapter ? 0 : count * 2 * WORD / opt;
 		return;
 	}
-	/* Where all is sharded, the master copy is the parameter. */
+	/* Where all is sharded, the master copy is the parameter, unless it is on the
+	 * host with the optimizer. */
 	if (l->shard >= SHARD_ALL)
-		memory->params += count * MASTER / all +
+		memory->params += count * (is_master ? MASTER : WORD) / all +
 				  (l->shard == SHARD_KEEP ? count * WORD : 0);
 	else
 		memory->params += count * WORD;
@@ -123,7 +132,7 @@ static void states_add(const struct train_layout *l, double count, double ranks,
 		return;
 	memory->grads += count *
 			 grad_bytes[l->shard >= SHARD_ALL ? GRADS_FP32 : l->grads] / grad;
-	memory->optimizer += count * ((l->shard >= SHARD_ALL ? 0 : MASTER) + ADAM) / opt;
+	memory->optimizer += count * ((is_master ? 0 : MASTER) + ADAM) / opt;
 }
 
 static void offload(const struct train_layout *l, struct train_memory *memory)
@@ -172,6 +181,8 @@ static void stage_make(const struct train_model *m, const struct train_layout *l
 
 		one.recompute = RECOMPUTE_NONE;
 		memory->activations += memory_layer_activations(m, &one);
+	} else if (l->recompute != RECOMPUTE_NONE) {
+		memory->activations += scores_of(m, l);
 	}
 	if (stage == 0)
 		memory->activations += alive * WORD * tokens * m->hidden /

@@ -9,6 +9,7 @@ struct hunt {
 	const struct train_job *job;
 	const struct calib_answer *answer;
 	struct search_result *result;
+	uint32_t said;
 	struct train_layout layout; /* under way */
 	struct train_work work;
 	struct step_layer layer;
@@ -54,19 +55,30 @@ static void layout_try(struct hunt *w)
 	hit_add(r, &(struct search_hit){w->layout, step.seconds, memory.total});
 }
 
+/* Values of a degree: the one that was said, or from 1 to the most that makes sense. */
+struct range {
+	uint32_t first, last;
+};
+
+static struct range range_of(
+	const struct hunt *w, uint32_t bit, uint32_t value, uint32_t most)
+{
+	if (w->said & bit)
+		return (struct range){value, value};
+	return (struct range){1, most};
+}
+
 static void recomputes_walk(struct hunt *w)
 {
-	for (int i = RECOMPUTE_NONE; i <= RECOMPUTE_FULL; i++) {
+	enum train_recompute said = w->job->layout->recompute;
+
+	for (int i = RECOMPUTE_NONE; i < RECOMPUTES; i++) {
+		if (w->said & SAID_RECOMPUTE ? i != (int)said : i > RECOMPUTE_FULL)
+			continue;
 		w->layout.recompute = w->work.recompute = (enum train_recompute)i;
 		layout_try(w);
 	}
 	w->layout.recompute = RECOMPUTE_NONE;
-}
-
-/* A degree that was said is kept. */
-static bool is_wanted(uint32_t degree, uint32_t said)
-{
-	return said <= 1 || degree == said;
 }
 
 /* Chunks change nothing of the layers, and nothing of what a stage holds where they
@@ -75,18 +87,16 @@ static enum err chunks_walk(struct hunt *w, const struct train_job *job)
 {
 	struct train_layout *l = &w->layout;
 	const struct train_model *m = job->model;
+	struct range r = range_of(w, SAID_VP, w->job->layout->vp, CHUNKS_MAX);
 	enum err e = OK;
 
-	if (is_wanted(1, w->job->layout->vp))
+	if (r.first == 1)
 		recomputes_walk(w);
 	if (l->pp == 1 || layout_micro_count(l) % l->pp)
 		return OK;
-	for (l->vp = 2; !e && l->vp <= CHUNKS_MAX && l->pp * l->vp <= m->layers;
-		l->vp++) {
+	for (l->vp = r.first > 1 ? r.first : 2;
+		!e && l->vp <= r.last && l->pp * l->vp <= m->layers; l->vp++) {
 		uint32_t pieces = l->pp * l->vp;
-
-		if (!is_wanted(l->vp, w->job->layout->vp))
-			continue;
 
 		if (m->layers % pieces && (m->layers + 2) % pieces)
 			continue;
@@ -105,21 +115,27 @@ static enum err chunks_walk(struct hunt *w, const struct train_job *job)
 static bool is_shard_sensible(const struct hunt *w, enum train_shard shard)
 {
 	uint32_t ranks = w->layout.dp * w->layout.cp;
+	bool is_whole = ranks % layout_shard_size(&w->layout) == 0;
 
+	if (w->layout.offload & OFFLOAD_PARAMS && shard != SHARD_ALL)
+		return false;
+	if (w->said & SAID_SHARD)
+		return shard == w->job->layout->shard &&
+		       (shard != SHARD_HYBRID || is_whole);
 	if (w->layout.offload & OFFLOAD_PARAMS)
-		return shard == SHARD_ALL;
+		return true;
 	if (ranks == 1)
 		return shard == SHARD_NONE;
 	if (shard == SHARD_HYBRID)
 		return w->job->net->site.nodes > 1 && w->layout.tp == 1 &&
-		       w->layout.pp == 1 && w->layout.cp == 1 &&
-		       ranks % layout_shard_size(&w->layout) == 0;
+		       w->layout.pp == 1 && w->layout.cp == 1 && is_whole;
 	return true;
 }
 
 static enum err shards_walk(struct hunt *w)
 {
 	struct train_job job = *w->job;
+	struct range r = range_of(w, SAID_MICRO, w->job->layout->micro, MICRO_MAX);
 	enum err e = OK;
 
 	job.layout = &w->layout;
@@ -129,11 +145,9 @@ static enum err shards_walk(struct hunt *w)
 		w->layout.shard = (enum train_shard)i;
 		if (!is_shard_sensible(w, w->layout.shard))
 			continue;
-		for (w->layout.micro = 1; !e && w->layout.micro <= MICRO_MAX;
+		for (w->layout.micro = r.first; !e && w->layout.micro <= r.last;
 			w->layout.micro *= 2) {
-			if (!is_wanted(w->layout.micro, w->job->layout->micro) ||
-				w->layout.batch %
-					((uint64_t)w->layout.dp * w->layout.micro))
+			if (w->layout.batch % ((uint64_t)w->layout.dp * w->layout.micro))
 				continue;
 			e = work_make(&job, &w->work);
 			if (e)
@@ -155,12 +169,18 @@ static enum err experts_walk(struct hunt *w)
 	struct train_layout *l = &w->layout;
 	const struct train_model *m = w->job->model;
 	uint64_t stage = (uint64_t)l->tp * l->cp * l->dp;
+	struct range r = range_of(
+		w, SAID_EP, w->job->layout->ep, m->experts ? m->experts : 1);
 	enum err e = OK;
 
 	l->etp = m->experts ? 1 : 0;
-	for (l->ep = 1; !e && l->ep <= (m->experts ? m->experts : 1); l->ep *= 2)
-		if (is_wanted(l->ep, w->job->layout->ep) && divides(m->experts, l->ep) &&
-			divides(stage, l->ep))
+	if (w->said & SAID_ETP)
+		l->etp = w->job->layout->etp;
+	if (!m->experts && r.first > 1)
+		return OK;
+	for (l->ep = r.first; !e && l->ep <= r.last; l->ep *= 2)
+		if (divides(m->experts, l->ep) &&
+			divides(stage, l->ep * layout_expert_tp(l)))
 			e = shards_walk(w);
 	return e;
 }
@@ -181,15 +201,18 @@ static void cell_take(struct hunt *w)
 static enum err stages_walk(struct hunt *w)
 {
 	struct train_layout *l = &w->layout;
-	uint32_t left = l->gpus / l->tp / l->cp;
+	uint32_t left = l->gpus / l->tp / l->cp, layers = w->job->model->layers;
+	struct range r = range_of(w, SAID_PP, w->job->layout->pp, layers);
 	enum err e = OK;
 
-	for (l->pp = 1; !e && l->pp <= w->job->model->layers && l->pp <= left; l->pp++) {
-		if (left % l->pp || !is_wanted(l->pp, w->job->layout->pp))
+	for (l->pp = r.first; !e && l->pp <= r.last && l->pp <= left; l->pp++) {
+		if (left % l->pp || l->pp > layers)
 			continue;
 		l->dp = left / l->pp;
 		cell_take(w);
-		if (is_wanted(l->dp, w->job->layout->dp) && l->batch % l->dp == 0)
+		if (w->said & SAID_DP && l->dp != w->job->layout->dp)
+			continue;
+		if (l->batch % l->dp == 0)
 			e = experts_walk(w);
 	}
 	return e;
@@ -200,32 +223,51 @@ static bool tp_fits(const struct train_model *m, uint32_t tp)
 	return m->heads % tp == 0 && (m->kv_heads % tp == 0 || tp % m->kv_heads == 0);
 }
 
+static enum err parts_walk(struct hunt *w)
+{
+	struct train_layout *l = &w->layout;
+	struct range r = range_of(w, SAID_CP, w->job->layout->cp, DEGREE_MAX);
+	enum err e = OK;
+
+	for (l->cp = r.first; !e && l->cp <= r.last && l->cp * l->tp <= l->gpus;
+		l->cp *= 2)
+		if (l->gpus % (l->tp * l->cp) == 0 &&
+			(l->cp == 1 || l->sequence % (2 * l->cp) == 0))
+			e = stages_walk(w);
+	return e;
+}
+
+/* No layout has numbers that divide. */
+static enum err nothing_divides(const struct hunt *w)
+{
+	if (w->said)
+		return err_set(ERR_USAGE,
+			"no layout of %u GPUs with a batch of %u has what was said; say "
+			"less of the layout, or another --gbs",
+			w->layout.gpus, w->layout.batch);
+	return err_set(ERR_USAGE,
+		"a batch of %u divides over no layout of %u GPUs; give --gbs a multiple "
+		"of what is left for dp",
+		w->layout.batch, w->layout.gpus);
+}
+
 enum err layouts_search(const struct train_job *job, const struct calib_answer *answer,
-	struct search_result *result)
+	uint32_t said, struct search_result *result)
 {
 	struct hunt w = {.job = job,
 		.answer = answer,
 		.result = result,
+		.said = said,
 		.layout = *job->layout,
 		.memory = job->gpu->memory_gb * 1e9};
 	struct train_layout *l = &w.layout;
+	struct range r = range_of(&w, SAID_TP, job->layout->tp, DEGREE_MAX);
 	enum err e = OK;
 
 	*result = (struct search_result){.least_bytes = INFINITY};
 	l->vp = 1;
-	for (l->tp = 1; !e && l->tp <= DEGREE_MAX && l->tp <= l->gpus; l->tp *= 2)
-		for (l->cp = 1; !e && l->cp <= DEGREE_MAX && l->cp * l->tp <= l->gpus;
-			l->cp *= 2)
-			if (is_wanted(l->tp, job->layout->tp) &&
-				is_wanted(l->cp, job->layout->cp) &&
-				l->gpus % (l->tp * l->cp) == 0 &&
-				tp_fits(job->model, l->tp) &&
-				(l->cp == 1 || l->sequence % (2 * l->cp) == 0))
-				e = stages_walk(&w);
-	if (!e && !result->tried)
-		e = err_set(ERR_USAGE,
-			"a batch of %u divides over no layout of %u GPUs; give --gbs a "
-			"multiple of what is left for dp",
-			l->batch, l->gpus);
-	return e;
+	for (l->tp = r.first; !e && l->tp <= r.last && l->tp <= l->gpus; l->tp *= 2)
+		if (tp_fits(job->model, l->tp))
+			e = parts_walk(&w);
+	return e || result->tried ? e : nothing_divides(&w);
 }

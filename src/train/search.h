@@ -34,9 +34,23 @@ struct search_result {
 	double least_bytes; /* of the one that needs the least memory */
 };
 
-/* `job->layout` gives GPUs, batch, sequence, precision and flags; of its degrees those
- * above 1 are kept. ERR_USAGE when the model or batch divides in no way. */
+/* Bits of what was said of a layout: a search keeps it. */
+enum {
+	SAID_TP = 1,
+	SAID_CP = 2,
+	SAID_PP = 4,
+	SAID_EP = 8,
+	SAID_ETP = 16,
+	SAID_DP = 32,
+	SAID_VP = 64,
+	SAID_MICRO = 128,
+	SAID_SHARD = 256,
+	SAID_RECOMPUTE = 512
+};
+
+/* `job->layout` gives GPUs, batch, sequence, precision and flags, and what is `said`.
+ * ERR_USAGE when the model or batch divides in no way. */
 enum err layouts_search(const struct train_job *job, const struct calib_answer *answer,
-	struct search_result *result);
+	uint32_t said, struct search_result *result);
 
 #endif

@@ -55,10 +55,13 @@ void step_layer_make(const struct train_work *w, const struct train_params *p,
 	layer->ep = w->ep_s * w->moe_share;
 }
 
-/* What is seen of x seconds beside w of work. */
+/* What is seen of x seconds beside w of work: never so little that both together take
+ * less than x. */
 static double seen(double x, double w, double hide)
 {
-	return x > 0 ? x * x / (x + hide * w) : 0;
+	if (x <= 0)
+		return 0;
+	return hide > 0 ? fmax(x * x / (x + hide * w), x - w) : x;
 }
 
 /* A part of one micro-batch on the fullest stage, forward and backward. */
@@ -103,10 +106,18 @@ static double sum(const double part[STEP_PARTS])
 	return all;
 }
 
-/* The share of some sending that is seen, or all of it where it is not to overlap. */
-static double share_of(const struct train_work *w, uint32_t bit, double share)
+/* Sending of which a share is seen, or all of it where it is not to overlap. A share
+ * above 1 is sending that takes so much longer. */
+static void sending_add(const struct train_work *w, struct train_step *s,
+	enum step_part part, double seconds, double share)
 {
-	return w->no_overlap & bit ? fmax(1, share) : share;
+	static const uint32_t bits[STEP_PARTS] = {[PART_TP] = EXPOSE_TP,
+		[PART_CP] = EXPOSE_CP,
+		[PART_EP] = EXPOSE_EP,
+		[PART_PP] = EXPOSE_PP};
+	double total = seconds * fmax(1, share);
+
+	part_add(s, part, total, w->no_overlap & bits[part] ? total : seconds * share);
 }
 
 /* Tokens on their way to experts and back. Interleaved pipelines send those of one
@@ -117,12 +128,12 @@ static void experts_add(const struct train_work *w, const struct train_params *p
 	double share = p->value[w->is_ep_far ? PARAM_EP_FAR : PARAM_EP];
 	double hide = p->value[PARAM_HIDE];
 
-	if (w->no_overlap & EXPOSE_EP)
-		part_add(s, PART_EP, total, total);
-	else if (w->is_ep_far && w->stages > 1 && w->chunks > 1)
-		part_add(s, PART_EP, total, seen(total * share, sum(s->seen), hide));
+	if (w->is_ep_far && w->stages > 1 && w->chunks > 1 &&
+		!(w->no_overlap & EXPOSE_EP))
+		part_add(s, PART_EP, total * fmax(1, share),
+			seen(total * share, sum(s->seen), hide));
 	else
-		part_add(s, PART_EP, total, total * share);
+		sending_add(w, s, PART_EP, total, share);
 }
 
 static void layers_add(const struct train_work *w, const struct train_params *p,
@@ -140,10 +151,8 @@ static void layers_add(const struct train_work *w, const struct train_params *p,
 		layers * n.point * layer->point);
 	part_add(s, PART_OTHER, layers * n.wires * layer->launch,
 		layers * n.wires * layer->launch);
-	part_add(s, PART_TP, layers * n.wires * layer->tp,
-		layers * n.wires * layer->tp * share_of(w, EXPOSE_TP, v[PARAM_TP]));
-	part_add(s, PART_CP, layers * (n.wires + 1) * layer->cp,
-		layers * (n.wires + 1) * layer->cp * share_of(w, EXPOSE_CP, v[PARAM_CP]));
+	sending_add(w, s, PART_TP, layers * n.wires * layer->tp, v[PARAM_TP]);
+	sending_add(w, s, PART_CP, layers * (n.wires + 1) * layer->cp, v[PARAM_CP]);
 	experts_add(w, p, layers * n.wires * layer->ep, s);
 	/* A layer with experts is many small kernels: it takes as long as the host needs
 	 * to start them. */
@@ -177,7 +186,7 @@ static void sharded_add(const struct train_work *w, const struct train_params *p
 
 	/* Shards from the host are gathered as they arrive, beside nothing; gradients
 	 * have a stream of their own. */
-	if (copies > 0)
+	if (w->is_fed)
 		once = gathers * gather + seen(reduce, backward + copies, hide);
 	part_add(s, PART_DP, layers * (gathers * gather + reduce), layers * once);
 }
@@ -203,9 +212,9 @@ static void pipeline(const struct train_work *w, const struct train_params *p,
 	beat = sum(s->seen);
 	if (w->shard >= SHARD_ALL)
 		sharded_add(w, p, beat, s);
+	beat = sum(s->seen);
 	s->forward_s = beat / 3;
 	s->backward_s = 2 * beat / 3;
-	beat = sum(s->seen);
 	for (int i = 0; i < STEP_PARTS; i++) {
 		s->seen[i] *= w->micro_count;
 		s->total[i] *= w->micro_count;
@@ -217,9 +226,8 @@ static void pipeline(const struct train_work *w, const struct train_params *p,
 		(w->stages - 1) * all / w->chunks / (w->is_zero_bubble ? 3 : 1));
 	hop = 2 * w->hop_s * w->chunks;
 	fill = (w->stages - 1) / w->chunks;
-	part_add(s, PART_PP, hop * (w->micro_count + fill),
-		hop * (w->micro_count * share_of(w, EXPOSE_PP, p->value[PARAM_HOP]) +
-			      fill));
+	sending_add(w, s, PART_PP, hop * w->micro_count, p->value[PARAM_HOP]);
+	part_add(s, PART_PP, hop * fill, hop * fill);
 }
 
 /* Micro-batches that sending once a step can hide behind. A chunk's gradients are whole

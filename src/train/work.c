@@ -344,7 +344,8 @@ static void host_path(
 		return;
 	if (l->shard != SHARD_NONE)
 		own /= shards;
-	if (l->offload & OFFLOAD_PARAMS)
+	w->is_fed = l->offload & OFFLOAD_PARAMS;
+	if (w->is_fed)
 		w->host_in += 2 * WORD * own;
 	if (l->offload & (OFFLOAD_GRADIENTS | OFFLOAD_OPTIMIZER)) {
 		w->host_out += WORD * own;

@@ -61,6 +61,7 @@ struct train_work {
 	/* Host: bytes of one GPU, of a micro-batch each way and of the step in memory. */
 	double host_in, host_out, host_update;
 	double host_in_rate, host_update_rate; /* bytes a second */
+	bool is_fed;			       /* shards come from the host */
 	double flops_model;		       /* of the step, of one GPU */
 	double tokens;			       /* of the step, of all */
 };

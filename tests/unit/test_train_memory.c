@@ -127,7 +127,11 @@ static void states(void)
 	l.offload = OFFLOAD_PARAMS | OFFLOAD_OPTIMIZER;
 	memory_make(&m, &l, &plain, &memory);
 	near(memory.params + memory.grads + memory.optimizer, 0);
-	near(memory.host, 16.0 / 4 * whole);
+	near(memory.host, (2 + 4 + 12) / 4.0 * whole);
+	l.offload = OFFLOAD_OPTIMIZER; /* with the copy in fp32, and gradients */
+	memory_make(&m, &l, &plain, &memory);
+	near(memory.params + memory.grads + memory.optimizer, 2.0 / 4 * whole);
+	near(memory.host, (4 + 12) / 4.0 * whole);
 	l.offload = OFFLOAD_GRADIENTS; /* they are somewhere */
 	memory_make(&m, &l, &plain, &memory);
 	near(memory.params + memory.optimizer, 12.0 / 4 * whole);

@@ -116,7 +116,7 @@ static void compare(const char *model, uint32_t nodes, uint32_t batch)
 	struct best best;
 
 	bench_make(&b, model, nodes, batch);
-	EQ(layouts_search(&b.job, &b.answer, &found), OK);
+	EQ(layouts_search(&b.job, &b.answer, 0, &found), OK);
 	best = brute(&b);
 	EQ(found.tried, best.tried);
 	EQ(found.fitting, best.fitting);
@@ -147,10 +147,10 @@ static void conditions(void)
 	uint64_t all;
 
 	bench_make(&b, "llama2-7b", 2, 64);
-	EQ(layouts_search(&b.job, &b.answer, &found), OK);
+	EQ(layouts_search(&b.job, &b.answer, 0, &found), OK);
 	all = found.tried;
 	b.base.offload = OFFLOAD_PARAMS;
-	EQ(layouts_search(&b.job, &b.answer, &found), OK);
+	EQ(layouts_search(&b.job, &b.answer, 0, &found), OK);
 	TRUE(found.hit_count > 0);
 	for (uint32_t i = 0; i < found.hit_count; i++)
 		EQ(layout_check(&b.model, &found.hits[i].layout), OK);
@@ -158,13 +158,54 @@ static void conditions(void)
 	b.base.tp = 4;
 	b.base.pp = 2;
 	b.base.micro = 2;
-	EQ(layouts_search(&b.job, &b.answer, &found), OK);
+	EQ(layouts_search(&b.job, &b.answer, SAID_TP | SAID_PP | SAID_MICRO, &found), OK);
 	TRUE(found.tried > 0 && found.tried < all);
 	for (uint32_t i = 0; i < found.hit_count; i++) {
 		EQ(found.hits[i].layout.tp, 4);
 		EQ(found.hits[i].layout.pp, 2);
 		EQ(found.hits[i].layout.micro, 2);
 	}
+	net_free(&b.net);
+}
+
+/* What was said is kept, a degree of 1 and what a search would not try too. */
+static void said(void)
+{
+	static struct bench b;
+	struct search_result found;
+
+	bench_make(&b, "mixtral-8x7b", 3, 72);
+	b.base.tp = b.base.cp = b.base.vp = 1;
+	b.base.dp = 24;
+	b.base.micro = b.base.pp = 1;
+	b.base.ep = 4;
+	b.base.etp = 2;
+	b.base.shard = SHARD_ALL;
+	b.base.recompute = RECOMPUTE_OPS;
+	EQ(layouts_search(&b.job, &b.answer,
+		   SAID_SHARD | SAID_RECOMPUTE | SAID_CP | SAID_VP | SAID_DP, &found),
+		OK);
+	TRUE(found.fitting > 0);
+	for (uint32_t i = 0; i < found.hit_count; i++) {
+		const struct train_layout *l = &found.hits[i].layout;
+
+		TRUE(l->tp == 1 && l->cp == 1 && l->vp == 1 && l->dp == 24);
+		TRUE(l->shard == SHARD_ALL && l->recompute == RECOMPUTE_OPS);
+	}
+	b.base.pp = 3;
+	b.base.micro = 3;
+	EQ(layouts_search(
+		   &b.job, &b.answer, SAID_PP | SAID_MICRO | SAID_ETP | SAID_EP, &found),
+		OK);
+	for (uint32_t i = 0; i < found.hit_count; i++) {
+		const struct train_layout *l = &found.hits[i].layout;
+
+		TRUE(l->pp == 3 && l->micro == 3 && l->ep == 4 && l->etp == 2);
+		EQ(layout_check(&b.model, l), OK);
+	}
+	b.base.tp = 3; /* no power of two, and 32 heads do not divide */
+	EQ(layouts_search(&b.job, &b.answer, SAID_TP, &found), ERR_USAGE);
+	TRUE(strstr(err_last(), "what was said") != NULL);
 	net_free(&b.net);
 }
 
@@ -177,11 +218,12 @@ int main(void)
 	compare("llama3-70b", 4, 64);
 	compare("mixtral-8x7b", 2, 64);
 	conditions();
+	said();
 	bench_make(&b, "llama2-7b", 1, 32);
 	b.model.layers = 1;
 	b.base.gpus = 7;
 	b.base.batch = 3;
-	EQ(layouts_search(&b.job, &b.answer, &found), ERR_USAGE);
+	EQ(layouts_search(&b.job, &b.answer, 0, &found), ERR_USAGE);
 	net_free(&b.net);
 	return 0;
 }

@@ -321,6 +321,75 @@ static void exposed(void)
 	}
 }
 
+/* Shards that come together slowly: more work beside them never makes a step shorter, and
+ * none is shorter than they take. */
+static void slow_shards(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+	double before = 0;
+
+	layout_default(0, &l);
+	l.shard = SHARD_ALL;
+	w = work_of("llama2-7b", "dgx-h100", 1, 8, &l);
+	calib_default(&params);
+	params.value[PARAM_HIDE] = 4;
+	w.gather_s = w.reduce_s = .02;
+	for (int i = 1; i < 64; i++) {
+		w.gemms[0].count = 4 * i;
+		step_make(&w, &params, &s);
+		TRUE(s.seconds >= 32 * 3 * .02 && s.seconds >= before * (1 - 1e-12));
+		before = s.seconds;
+	}
+	TRUE(s.seconds > 2 * 32 * 3 * .02);
+}
+
+/* Gradients that go to the host keep nobody from gathering the next layer's shards. */
+static void gradients_out(void)
+{
+	struct train_layout l;
+	struct train_work plain, out;
+	struct train_params params;
+	struct train_step a, b;
+
+	layout_default(0, &l);
+	l.shard = SHARD_ALL;
+	l.batch = 16;
+	plain = work_of("llama2-7b", "dgx-h100", 1, 8, &l);
+	l.offload = OFFLOAD_GRADIENTS;
+	out = work_of("llama2-7b", "dgx-h100", 1, 8, &l);
+	calib_default(&params);
+	step_make(&plain, &params, &a);
+	step_make(&out, &params, &b);
+	TRUE(b.seen[PART_HOST_COPY] > 0);
+	near(b.seen[PART_DP], a.seen[PART_DP], 1e-9);
+}
+
+/* A calibration by which sending takes longer than predicted: all of it is not less. */
+static void long_sending(void)
+{
+	struct train_layout l;
+	struct train_work w;
+	struct train_params params;
+	struct train_step s;
+	double seconds;
+
+	layout_default(0, &l);
+	l.tp = l.cp = l.ep = 2;
+	w = work_of("mixtral-8x7b", "dgx-h100", 1, 8, &l);
+	calib_default(&params);
+	params.value[PARAM_TP] = params.value[PARAM_CP] = params.value[PARAM_EP] = 1.5;
+	step_make(&w, &params, &s);
+	seconds = s.seconds;
+	for (int i = PART_TP; i <= PART_EP; i++)
+		near(s.seen[i], s.total[i], 1e-9);
+	w.no_overlap = EXPOSE_TP | EXPOSE_CP | EXPOSE_EP;
+	step_make(&w, &params, &s);
+	near(s.seconds, seconds, 1e-9);
+}
+
 /* A token goes once to each of its experts, over the network once to each node that has
  * any of them; tensor parallel ranks send their part. */
 static void copies(void)
@@ -517,6 +586,9 @@ int main(void)
 	hybrid();
 	experts_data();
 	exposed();
+	slow_shards();
+	gradients_out();
+	long_sending();
 	copies();
 	experts();
 	recompute();

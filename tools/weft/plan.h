@@ -16,6 +16,7 @@ struct plan_args {
 	const char *model, *machine, *net, *gpu, *stack;
 	struct train_model flags; /* sizes that were said; 0: not */
 	struct train_layout layout;
+	uint32_t said; /* of the layout: bits of train/search.h */
 	struct train_order order;
 	uint32_t nodes, gpus_per_node;
 	uint32_t gpus_first, gpus_last;	   /* --gpus A..B; 0: not said */
@@ -48,9 +49,11 @@ struct plan_run {
 	struct train_work work;
 	struct train_step step;
 	struct train_memory memory;
+	uint64_t fitting; /* layouts that this is the fastest of; 0: it was said */
 };
 
-/* Machine, model and calibration; with `is_whole` the layout is checked and answered. */
+/* Machine, model and calibration; with `is_whole` the layout is checked and answered, and
+ * where nothing of it was said it is the fastest that fits. */
 enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_run *run);
 enum err plan_run_answer(struct plan_run *run);
 void plan_run_free(struct plan_run *run);
@@ -78,6 +81,9 @@ void plan_models_print(void);
 /* plan_groups.c, plan_options.c */
 int plan_groups_print(const struct plan_run *run);
 void plan_options_print(const struct plan_run *run);
+
+/* All layouts with what is said; ERR_SYSTEM with a sentence when none fits. */
+enum err plan_layouts_search(struct plan_run *run, struct search_result *found);
 
 /* plan_json.c, plan_svg.c, plan_search.c */
 int plan_json(const struct plan_run *run);

@@ -139,7 +139,7 @@ void plan_args_usage(FILE *file)
 	      "config.json,\n"
 	      "or 'custom' with sizes; --models lists the names. weft topo --list names "
 	      "the\n"
-	      "machines.\n\n"
+	      "machines. Without a layout it is the fastest that fits.\n\n"
 	      "  --nodes N, --gpus N   so many machines, or GPUs; --gpus 8..1024 for "
 	      "each\n"
 	      "                        power of two, to see where it stops to pay\n"
@@ -282,8 +282,18 @@ static bool no_overlap(struct plan_args *args)
 
 static bool take_degree(struct plan_args *args, int flag)
 {
+	static const uint32_t said[] = {[FLAG_TP] = SAID_TP,
+		[FLAG_PP] = SAID_PP,
+		[FLAG_CP] = SAID_CP,
+		[FLAG_EP] = SAID_EP,
+		[FLAG_ETP] = SAID_ETP,
+		[FLAG_DP] = SAID_DP,
+		[FLAG_VP] = SAID_VP,
+		[FLAG_MICRO] = SAID_MICRO};
 	struct train_layout *l = &args->layout;
 
+	if (flag <= FLAG_MICRO)
+		args->said |= said[flag];
 	switch (flag) {
 	case FLAG_TP:
 		return option_count(&set, "--tp", 4096, &l->tp);
@@ -316,11 +326,13 @@ static bool take_kind(struct plan_args *args, int flag)
 
 	switch (flag) {
 	case FLAG_SHARD:
+		args->said |= SAID_SHARD;
 		return shard_find(optarg, &l->shard) ||
 		       option_wrong(&set, "--shard",
 			       "there are ddp, zero1, zero2, zero3, fsdp-keep "
 			       "and hsdp");
 	case FLAG_RECOMPUTE:
+		args->said |= SAID_RECOMPUTE;
 		return recompute_find(optarg, &l->recompute) ||
 		       option_wrong(&set, "--recompute",
 			       "there are none, selective, full and ops");

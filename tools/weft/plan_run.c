@@ -137,8 +137,6 @@ enum err plan_run_answer(struct plan_run *run)
 	if (!e)
 		e = layout_check(&run->model, &run->layout);
 	if (!e)
-		e = precision_check(run);
-	if (!e)
 		e = work_make(&job, &run->work);
 	if (e)
 		return e;
@@ -157,6 +155,22 @@ static uint32_t node_shard(const struct plan_run *run)
 	return run->net.site.gpus > tp ? run->net.site.gpus / tp : 1;
 }
 
+/* The layout that was said, or where nothing was the fastest that fits. */
+static enum err layout_answer(struct plan_run *run)
+{
+	static struct search_result found;
+	enum err e = OK;
+
+	if (!run->args->said) {
+		e = plan_layouts_search(run, &found);
+		if (e)
+			return e;
+		run->layout = found.hits[0].layout;
+		run->fitting = found.fitting;
+	}
+	return plan_run_answer(run);
+}
+
 enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_run *run)
 {
 	enum err e;
@@ -173,8 +187,9 @@ enum err plan_run_make(const struct plan_args *args, bool is_whole, struct plan_
 		if (!run->layout.shard_size)
 			run->layout.shard_size = node_shard(run);
 		calib_load(&run->calib);
-		if (is_whole)
-			e = plan_run_answer(run);
+		e = precision_check(run);
+		if (!e && is_whole)
+			e = layout_answer(run);
 	}
 	if (e)
 		plan_run_free(run);

@@ -8,11 +8,12 @@
 #include "weft/json_print.h"
 #include "weft/plan.h"
 
+/* A batch that nobody said: a micro-batch on each GPU. */
 static void base_layout(const struct plan_run *run, struct train_layout *base)
 {
 	*base = run->layout;
 	if (!base->batch)
-		base->batch = base->gpus;
+		base->batch = base->gpus * base->micro;
 }
 
 static enum err search(struct plan_run *run, struct search_result *found)
@@ -25,7 +26,21 @@ static enum err search(struct plan_run *run, struct search_result *found)
 
 	base_layout(run, &base);
 	calib_ask(&run->calib, &who, &run->answer);
-	return layouts_search(&job, &run->answer, found);
+	return layouts_search(&job, &run->answer, run->args->said, found);
+}
+
+enum err plan_layouts_search(struct plan_run *run, struct search_result *found)
+{
+	enum err e = search(run, found);
+
+	if (e || found->hit_count)
+		return e;
+	return err_set(ERR_SYSTEM,
+		"none of %llu layouts fits: the least needs %.1f GB of a GPU, and %s has "
+		"%.1f; take more GPUs%s, or --offload",
+		(unsigned long long)found->tried, found->least_bytes / 1e9,
+		run->gpu->name, run->gpu->memory_gb,
+		run->args->said ? ", say less of the layout" : "");
 }
 
 /* One hit answered whole, into the run. */
@@ -105,16 +120,6 @@ static enum err sensitivity_print(struct plan_run *run, const struct search_hit 
 	return e;
 }
 
-static int nothing_fits(const struct plan_run *run, const struct search_result *found)
-{
-	fprintf(stderr,
-		"weft plan: none of %llu layouts fits: the least needs %.1f GB of a GPU, "
-		"and %s has %.1f; take more GPUs, or --offload\n",
-		(unsigned long long)found->tried, found->least_bytes / 1e9,
-		run->gpu->name, run->gpu->memory_gb);
-	return EXIT_WRONG;
-}
-
 static json_t *hits_json(const struct search_result *found)
 {
 	json_t *hits = json_array();
@@ -149,14 +154,12 @@ int plan_search(struct plan_run *run)
 	struct search_result found;
 	uint64_t start = clock_ns();
 	double took, asked;
-	enum err e = search(run, &found);
+	enum err e = plan_layouts_search(run, &found);
 
 	asked = 1e-9 * (double)run->net.asked_ns;
 	took = 1e-9 * (double)(clock_ns() - start) - asked;
 	if (e)
 		return plan_failed(e);
-	if (!found.hit_count)
-		return nothing_fits(run, &found);
 	if (run->args->json || run->args->svg || run->args->groups)
 		return winner_show(run, &found);
 	printf("%s on %u x %s (%u x %s), batch %u of %u tokens, %s\n", run->model.name,

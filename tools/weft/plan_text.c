@@ -11,11 +11,26 @@ static double share(double part, double whole)
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
+enum { CLUSTER_BYTES = 128 };
+
+/* Pods are parts of one machine. */
+static void cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES])
+{
+	const struct sim_site *site = &run->net.site;
+	const char *each = site->gpus == 1 ? "GPU" : "GPUs";
+
+	if (run->args->pods)
+		snprintf(text, CLUSTER_BYTES, "%u pods of %u %s on a %s", site->nodes,
+			site->gpus, each, site->machine);
+	else
+		snprintf(text, CLUSTER_BYTES, "%u x %s, %u %s each", site->nodes,
+			site->machine, site->gpus, each);
+}
+
 static void head_print(const struct plan_run *run)
 {
 	const struct train_layout *l = &run->layout;
-	const struct sim_site *site = &run->net.site;
-	char text[LAYOUT_TEXT_BYTES];
+	char text[LAYOUT_TEXT_BYTES], cluster[CLUSTER_BYTES];
 
 	layout_text(l, text);
 	printf("%s: %.2f B parameters", run->model.name, model_params(&run->model) / 1e9);
@@ -24,10 +39,16 @@ static void head_print(const struct plan_run *run)
 	printf(", %.1f GFLOP a token at %u tokens%s\n",
 		model_flops(&run->model, l->sequence) / 1e9, l->sequence,
 		run->model.is_figures ? " (published figures; sizes guessed)" : "");
-	printf("%u x %s, %u GPUs each (%s): %u GPUs\n", site->nodes, site->machine,
-		site->gpus, run->gpu->name, l->gpus);
-	printf("%s, %s, batch %u in %u micro-batches a pipeline\n\n", text,
-		precision_name(l->precision), l->batch, layout_micro_count(l));
+	cluster_text(run, cluster);
+	printf("%s (%s): %u GPUs\n", cluster, run->gpu->name, l->gpus);
+	printf("%s, %s, batch %u in %u micro-batch%s a pipeline\n", text,
+		precision_name(l->precision), l->batch, layout_micro_count(l),
+		layout_micro_count(l) == 1 ? "" : "es");
+	if (run->fitting)
+		printf("no layout was said: this is the fastest of %llu that fit; "
+		       "--search shows others, and why they lose\n",
+			(unsigned long long)run->fitting);
+	putchar('\n');
 }
 
 static void sum_print(const struct plan_run *run)
@@ -122,6 +143,9 @@ static void memory_print(const struct plan_run *run)
 	printf("  %-32s %8.1f\n", "software", m->other / 1e9);
 	printf("  %-32s %8.1f   of %.1f: %s\n", "all", m->total / 1e9, have / 1e9,
 		m->total <= have ? "fits" : "DOES NOT FIT");
+	if (m->total > have)
+		printf("  --search with the same words keeps what they say of the layout "
+		       "and finds what fits\n");
 	if (m->host > 0)
 		printf("  on the host, of each process     %8.1f\n", m->host / 1e9);
 }
@@ -190,12 +214,13 @@ void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
 	const struct plan_run *both[2] = {run, other};
 
 	for (int i = 0; i < 2; i++) {
-		char text[LAYOUT_TEXT_BYTES];
+		char text[LAYOUT_TEXT_BYTES], cluster[CLUSTER_BYTES];
 
 		layout_text(&both[i]->layout, text);
-		printf("%c: %s, %u x %s, %u GPUs each, %s\n", 'A' + i,
-			both[i]->model.name, both[i]->net.site.nodes,
-			both[i]->net.site.machine, both[i]->net.site.gpus, text);
+		cluster_text(both[i], cluster);
+		printf("%c: %s, %s (%s), %s%s\n", 'A' + i, both[i]->model.name, cluster,
+			both[i]->gpu->name, text,
+			both[i]->fitting ? " (none was said: the fastest)" : "");
 	}
 	printf("\n%-26s %10s %10s %10s\n", "seconds of the step", "A", "B", "B - A");
 	for (int i = 0; i < STEP_PARTS; i++)
@@ -216,8 +241,11 @@ void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
 	printf("  %-24s %10.1f %10.1f\n", "memory GB", run->memory.total / 1e9,
 		other->memory.total / 1e9);
 	for (int i = 0; i < 2; i++)
-		printf("%c is bound by %s: %s\n", 'A' + i,
-			step_part_name(both[i]->step.bound), advice(both[i]));
+		printf("%c is bound by %s (%.0f %%)\n  what would change it: %s\n",
+			'A' + i, step_part_name(both[i]->step.bound),
+			share(both[i]->step.seen[both[i]->step.bound],
+				both[i]->step.seconds),
+			advice(both[i]));
 }
 
 void plan_models_print(void)
@@ -228,6 +256,8 @@ void plan_models_print(void)
 		if (model_find(model_name(i), &m))
 			continue;
 		printf("%-24s %8.2f B parameters", m.name, model_params(&m) / 1e9);
+		if (!m.is_figures)
+			printf(" (%.0f)", model_params(&m));
 		if (m.experts)
 			printf(", %.1f B active", model_params_active(&m) / 1e9);
 		printf("%s\n", m.is_figures ? " (published figures; sizes guessed)" : "");
