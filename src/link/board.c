@@ -27,7 +27,7 @@ enum {
 };
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom5";
+static const char board_magic[9] = "weftcom6";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -54,7 +54,7 @@ static void board_layout(struct board *board, const struct board_size *size)
 {
 	size_t n = size->rank_count, fixed;
 
-	fixed = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) +
+	fixed = BOARD_CARDS_AT + BOARD_CARDS * sizeof(struct card) +
 		BOARD_REGIONS * sizeof(struct region_entry) + n * sizeof(uint32_t);
 	board->rank_count = size->rank_count;
 	board->signal_count = size->signal_count;
@@ -273,36 +273,38 @@ void board_release(struct board *board)
 	board_free(board);
 }
 
-static char *rank_base(const struct board *board, uint32_t rank)
+char *board_part(const struct board *board, uint32_t rank)
 {
 	return board->base + HEADER_BYTES + rank * board->rank_bytes;
 }
 
 struct card *board_card(const struct board *board, uint32_t rank, uint64_t call)
 {
-	return (struct card *)rank_base(board, rank) + call % BOARD_CARDS;
+	char *cards = board_part(board, rank) + BOARD_CARDS_AT;
+
+	return (struct card *)(void *)cards + call % BOARD_CARDS;
 }
 
 struct rank_status *board_status(const struct board *board, uint32_t rank)
 {
-	return (struct rank_status *)(rank_base(board, rank) +
-				      BOARD_CARDS * sizeof(struct card));
+	return (struct rank_status *)(void *)board_part(board, rank);
 }
 
 struct region_entry *board_region(const struct board *board, uint32_t rank, uint32_t slot)
 {
-	return (struct region_entry *)(board_status(board, rank) + 1) + slot;
+	return (struct region_entry *)(void *)(board_card(board, rank, 0) + BOARD_CARDS) +
+	       slot;
 }
 
 char *board_eager(const struct board *board, uint32_t rank, uint64_t call)
 {
-	return rank_base(board, rank) + board->eager_offset +
+	return board_part(board, rank) + board->eager_offset +
 	       call % BOARD_CARDS * board->eager_bytes;
 }
 
 char *board_bulk(const struct board *board, uint32_t rank)
 {
-	return rank_base(board, rank) + board->bulk_offset;
+	return board_part(board, rank) + board->bulk_offset;
 }
 
 /*

@@ -6,8 +6,10 @@
  * processes. A page of its own says what it is (`weft ps` reads it from outside); then
  * each rank has a part that everyone reads:
  *
- *   rank r:  | cards x4 | status | region directory | number of its pair with each |
- *            | eager stage x4 | bulk stage |
+ *   rank r:  | status | cards x16 | region directory | number of its pair with each |
+ *            | eager stage x16 | bulk stage |
+ *
+ * The status comes first, so that who looks at all ranks needs one page of each.
  *
  * Behind the parts come the boxes, slots and signals of pairs of ranks, as they are first
  * used: see pair.h.
@@ -17,7 +19,7 @@
  * that it refuses it and what it had expected, and either end makes their pair.
  *
  * A card is what a rank shows during one collective call; call number s uses card
- * s modulo 4. Its positions are the whole synchronisation of a collective: a word that
+ * s modulo 16. Its positions are the whole synchronisation of a collective: a word that
  * only grows, (call number << 24) + moves retired. Small payloads ride in the same line
  * and in the two that follow it.
  * Pages are committed on first touch, so memory follows use.
@@ -35,7 +37,7 @@
 #include "link/pulse.h"
 
 enum {
-	BOARD_CARDS = 4,
+	BOARD_CARDS = 16,
 	BOARD_LANES = 2,
 	BOARD_INLINE = 160,  /* payload bytes beside the position and in the next lines */
 	BOARD_REGIONS = 256, /* regions a rank can show at a time */
@@ -159,6 +161,12 @@ struct rank_status {
 	} votes[2];
 };
 
+/* Where the cards are in a rank's part. */
+enum {
+	BOARD_CARDS_AT = (sizeof(struct rank_status) + alignof(struct card) - 1) /
+			 alignof(struct card) * alignof(struct card)
+};
+
 struct region_entry {
 	_Atomic uint64_t id; /* 0: free */
 	uint64_t bytes;
@@ -238,6 +246,7 @@ void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes);
  * it is none. Nothing is owned. */
 enum err board_view(void *base, size_t bytes, struct board *view);
 
+char *board_part(const struct board *board, uint32_t rank);
 struct card *board_card(const struct board *board, uint32_t rank, uint64_t call);
 struct rank_status *board_status(const struct board *board, uint32_t rank);
 struct region_entry *board_region(

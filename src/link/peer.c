@@ -7,10 +7,10 @@
 
 enum { SHADOW_ALIGNMENT = 128 };
 
-/* A shadow is no more than cards, a status and signals. */
+/* A shadow is no more than a status, cards and signals. */
 static size_t shadow_bytes(const struct board *board)
 {
-	size_t bytes = BOARD_CARDS * sizeof(struct card) + sizeof(struct rank_status) +
+	size_t bytes = BOARD_CARDS_AT + SHADOW_CARDS * sizeof(struct card) +
 		       (SHADOW_WORDS + board->signal_count) * sizeof(struct signal);
 
 	return (bytes + SHADOW_ALIGNMENT - 1) / SHADOW_ALIGNMENT * SHADOW_ALIGNMENT;
@@ -88,13 +88,16 @@ enum err peers_create(const struct peers_args *args, struct peers **peers)
 		if (memory.hosts[rank] >= p->host_count)
 			p->host_count = memory.hosts[rank] + 1u;
 		if (!is_on_board(args, rank)) {
-			*peer = (struct peer){.part = shadow, .kind = PEER_NET};
+			*peer = (struct peer){.part = shadow,
+				.card_mask = SHADOW_CARDS - 1,
+				.kind = PEER_NET};
 			shadow += shadow_bytes(p->board);
 			continue;
 		}
 		peer->local = p->local_count;
 		peer->kind = kind_of(args, rank, peer->local);
-		peer->part = (char *)board_card(p->board, peer->local, 0);
+		peer->part = board_part(p->board, peer->local);
+		peer->card_mask = BOARD_CARDS - 1;
 		memory.locals[p->local_count++] = rank;
 	}
 	p->local = p->peer[p->rank].local;

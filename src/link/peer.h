@@ -3,10 +3,10 @@
  *
  * A peer is in this process, in another one of this host, or on another host. The first
  * two have a part of the host's board, which is read and slept on directly. A peer on
- * another host has a shadow here: cards, a status and signals with the board's layout, in
- * memory of this rank alone, filled from what arrives over the network. So a look at a
- * position is one load, whoever's it is, and only who waits for long needs to know the
- * kind.
+ * another host has a shadow here: a status, cards and signals with the board's layout, in
+ * memory of this rank alone, filled from what arrives over the network. It has fewer
+ * cards, since only this rank writes them, as it comes to a call. So a look at a position
+ * is one load, whoever's it is, and only who waits for long needs to know the kind.
  *
  * Ranks are numbered as in the communicator; `local` ones as on the board, which are the
  * ranks of this host in order.
@@ -18,11 +18,14 @@
 #include "link/pair.h"
 #include "net/addr.h"
 
+enum { SHADOW_CARDS = 4 };
+
 enum peer_kind { PEER_HERE, PEER_HOST, PEER_NET };
 
 struct peer {
 	char *part; /* on the board; of a PEER_NET its shadow */
 	uint32_t local;
+	uint32_t card_mask; /* how many cards it has, less one: a power of two */
 	enum peer_kind kind;
 };
 
@@ -64,13 +67,15 @@ static inline bool peer_is_local(const struct peers *peers, uint32_t rank)
 static inline struct card *peer_card(
 	const struct peers *peers, uint32_t rank, uint64_t call)
 {
-	return (struct card *)(void *)peers->peer[rank].part + call % BOARD_CARDS;
+	const struct peer *peer = &peers->peer[rank];
+
+	return (struct card *)(void *)(peer->part + BOARD_CARDS_AT) +
+	       (call & peer->card_mask);
 }
 
 static inline struct rank_status *peer_status(const struct peers *peers, uint32_t rank)
 {
-	return (struct rank_status *)(void
-			*)((struct card *)(void *)peers->peer[rank].part + BOARD_CARDS);
+	return (struct rank_status *)(void *)peers->peer[rank].part;
 }
 
 /* Of a rank on another host: its signals to this one, and two words that only grow, of
@@ -80,7 +85,7 @@ enum shadow_word { SHADOW_RECEIPT, SHADOW_LANDED, SHADOW_WORDS };
 static inline struct signal *peer_shadow_word(
 	const struct peers *peers, uint32_t rank, enum shadow_word word)
 {
-	return (struct signal *)(void *)(peer_status(peers, rank) + 1) + word;
+	return (struct signal *)(void *)(peer_card(peers, rank, 0) + SHADOW_CARDS) + word;
 }
 
 /* From a rank on another host: to this one only. */

@@ -28,6 +28,7 @@ static const char *kind_name(int kind)
 enum {
 	WORD_DEATH = RANKS_MAX, /* when the victim died, us */
 	WORD_LATEST,		/* the slowest survivor, us */
+	UNHEARD_MAX = 20,	/* more calls than a root may be ahead */
 	LIMIT_US = 2000000,
 	USAGE_LIMIT_US = 1000000
 };
@@ -391,7 +392,7 @@ static ncclResult_t call_mismatched(const struct mismatch *m, int way, float *da
 					 : collective_call(&made);
 }
 
-/* A root need not wait for anyone, so a rank may make a few calls before it knows. */
+/* A root need not wait for anyone, so a rank may make some calls before it knows. */
 static void mismatch_main(struct rank *rank)
 {
 	const struct mismatch *m = rank->argument;
@@ -404,7 +405,7 @@ static void mismatch_main(struct rank *rank)
 	rank_context("rank %d of %d: other %s", rank->rank, rank->rank_count, m->what);
 	rank_meet(rank);
 	start = now_us();
-	for (int i = 0; i < 8 && !got; i++)
+	for (int i = 0; i < UNHEARD_MAX && !got; i++)
 		got = call_mismatched(m, way, data, comm, rank);
 	/* nor does it wait between hosts for who is far behind */
 	if (!got && has_hosts())
@@ -484,7 +485,7 @@ static void abort_main(struct rank *rank)
 	}
 	rank_meet(rank);
 	/* finds out when it calls, though what had arrived before may still do */
-	for (int i = 0; rank->rank && i < 8 && !got; i++)
+	for (int i = 0; rank->rank && i < UNHEARD_MAX && !got; i++)
 		got = call_on(stream, job, &b, hung.comm, rank);
 	if (rank->rank)
 		GIVES(got, ncclRemoteError);

@@ -101,6 +101,33 @@ static void life_init_all(struct rank *rank)
 	}
 }
 
+/* Who only gives may be so many small calls ahead of the others of its host. */
+static void life_ahead(struct rank *rank)
+{
+	enum { AHEAD = 15, TURNS = 3 };
+	ncclComm_t comm;
+
+	if (has_hosts()) /* a network may keep a message until somebody wants it */
+		return;
+	comm = rank_comm(rank, 0);
+	check_works(comm);
+	for (int turn = 0; turn < TURNS; turn++) {
+		rank_meet(rank);
+		for (int i = 0; i < AHEAD; i++) {
+			int value = rank->rank ? 0 : turn * AHEAD + i + 1;
+
+			if (rank->rank && !i)
+				rank_meet(rank); /* the root has returned from all */
+			OK(ncclBroadcast(&value, &value, 1, ncclInt, 0, comm, NULL));
+			EQ(value, turn * AHEAD + i + 1);
+		}
+		if (!rank->rank)
+			rank_meet(rank);
+		check_works(comm);
+	}
+	OK(ncclCommDestroy(comm));
+}
+
 static void life_scalable(struct rank *rank)
 {
 	ncclUniqueId ids[3];
@@ -644,6 +671,8 @@ static const struct test tests[] = {
 	{"orders, threads", life_orders, 1, 3},
 	{"init all", life_init_all, 1, 1},
 	{"mixed", life_finalize, 2, 2},
+	{"ahead", life_ahead, 3, 1},
+	{"ahead, threads", life_ahead, 1, 2},
 	{"scalable", life_scalable, 5, 1},
 	{"split", life_split, 4, 1},
 	{"split, threads", life_split, 1, 4},

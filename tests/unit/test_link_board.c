@@ -28,6 +28,10 @@ static void in_order(
 /* Each part begins where the one before it has ended, rank after rank. */
 static void check_rank(const struct board *b, uint32_t rank, struct extent *last)
 {
+	EQ((uintptr_t)board_status(b, rank) % 64, 0);
+	in_order(b, last,
+		&(struct extent){"status", (char *)board_status(b, rank),
+			sizeof(struct rank_status)});
 	for (uint64_t call = 0; call < BOARD_CARDS; call++) {
 		struct card *card = board_card(b, rank, call);
 
@@ -35,10 +39,6 @@ static void check_rank(const struct board *b, uint32_t rank, struct extent *last
 		TRUE(card == board_card(b, rank, call + BOARD_CARDS));
 		in_order(b, last, &(struct extent){"card", (char *)card, sizeof(*card)});
 	}
-	EQ((uintptr_t)board_status(b, rank) % 64, 0);
-	in_order(b, last,
-		&(struct extent){"status", (char *)board_status(b, rank),
-			sizeof(struct rank_status)});
 	for (uint32_t slot = 0; slot < BOARD_REGIONS; slot++)
 		in_order(b, last,
 			&(struct extent){"region", (char *)board_region(b, rank, slot),

@@ -84,7 +84,15 @@ static void test_hosts(void)
 	EQ(peers->local_count, 2);
 	EQ(peers->locals[0], 1);
 	EQ(peers->locals[1], 4);
-	TRUE(peer_card(peers, 4, 1) == board_card(board, 1, 1));
+	for (uint64_t call = 0; call < 2 * BOARD_CARDS; call++) {
+		TRUE(peer_card(peers, 4, call) == board_card(board, 1, call));
+		TRUE(peer_card(peers, 0, call) ==
+			peer_card(peers, 0, call % SHADOW_CARDS));
+		TRUE((char *)(peer_card(peers, 0, call) + 1) <=
+			(char *)peer_shadow_word(peers, 0, SHADOW_RECEIPT));
+	}
+	TRUE((char *)peer_shadow_signal(peers, 0, board->signal_count) <=
+		(char *)peer_status(peers, 2));
 	EQ(peer_pair(peers, 1, 4, &pair), OK);
 	TRUE(pair_find(board, 0, 1) == pair);
 	for (uint32_t rank = 0; rank < 5; rank++) {

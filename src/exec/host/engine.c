@@ -328,8 +328,8 @@ static uint64_t oldest_seen(const struct host_call *call)
 	return oldest;
 }
 
-/* My card of four calls ago is free once everyone who can see it has entered the call
- * after it. */
+/* My card of BOARD_CARDS calls ago is free once everyone who can see it has entered the
+ * call after it. */
 static bool card_is_free(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;

@@ -82,7 +82,8 @@ static uint64_t card_number(const struct card *card)
 }
 
 /* The sign of call `number` on a rank's card, as long as it is there: the card is written
- * anew for call number + 4, which comes after the rank has shown itself in number + 3. */
+ * anew for call number + BOARD_CARDS, after the rank has shown itself in the call before
+ * that. */
 static bool card_sign(
 	const struct peers *peers, uint32_t rank, uint64_t number, uint64_t *hash)
 {
