@@ -1,4 +1,5 @@
 """What bench/run and bench/network share: contenders are compiled, run by turns and timed."""
+import fcntl
 import os
 import shutil
 import subprocess
@@ -24,6 +25,18 @@ def size_text(size):
 
 def say(text):
     print(f"# {text}", flush=True)
+
+
+def take_hosts():
+    """The hosts of namespaces are the machine's, and taking them down ends all that runs on them: the
+    tests and who measures wait for each other. They are ours until what is returned is closed."""
+    lock = open("/tmp/hosts.lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("somebody has the hosts: waiting")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 class Contenders:
