@@ -48,7 +48,7 @@ static enum err refused(const struct p2p *p2p, const struct box *box)
 
 static void letter_post(struct p2p *p2p, struct box *box, const struct letter *letter)
 {
-	uint64_t number = p2p->engine->posted[p2p->peer]++;
+	uint64_t number = p2p->engine->letters.posted[p2p->peer]++;
 
 	box->letters[number % BOX_LETTERS] = *letter;
 	word_publish(&box->posted, &box->posted_sleepers, number + 1);
@@ -62,7 +62,7 @@ static enum err send_piece(struct p2p *p2p, struct box *box)
 	size_t room = engine->peers->board->pair_bytes, left = p2p->bytes - p2p->done;
 	struct letter letter = {.total = p2p->bytes, .bytes = left < room ? left : room};
 	char *slot = pair_slot(
-		engine->peers->board, p2p->pair, engine->posted[p2p->peer]);
+		engine->peers->board, p2p->pair, engine->letters.posted[p2p->peer]);
 
 	if (letter.bytes)
 		memcpy(slot, p2p->data + p2p->done, letter.bytes);
@@ -73,7 +73,7 @@ static enum err send_piece(struct p2p *p2p, struct box *box)
 static enum err send_step(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
-	uint64_t posted = engine->posted[p2p->peer];
+	uint64_t posted = engine->letters.posted[p2p->peer];
 	uint64_t taken = atomic_load_explicit(&box->taken, memory_order_acquire);
 	struct letter letter = {.total = p2p->bytes, .bytes = p2p->bytes};
 
@@ -87,7 +87,7 @@ static enum err send_step(struct p2p *p2p, struct box *box)
 	if (!p2p->started && p2p->bytes > EAGER_BYTES)
 		letter.ref = ref_make(
 			engine->refs, p2p->data, p2p->bytes, &letter.directory);
-	if (letter.ref == REF_NONE && !p2p->started && engine->foreign &&
+	if (letter.ref == REF_NONE && !p2p->started && engine->memory.foreign &&
 		p2p->bytes >= FOREIGN_BYTES)
 		letter.ref = ref_make_foreign(p2p->data);
 	if (letter.ref == REF_NONE)
@@ -129,7 +129,7 @@ static enum err letter_fetch(
 static enum err recv_step(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
-	uint64_t number = engine->taken[p2p->peer];
+	uint64_t number = engine->letters.taken[p2p->peer];
 	struct letter letter;
 	enum err e;
 
@@ -154,7 +154,7 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 	if (e)
 		return e;
 	p2p->done += letter.bytes;
-	engine->taken[p2p->peer] = number + 1;
+	engine->letters.taken[p2p->peer] = number + 1;
 	word_publish(&box->taken, &box->taken_sleepers, number + 1);
 	return p2p->done == p2p->bytes ? OK : ERR_AGAIN;
 }
@@ -202,7 +202,7 @@ static enum err far_begin(struct p2p *p2p, const struct net_ops *net)
 				end, &p2p->length, sizeof(p2p->length), &p2p->request);
 	}
 	p2p->is_asked = !e;
-	p2p->engine->posted[p2p->peer] += !e && p2p->is_send;
+	p2p->engine->letters.posted[p2p->peer] += !e && p2p->is_send;
 	return e;
 }
 
@@ -248,7 +248,7 @@ static enum err far_step(struct p2p *p2p)
 	}
 	if (e == OK) {
 		p2p->done = p2p->bytes;
-		p2p->engine->taken[p2p->peer] += !p2p->is_send;
+		p2p->engine->letters.taken[p2p->peer] += !p2p->is_send;
 		far_try(p2p);
 		tell_over(p2p->engine->teller, p2p->message);
 	}
@@ -281,7 +281,8 @@ enum err p2p_check(struct p2p *p2p)
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	/* what was posted before the sender left can still be taken */
 	if (is_near(p2p) && !p2p->is_send &&
-		atomic_load(&p2p->pair->box.posted) != p2p->engine->taken[p2p->peer])
+		atomic_load(&p2p->pair->box.posted) !=
+			p2p->engine->letters.taken[p2p->peer])
 		return OK;
 	if (!is_near(p2p) && !p2p->is_send &&
 		health_has_left(p2p->engine->health, p2p->peer) &&
@@ -292,11 +293,12 @@ enum err p2p_check(struct p2p *p2p)
 
 struct doing p2p_doing(const struct p2p *p2p)
 {
-	uint64_t before = p2p->engine->taken[p2p->peer];
+	uint64_t before = p2p->engine->letters.taken[p2p->peer];
 
 	if (p2p->is_send)
-		before = is_near(p2p) ? atomic_load(&p2p->pair->box.taken)
-				      : p2p->engine->posted[p2p->peer] - p2p->is_asked;
+		before = is_near(p2p)
+				 ? atomic_load(&p2p->pair->box.taken)
+				 : p2p->engine->letters.posted[p2p->peer] - p2p->is_asked;
 	return (struct doing){.kind = p2p->is_send ? DOING_SEND : DOING_RECV,
 		.rank = p2p->peer,
 		.number = before,
