@@ -545,32 +545,22 @@ static bool lanes_run(struct host_call *call, const struct shape *shape)
  * lane that has not begun a tile has announced none of it. */
 static uint32_t tiles_come(const struct host_call *call)
 {
-	const struct host_tide *tide = call->spec->tide;
 	const struct shape *shape = call->shape;
-	uint32_t parts = atomic_load_explicit(tide->come, memory_order_acquire) -
-			 tide->first;
-	size_t tiles = (size_t)parts * tide->part_bytes / shape->tile_bytes;
+	size_t tiles = tide_come(call->spec->tide) / shape->tile_bytes;
 
-	return parts < tide->count && tiles < shape->tile_count ? (uint32_t)tiles
-								: shape->tile_count;
+	return tiles < shape->tile_count ? (uint32_t)tiles : shape->tile_count;
 }
 
 /* A tile that all lanes have behind them is as it will be. */
-static void tide_tell(const struct host_call *call)
+static void tiles_tell(const struct host_call *call)
 {
-	const struct host_tide *tide = call->spec->tide;
-	uint32_t tiles = call->shape->tile_count, parts;
+	uint32_t tiles = call->shape->tile_count;
 
 	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++)
 		if (call->lanes[lane].tile < tiles)
 			tiles = call->lanes[lane].tile;
-	parts = (uint32_t)(tiles * call->shape->tile_bytes / tide->part_bytes);
-	parts = parts < tide->count ? parts : tide->count - 1;
-	if (!call->error &&
-		atomic_load_explicit(tide->done, memory_order_relaxed) - tide->first <
-			parts)
-		atomic_store_explicit(
-			tide->done, tide->first + parts, memory_order_release);
+	if (!call->error)
+		tide_tell(call->spec->tide, tiles * call->shape->tile_bytes);
 }
 
 /* As far as the buffers have come. */
@@ -581,7 +571,7 @@ static bool lanes_run_tide(struct host_call *call)
 
 	come.tile_count = tiles_come(call);
 	done = lanes_run(call, &come);
-	tide_tell(call);
+	tiles_tell(call);
 	call->blocked.awaits_tide = false;
 	if (come.tile_count == call->shape->tile_count)
 		return done;

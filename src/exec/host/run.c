@@ -372,7 +372,18 @@ static struct doing job_doing(
 /* Does it wait for this rank's own buffers? No peer is to blame for that. */
 static bool awaits_tide(const struct running *job)
 {
-	return job->asked.kind == JOB_COLL && job->call.blocked.awaits_tide;
+	return (job->asked.kind == JOB_COLL && job->call.blocked.awaits_tide) ||
+	       (job->asked.kind == JOB_P2P && p2p_awaits_tide(&job->asked.p2p));
+}
+
+/* Nothing wakes who sleeps for one job when the buffers of another have come. */
+static uint32_t sleep_most(
+	const struct running *jobs, uint32_t count, uint32_t timeout_us)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (jobs[i].result && jobs[i].started && awaits_tide(&jobs[i]))
+			return timeout_us < TIDE_US ? timeout_us : TIDE_US;
+	return timeout_us;
 }
 
 /* The first blocked job of each communicator stands for it in the notes. */
@@ -440,7 +451,7 @@ static bool jobs_idle(struct running *jobs, uint32_t count, struct idle *idle)
 
 	for (uint32_t i = 0; turn == IDLE_DOZE && i < count; i++)
 		if (jobs[i].result && jobs[i].started) {
-			job_sleep(&jobs[i], DOZE_US);
+			job_sleep(&jobs[i], sleep_most(jobs, count, DOZE_US));
 			break;
 		}
 	return turn == IDLE_CHECK;
@@ -478,8 +489,9 @@ static enum err jobs_run(struct running *jobs, uint32_t count)
 		if (e)
 			return e;
 		if (sleeper)
-			job_sleep(sleeper,
-				left == 1 ? idle_sleep_us(&idle) : SLEEP_SHARED_US);
+			job_sleep(sleeper, sleep_most(jobs, count,
+						   left == 1 ? idle_sleep_us(&idle)
+							     : SLEEP_SHARED_US));
 	}
 	return OK;
 }
