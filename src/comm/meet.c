@@ -50,7 +50,7 @@ struct peer_record {
 
 _Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
 
-enum { RECORD_VERSION = 4 };
+enum { RECORD_VERSION = 5 };
 
 static void settings_read(struct setting *mine)
 {

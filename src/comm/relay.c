@@ -218,6 +218,8 @@ static void tide_fill(const struct trip *trip, struct work *work)
 {
 	struct berth_tide berth = cuda_berth_tide(trip->berth);
 
+	if (work->job.kind == JOB_P2P)
+		work->job.p2p.piece_bytes = trip->piece_bytes;
 	if (trip->cut.parts == 1)
 		return;
 	work->tide = (struct host_tide){.part_bytes = trip->cut.part_bytes,
@@ -225,7 +227,7 @@ static void tide_fill(const struct trip *trip, struct work *work)
 		.count = trip->cut.parts,
 		.come = berth.ready,
 		.done = berth.done};
-	work->job.spec.tide = &work->tide;
+	work_join_tide(work);
 }
 
 /* A batch goes to the thread at once, or when its stream comes to it. */
@@ -363,7 +365,17 @@ static enum err trips_ferry(const struct trip *trips, struct ferry_args *args)
 	return e;
 }
 
-/* What the streams do. */
+/* Is there one for which that does not hold? */
+static bool trips_lack(
+	const struct trip *trips, uint32_t count, bool (*holds)(const struct trip *))
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!holds(&trips[i]))
+			return true;
+	return false;
+}
+
+/* What the streams do. Parts of messages go in turns, since messages run side by side. */
 static enum err trips_enqueue(struct trip *trips, uint32_t count)
 {
 	struct ferry_args args = {0};
@@ -372,6 +384,10 @@ static enum err trips_enqueue(struct trip *trips, uint32_t count)
 	if (trips_load(trips, count, &args))
 		return trips_ferry(trips, &args);
 	e = trips_step(trips, count, trip_begin);
+	while (!e && trips_lack(trips, count, trip_is_loaded))
+		e = trips_step(trips, count, trip_load);
+	while (!e && trips_lack(trips, count, trip_is_unloaded))
+		e = trips_step(trips, count, trip_unload);
 	return e ? e : trips_step(trips, count, trip_end);
 }
 

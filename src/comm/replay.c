@@ -73,8 +73,8 @@ static struct work *batch_works(const struct replay_batch *batch)
 	if (batch->is_kept && works)
 		memcpy(works, batch->works, bytes);
 	for (uint32_t i = 0; works && i < batch->count; i++)
-		if (works[i].job.kind == JOB_COLL && works[i].job.spec.tide)
-			works[i].job.spec.tide = &works[i].tide;
+		if (works[i].tide.count)
+			work_join_tide(&works[i]);
 	return works;
 }
 

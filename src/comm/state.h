@@ -175,6 +175,9 @@ struct host_spec call_spec(const struct comm_call *call);
 /* The job that a call is. */
 void work_fill(const struct comm_call *call, struct work *work);
 
+/* Its job's buffers come and go as its own `tide` says. */
+void work_join_tide(struct work *work);
+
 /* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
  * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */
 enum err works_enter(struct work *works, uint32_t count);

@@ -73,6 +73,14 @@ void work_fill(const struct comm_call *call, struct work *work)
 	work->job.p2p.told = call->profile;
 }
 
+void work_join_tide(struct work *work)
+{
+	if (work->job.kind == JOB_COLL)
+		work->job.spec.tide = &work->tide;
+	if (work->job.kind == JOB_P2P)
+		work->job.p2p.tide = &work->tide;
+}
+
 /* A call that no plan can serve is refused before a peer has seen anything of its group:
  * ERR_ARGUMENT, and the communicator lives on. */
 static enum err work_plan(const struct work *work)

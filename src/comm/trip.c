@@ -3,7 +3,10 @@
 #include "comm/state.h"
 #include "tune/device.h"
 
-enum { LINE = 128 }; /* buffers in a berth begin at multiples of it */
+enum {
+	LINE = 128,	  /* buffers in a berth begin at multiples of it */
+	PIECE_UNIT = 4096 /* .. and pieces of messages at multiples of this */
+};
 
 static bool is_device(const void *ptr, size_t bytes)
 {
@@ -114,6 +117,41 @@ static bool can_be_cut(const struct trip *trip)
 				    call->coll != COLL_SCATTER);
 }
 
+/* Does it travel in pieces, so that the other end may have it in parts? */
+static bool is_far_message(const struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+
+	return (call->kind == CALL_SEND || call->kind == CALL_RECV) &&
+	       !trip->is_straight && !comm_is_near(call->comm, call->root);
+}
+
+static struct trip_parts parts_of(const struct device_copy *copy)
+{
+	size_t part = copy->bytes ? device_part(copy) : 0;
+
+	if (!part || part >= copy->chunk_bytes)
+		return (struct trip_parts){.chunk_bytes = copy->bytes,
+			.part_bytes = copy->bytes,
+			.parts = 1};
+	return (struct trip_parts){.chunk_bytes = copy->chunk_bytes,
+		.part_bytes = part,
+		.parts = (uint32_t)((copy->chunk_bytes + part - 1) / part)};
+}
+
+static void message_cut(struct trip *trip, size_t bytes)
+{
+	const struct device_copy copy = {.bytes = bytes,
+		.chunk_bytes = bytes,
+		.tile_bytes = PIECE_UNIT,
+		.chunks = 1};
+	struct trip_parts cut = parts_of(&copy);
+
+	trip->piece_bytes = cut.parts > 1 ? cut.part_bytes : 0;
+	if (trip->in.is_aboard || trip->out.is_aboard)
+		trip->cut = cut;
+}
+
 void trip_cut(struct trip *trip, struct planner **planner)
 {
 	const struct comm_call *call = trip->call;
@@ -124,10 +162,11 @@ void trip_cut(struct trip *trip, struct planner **planner)
 	const struct plan *plan;
 	struct device_copy copy;
 	enum err e = OK;
-	size_t part;
 
 	trip->cut = (struct trip_parts){
 		.chunk_bytes = bytes, .part_bytes = bytes, .parts = 1};
+	if (is_far_message(trip))
+		message_cut(trip, bytes);
 	if (!can_be_cut(trip))
 		return;
 	if (!*planner)
@@ -142,11 +181,7 @@ void trip_cut(struct trip *trip, struct planner **planner)
 		.tile_bytes = shape->tile_bytes,
 		.chunks = (uint32_t)((bytes + shape->chunk_bytes - 1) /
 				     shape->chunk_bytes)};
-	part = device_part(&copy);
-	if (part < copy.chunk_bytes)
-		trip->cut = (struct trip_parts){.chunk_bytes = copy.chunk_bytes,
-			.part_bytes = part,
-			.parts = (uint32_t)((copy.chunk_bytes + part - 1) / part)};
+	trip->cut = parts_of(&copy);
 }
 
 /* ---- what its stream does ---- */
@@ -199,21 +234,20 @@ static uint32_t trip_awaits_first(const struct trip *trip)
 	return trip->out.is_aboard ? 1 : trip->cut.parts;
 }
 
-/* The last part is here. A call by itself waits in the same breath: one call of the
- * driver less. */
-static enum err trip_hand_over(const struct trip *trip, cu_stream stream)
+/* A call by itself waits in the same breath in which it hands over its last part: one
+ * call of the driver less. */
+static enum err trip_hand_over(const struct trip *trip, uint32_t part, cu_stream stream)
 {
-	return trip->is_alone
-		       ? cuda_berth_swap(trip->berth, trip->cut.parts,
-				 trip_awaits_first(trip), stream)
-		       : cuda_berth_hand_over(trip->berth, trip->cut.parts, stream);
+	return trip->is_alone && part == trip->cut.parts
+		       ? cuda_berth_swap(
+				 trip->berth, part, trip_awaits_first(trip), stream)
+		       : cuda_berth_hand_over(trip->berth, part, stream);
 }
 
 enum err trip_begin(struct trip *trip)
 {
 	const struct comm_call *call = trip->call;
 	cu_stream stream = (cu_stream)call->gpu_stream;
-	uint32_t parts = trip->cut.parts;
 	enum err e = OK;
 
 	if (call->launched)
@@ -223,26 +257,71 @@ enum err trip_begin(struct trip *trip)
 	if (!e && trip->scalar.is_aboard)
 		e = cuda_berth_load(trip->berth, trip->scalar.at, call->op.scalar_pointer,
 			trip->scalar.bytes, stream);
-	for (uint32_t part = 1; part <= parts && trip->in.is_aboard && !e; part++) {
-		e = part_move(trip, part, true);
-		if (!e && part < parts)
-			e = cuda_berth_hand_over(trip->berth, part, stream);
-	}
-	return e ? e : trip_hand_over(trip, stream);
+	if (e || trip->in.is_aboard)
+		return e;
+	trip->loaded = trip->cut.parts;
+	return trip_hand_over(trip, trip->cut.parts, stream);
+}
+
+bool trip_is_loaded(const struct trip *trip)
+{
+	return trip->loaded == trip->cut.parts;
+}
+
+/* Is there another to come in the same breath? */
+static bool is_in_one_go(const struct trip *trip, uint32_t done)
+{
+	return trip->call->kind == CALL_COLL && done < trip->cut.parts;
+}
+
+enum err trip_load(struct trip *trip)
+{
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
+	enum err e = OK;
+
+	if (trip_is_loaded(trip))
+		return OK;
+	do {
+		e = part_move(trip, ++trip->loaded, true);
+		if (!e)
+			e = trip_hand_over(trip, trip->loaded, stream);
+	} while (!e && is_in_one_go(trip, trip->loaded));
+	return e;
+}
+
+bool trip_is_unloaded(const struct trip *trip)
+{
+	return !trip->out.is_aboard || trip->unloaded == trip->cut.parts;
+}
+
+/* What is awaited first has been awaited already by a call by itself. */
+static enum err trip_await(const struct trip *trip, uint32_t part, cu_stream stream)
+{
+	return trip->is_alone && part == trip_awaits_first(trip)
+		       ? OK
+		       : cuda_berth_await(trip->berth, part, stream);
+}
+
+enum err trip_unload(struct trip *trip)
+{
+	cu_stream stream = (cu_stream)trip->call->gpu_stream;
+	enum err e = OK;
+
+	if (trip_is_unloaded(trip))
+		return OK;
+	do {
+		e = trip_await(trip, ++trip->unloaded, stream);
+		if (!e)
+			e = part_move(trip, trip->unloaded, false);
+	} while (!e && is_in_one_go(trip, trip->unloaded));
+	return e;
 }
 
 enum err trip_end(struct trip *trip)
 {
 	cu_stream stream = (cu_stream)trip->call->gpu_stream;
-	uint32_t parts = trip->cut.parts, first = trip_awaits_first(trip);
-	enum err e = OK;
+	enum err e = trip->out.is_aboard ? OK : trip_await(trip, trip->cut.parts, stream);
 
-	for (uint32_t part = first; part <= parts && !e; part++) {
-		if (part > first || !trip->is_alone)
-			e = cuda_berth_await(trip->berth, part, stream);
-		if (!e && trip->out.is_aboard)
-			e = part_move(trip, part, false);
-	}
 	return e ? e : cuda_berth_leave(trip->berth, stream);
 }
 

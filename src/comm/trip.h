@@ -29,6 +29,8 @@ struct trip {
 	struct comm_call relayed;
 	struct passenger in, out, scalar;
 	struct trip_parts cut;
+	size_t piece_bytes; /* of a message, for the network; 0: it travels whole */
+	uint32_t loaded, unloaded; /* parts, so far */
 	struct cuda_berth *berth;
 	struct p2p_trial trial; /* of its buffer; data is NULL: none */
 	bool is_straight;	/* its buffer is the network's, and not in the berth */
@@ -46,14 +48,24 @@ size_t trip_place(struct trip *trip);
 
 /* In how many parts. Chunks are the plan's, and parts are whole tiles of it: what the
  * engine does first comes first. What has no plan is refused by the thread that runs it.
- * `planner`: for who enqueues; NULL is replaced where it is needed. */
+ * A message between hosts is one chunk, whatever memory it is in. `planner`: for who
+ * enqueues; NULL is replaced where it is needed. */
 void trip_cut(struct trip *trip, struct planner **planner);
 
 /* The berth is this one: there the relayed call has its buffers. */
 void trip_board(struct trip *trip, struct cuda_berth *berth);
 
-/* Everything of a group is handed over before a stream waits for any of it. */
+/* Everything of a group is handed over before a stream waits for any of it: first what
+ * brings nothing, then, again and again until all are loaded, the next part of each
+ * message. Collectives run one after the other, so each brings all of its parts at once.
+ */
 enum err trip_begin(struct trip *trip);
+enum err trip_load(struct trip *trip);
+bool trip_is_loaded(const struct trip *trip);
+
+/* Then the same on the way back: the parts of results, and the end of it. */
+enum err trip_unload(struct trip *trip);
+bool trip_is_unloaded(const struct trip *trip);
 enum err trip_end(struct trip *trip);
 
 /* .. or both by a kernel, with others of its stream. False: not this one. */

@@ -3,6 +3,8 @@
  * receives its own in one group, and afterwards what it has is compared, byte by byte,
  * with what the list says, the gaps between the messages too.
  */
+#include <unistd.h>
+
 #include "parts.h"
 #include "value.h"
 
@@ -416,6 +418,92 @@ static void p2p_refused(struct rank *rank)
 	crew_abort(&crew);
 }
 
+/* ---- that do not come to their end, between hosts ---- */
+
+/* The communicator tells of a failure, and the stream goes on. */
+static void error_wait(const struct seat *seat, const char *sentence)
+{
+	ncclResult_t error = ncclSuccess;
+
+	while (!error || !gpu_is_done(seat->stream)) {
+		error_note_state(&error, seat->comm);
+		rank_context("rank %d has error %d (%s)", seat->rank, error,
+			ncclGetLastError(seat->comm));
+		usleep(1000);
+	}
+	HOLDS(strstr(ncclGetLastError(seat->comm), sentence));
+}
+
+/* The receiver sees it, and the sender hears of it. */
+static void p2p_two_lengths(struct rank *rank)
+{
+	enum { LONG = 100000, SHORT = 99999 };
+	bool is_long_sent = part_value(rank);
+	int sent = is_long_sent ? LONG : SHORT, received = is_long_sent ? SHORT : LONG;
+	char sentence[128];
+	struct crew crew;
+	void *data;
+
+	if (!has_hosts())
+		return;
+	crew_open(&crew, rank);
+	data = gpu_alloc(LONG * sizeof(uint32_t));
+	if (rank->rank == 0)
+		OK(ncclSend(data, (size_t)sent, ncclUint32, 1, crew.seats->comm,
+			(cudaStream_t)crew.seats->stream));
+	else
+		OK(ncclRecv(data, (size_t)received, ncclUint32, 0, crew.seats->comm,
+			(cudaStream_t)crew.seats->stream));
+	snprintf(sentence, sizeof(sentence),
+		"rank 1 receives %d bytes from rank 0, which sends %d: a send and its "
+		"receive must have the same size",
+		4 * received, 4 * sent);
+	error_wait(crew.seats, sentence);
+	crew_abort(&crew);
+	gpu_free(data);
+}
+
+/* Who aborts a message: its sender while nobody receives it, or the other rank then, or
+ * its sender on its way. */
+enum aborted { BY_SENDER, BY_RECEIVER, ON_ITS_WAY };
+
+static void p2p_abort(struct rank *rank)
+{
+	enum aborted how = (enum aborted)part_value(rank);
+	size_t count = how == ON_ITS_WAY ? 2 << 20
+					 : 48 << 20; /* more than sockets keep */
+	struct crew crew;
+	struct seat *seat = crew.seats;
+	void *data;
+
+	if (!has_hosts())
+		return;
+	crew_open(&crew, rank);
+	data = gpu_alloc(count);
+	comm_check(seat->comm, seat->stream);
+	rank_meet(rank);
+	if (rank->rank == 0)
+		OK(ncclSend(data, count, ncclUint8, 1, seat->comm,
+			(cudaStream_t)seat->stream));
+	else if (how == ON_ITS_WAY)
+		OK(ncclRecv(data, count, ncclUint8, 0, seat->comm,
+			(cudaStream_t)seat->stream));
+	if (rank->rank == 0 && how != ON_ITS_WAY) {
+		usleep(20000);
+		HOLDS(!gpu_is_done(seat->stream));
+	}
+	if (how != ON_ITS_WAY)
+		rank_meet(rank);
+	if (rank->rank == (how == BY_RECEIVER))
+		OK(ncclCommAbort(seat->comm));
+	gpu_wait(seat->stream);
+	rank_meet(rank);
+	if (rank->rank != (how == BY_RECEIVER))
+		OK(ncclCommAbort(seat->comm));
+	gpu_stream_end(seat->stream);
+	gpu_free(data);
+}
+
 /* ---- with collectives ---- */
 
 enum { WORDS = 20000 };
@@ -518,6 +606,11 @@ static const struct part parts[] = {
 	{"chain", "4x1 1x4 g4", p2p_chain, .value = 0},
 	{"self of two sizes", "1x1 2x1 1x2 g3", p2p_refused, .value = 0},
 	{"self beyond its memory", "1x1 2x1 1x2 g3", p2p_refused, .value = 1},
+	{"longer than its receive", "2x1", p2p_two_lengths, .value = 1},
+	{"shorter than its receive", "2x1", p2p_two_lengths, .value = 0},
+	{"aborted by its sender", "2x1", p2p_abort, .value = BY_SENDER},
+	{"aborted by its receiver", "2x1", p2p_abort, .value = BY_RECEIVER},
+	{"aborted on its way", "2x1", p2p_abort, .value = ON_ITS_WAY},
 	{"mixed", "2x1 4x1 1x4 g4", p2p_mixed, .value = 1},
 	{"back to back", "2x1 4x1 1x4 g4", p2p_mixed, .value = 0},
 };

@@ -22,7 +22,7 @@ static uint64_t buffer_ref(struct host_call *call, enum space space, uint32_t *d
 
 	ref = bytes ? ref_make(call->engine->refs, buffer, bytes, directory) : REF_UNUSED;
 	/* a system call for each piece pays from a certain size on */
-	if (ref == REF_NONE && call->engine->foreign &&
+	if (ref == REF_NONE && call->engine->memory.foreign &&
 		call->plan->shapes[MODE_DIRECT].chunk_bytes >=
 			FOREIGN_CHUNK_BYTES * (size_t)call->engine->peers->local_count)
 		ref = ref_make_foreign(buffer);
@@ -36,7 +36,7 @@ bool buffers_show(struct host_call *call, struct card *card)
 
 	card->refs.in = buffer_ref(call, SPACE_IN, &directory);
 	card->refs.out = buffer_ref(call, SPACE_OUT, &directory);
-	card->refs.scalar = engine->buffers[engine->rank].scalar.bits;
+	card->refs.scalar = engine->memory.buffers[engine->rank].scalar.bits;
 	card->refs.mode = plan_next_mode(call->plan);
 	card->directory = directory;
 	return card->refs.in != REF_NONE && card->refs.out != REF_NONE;
@@ -56,7 +56,7 @@ static bool is_shown_again(const struct host_buffers *buffers, const struct card
 static void buffers_take(struct host_engine *engine, uint32_t rank,
 	const struct card *card, bool is_mapped)
 {
-	struct host_buffers *buffers = &engine->buffers[rank];
+	struct host_buffers *buffers = &engine->memory.buffers[rank];
 	struct host_buffers shown = {.scalar = buffers->scalar,
 		.in_ref = is_mapped ? card->refs.in : REF_NONE,
 		.out_ref = card->refs.out,
@@ -67,7 +67,7 @@ static void buffers_take(struct host_engine *engine, uint32_t rank,
 		shown.out = buffers->out;
 	}
 	*buffers = shown;
-	engine->followed = NULL;
+	engine->memory.followed = NULL;
 }
 
 enum lower_mode buffers_mode(struct host_call *call)
@@ -80,8 +80,8 @@ enum lower_mode buffers_mode(struct host_call *call)
 		const struct card *card = peer_card(engine->peers, rank, call->number);
 		bool has_all, has_foreign;
 
-		engine->buffers[rank].scalar.bits = card->refs.scalar;
-		if (is_shown_again(&engine->buffers[rank], card))
+		engine->memory.buffers[rank].scalar.bits = card->refs.scalar;
+		if (is_shown_again(&engine->memory.buffers[rank], card))
 			continue;
 		has_all = card->refs.in != REF_NONE && card->refs.out != REF_NONE;
 		has_foreign = ref_needs_kernel(card->refs.in) ||
@@ -105,17 +105,18 @@ enum lower_mode buffers_mode(struct host_call *call)
 /* Room to fold a block of every rank's foreign memory. */
 static enum err bounce_reserve(struct host_engine *engine)
 {
-	if (!engine->bounce)
-		engine->bounce = aligned_alloc(
+	if (!engine->memory.bounce)
+		engine->memory.bounce = aligned_alloc(
 			64, foreign_bounce_bytes(engine->rank_count + 1));
-	return engine->bounce ? OK : err_set(ERR_SYSTEM, "no memory to bounce through");
+	return engine->memory.bounce ? OK
+				     : err_set(ERR_SYSTEM, "no memory to bounce through");
 }
 
 /* Find the buffer of a peer that a place lies in; where it is known, do nothing. */
 static enum err place_follow(struct host_call *call, const struct place *place)
 {
 	struct host_engine *engine = call->engine;
-	struct host_buffers *buffers = &engine->buffers[place->rank];
+	struct host_buffers *buffers = &engine->memory.buffers[place->rank];
 	bool in = place->space == PLACE_IN, foreign;
 	const struct card *card;
 	uint64_t ref;
@@ -142,13 +143,13 @@ enum err buffers_find(struct host_call *call, const struct program *program)
 	struct host_engine *engine = call->engine;
 	enum err e = OK;
 
-	if (engine->followed == program)
+	if (engine->memory.followed == program)
 		return OK;
 	for (uint32_t i = 0; i < program->place_count && !e; i++)
 		e = place_follow(call, &program->places[i]);
 	if (!e && call->foreign)
 		e = bounce_reserve(engine);
 	if (!e)
-		engine->followed = program;
+		engine->memory.followed = program;
 	return e;
 }

@@ -53,12 +53,12 @@ void doing_tell(struct host_engine *engine, const struct doing *doing)
 {
 	struct doing *note = own_note(engine), fresh = *doing;
 
-	if (engine->has_told && is_same(note, doing))
+	if (engine->notes.has_told && is_same(note, doing))
 		return;
-	engine->has_told = true;
-	if (!++engine->wait_count)
-		engine->wait_count++;
-	fresh.wait_id = engine->wait_count;
+	engine->notes.has_told = true;
+	if (!++engine->notes.wait_count)
+		engine->notes.wait_count++;
+	fresh.wait_id = engine->notes.wait_count;
 	doing_write(note, &fresh);
 }
 
@@ -72,11 +72,11 @@ void doing_tell_far(struct host_engine *engine, const struct doing *doing)
 {
 	uint64_t patience = (FAR_TELL_MS + engine->rank_count) * CLOCK_MS;
 
-	if (!engine->far.note || !engine->has_told ||
-		engine->note_told == note_serial(engine) ||
+	if (!engine->far.note || !engine->notes.has_told ||
+		engine->notes.told == note_serial(engine) ||
 		clock_ns() - doing->since_ns < patience)
 		return;
-	engine->note_told = note_serial(engine);
+	engine->notes.told = note_serial(engine);
 	engine->far.note(engine->far.arg);
 }
 
@@ -84,13 +84,13 @@ void doing_end(struct host_engine *engine)
 {
 	static const struct doing nothing;
 
-	if (!engine->has_told)
+	if (!engine->notes.has_told)
 		return;
-	engine->has_told = false;
+	engine->notes.has_told = false;
 	doing_write(own_note(engine), &nothing);
-	if (engine->note_told)
+	if (engine->notes.told)
 		engine->far.note(engine->far.arg);
-	engine->note_told = 0;
+	engine->notes.told = 0;
 }
 
 bool doing_is_sound(const struct peers *peers, const struct doing *doing)
@@ -236,19 +236,19 @@ static bool is_owed(const struct host_engine *engine, const struct doing *mine,
 {
 	switch (theirs->kind) {
 	case DOING_COLL:
-		if (engine->number < theirs->number)
+		if (engine->calls.number < theirs->number)
 			return true;
 		return !theirs->is_leaving && mine->kind == DOING_COLL &&
 		       mine->number == theirs->number &&
 		       mine->moves_done[theirs->lane] < theirs->moves_want;
 	case DOING_SEND: /* what it has sent before may not have been taken, either */
-		return engine->taken[rank] <= theirs->number;
+		return engine->letters.taken[rank] <= theirs->number;
 	case DOING_RECV:
-		return engine->posted[rank] == theirs->number;
+		return engine->letters.posted[rank] == theirs->number;
 	default:
 		return !position_reached(
-			engine->signals[rank * engine->peers->board->signal_count +
-					theirs->lane],
+			engine->signals.given[rank * engine->peers->board->signal_count +
+					      theirs->lane],
 			theirs->want);
 	}
 }
@@ -341,7 +341,8 @@ enum err doing_circle_check(struct host_engine *engine, const struct doing *mine
 	char text[DOING_TEXT_BYTES], sentence[ERR_TEXT_BYTES] = "";
 	size_t used = 0;
 
-	if (!engine->has_told || !circle_find(engine->peers, engine->rank, &circle) ||
+	if (!engine->notes.has_told ||
+		!circle_find(engine->peers, engine->rank, &circle) ||
 		!is_in_circle(engine, mine, &circle))
 		return OK;
 	if (is_circle_far(engine->peers, &circle))

@@ -48,33 +48,34 @@ static void set_patience(struct host_engine *engine, bool remote)
 	bool crowded = engine->peers->local_count > cpus_of_all(engine->peers);
 
 	if (asked >= 0)
-		engine->spin_turns = (uint32_t)asked;
+		engine->waits.spin_turns = (uint32_t)asked;
 	else if (crowded)
-		engine->spin_turns = SPIN_TURNS_SHORT;
+		engine->waits.spin_turns = SPIN_TURNS_SHORT;
 	else
-		engine->spin_turns = remote ? SPIN_TURNS_REMOTE : SPIN_TURNS;
-	engine->has_cores = asked >= 0 ? asked >= SPIN_TURNS : !crowded;
-	engine->patience = engine->spin_turns >= SPIN_TURNS ? PATIENCE : 0;
+		engine->waits.spin_turns = remote ? SPIN_TURNS_REMOTE : SPIN_TURNS;
+	engine->waits.has_cores = asked >= 0 ? asked >= SPIN_TURNS : !crowded;
+	engine->waits.patience = engine->waits.spin_turns >= SPIN_TURNS ? PATIENCE : 0;
 }
 
 static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
 {
 	size_t n = engine->rank_count;
 
-	engine->seen = calloc(n * BOARD_LANES, sizeof(*engine->seen));
-	engine->buffers = calloc(n, sizeof(*engine->buffers));
-	engine->posted = calloc(n, sizeof(*engine->posted));
-	engine->taken = calloc(n, sizeof(*engine->taken));
-	engine->signals = calloc(
-		n * engine->peers->board->signal_count, sizeof(*engine->signals));
-	engine->awaited = calloc(
-		n * engine->peers->board->signal_count, sizeof(*engine->awaited));
-	engine->puts = calloc(n, sizeof(*engine->puts));
+	engine->seen.positions = calloc(n * BOARD_LANES, sizeof(*engine->seen.positions));
+	engine->memory.buffers = calloc(n, sizeof(*engine->memory.buffers));
+	engine->letters.posted = calloc(n, sizeof(*engine->letters.posted));
+	engine->letters.taken = calloc(n, sizeof(*engine->letters.taken));
+	engine->signals.given = calloc(
+		n * engine->peers->board->signal_count, sizeof(*engine->signals.given));
+	engine->signals.awaited = calloc(
+		n * engine->peers->board->signal_count, sizeof(*engine->signals.awaited));
+	engine->signals.puts = calloc(n, sizeof(*engine->signals.puts));
 	if (has_hosts)
-		engine->past = calloc(SIGNS_PAST, sizeof(*engine->past));
-	if (!engine->seen || !engine->buffers || !engine->posted || !engine->taken ||
-		!engine->signals || !engine->awaited || !engine->puts ||
-		(has_hosts && !engine->past))
+		engine->signs.past = calloc(SIGNS_PAST, sizeof(*engine->signs.past));
+	if (!engine->seen.positions || !engine->memory.buffers ||
+		!engine->letters.posted || !engine->letters.taken ||
+		!engine->signals.given || !engine->signals.awaited ||
+		!engine->signals.puts || (has_hosts && !engine->signs.past))
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -119,7 +120,7 @@ enum err host_engine_create(
 	en->rank = args->peers->rank;
 	en->culprit = en->rank;
 	en->rank_count = args->peers->rank_count;
-	en->cache_bytes = kernel_copy_threshold();
+	en->memory.cache_bytes = kernel_copy_threshold();
 	set_patience(en, args->wires);
 	e = engine_arrays(en, args->wires);
 	if (!e)
@@ -133,7 +134,7 @@ enum err host_engine_create(
 		host_engine_destroy(en);
 		return e;
 	}
-	health_count(en->health, &en->completed);
+	health_count(en->health, &en->calls.completed);
 	*engine = en;
 	return OK;
 }
@@ -146,16 +147,16 @@ void host_engine_destroy(struct host_engine *engine)
 	ref_table_destroy(engine->refs);
 	planner_destroy(engine->planner);
 	host_remote_destroy(engine->remote);
-	free(engine->seen);
-	free(engine->buffers);
-	free(engine->posted);
-	free(engine->taken);
-	free(engine->signals);
-	free(engine->awaited);
-	free(engine->puts);
-	free(engine->past);
-	free(engine->scratch);
-	free(engine->bounce);
+	free(engine->seen.positions);
+	free(engine->memory.buffers);
+	free(engine->letters.posted);
+	free(engine->letters.taken);
+	free(engine->signals.given);
+	free(engine->signals.awaited);
+	free(engine->signals.puts);
+	free(engine->signs.past);
+	free(engine->memory.scratch);
+	free(engine->memory.bounce);
 	free(engine);
 }
 
@@ -163,7 +164,7 @@ void host_engine_reach(struct host_engine *engine, bool foreign)
 {
 	/* the kernel's copies hold up ranks that share a core (2 MiB, 4 ranks on 2 cores:
 	 * 900 us against 400 us through the stage) */
-	engine->foreign = foreign && engine->has_cores;
+	engine->memory.foreign = foreign && engine->waits.has_cores;
 }
 
 uint32_t host_engine_culprit(const struct host_engine *engine)
@@ -204,13 +205,13 @@ static void position_publish(struct host_call *call, uint32_t lane, uint64_t val
 static void untold_publish(struct host_call *call)
 {
 	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++)
-		if (call->untold[lane]) {
-			position_publish(call, lane, call->untold[lane]);
-			call->untold[lane] = 0;
+		if (call->news.untold[lane]) {
+			position_publish(call, lane, call->news.untold[lane]);
+			call->news.untold[lane] = 0;
 		}
-	call->has_untold = false;
-	if (!call->has_fetched) {
-		call->has_fetched = true;
+	call->news.has_untold = false;
+	if (!call->come.has_fetched) {
+		call->come.has_fetched = true;
 		host_fetch(call);
 	}
 }
@@ -219,13 +220,13 @@ static bool position_check(
 	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
 {
 	struct host_engine *engine = call->engine;
-	uint64_t *seen = &engine->seen[rank * BOARD_LANES + lane];
+	uint64_t *seen = &engine->seen.positions[rank * BOARD_LANES + lane];
 	struct card *card;
 	uint64_t now;
 
 	if (position_reached(*seen, want))
 		return true;
-	if (call->has_untold)
+	if (call->news.has_untold)
 		untold_publish(call);
 	card = peer_card(engine->peers, rank, call->number);
 	/* pairs with the release in word_publish() */
@@ -269,8 +270,8 @@ static void call_move(void *engine, const struct move *move, uint32_t lane, uint
 	struct host_call *call = engine;
 	enum err e = OK;
 
-	if (call->has_landed[lane])
-		call->has_landed[lane] = false;
+	if (call->come.has_landed[lane])
+		call->come.has_landed[lane] = false;
 	else if (move->output_count)
 		e = host_move(call, move, tile);
 	if (e && !call->error)
@@ -286,7 +287,7 @@ static void call_move(void *engine, const struct move *move, uint32_t lane, uint
  * twice in a call, and then somebody does wait. */
 static bool is_unheard(const struct host_call *call, const struct move *move)
 {
-	return call->plan->eager && !call->engine->remote && call->announced &&
+	return call->plan->eager && !call->engine->remote && call->news.announced &&
 	       move->op & IN_RECV && !move->send_count && call->shape->tile_count == 1;
 }
 
@@ -298,10 +299,10 @@ static void call_publish(
 	/* what went wrong is not announced as done */
 	if (call->error || is_unheard(call, move))
 		return;
-	call->announced = true;
+	call->news.announced = true;
 	if (call->plan->terse) {
-		call->untold[lane] = call->origin + retired;
-		call->has_untold = true;
+		call->news.untold[lane] = call->origin + retired;
+		call->news.has_untold = true;
 	} else {
 		position_publish(call, lane, call->origin + retired);
 	}
@@ -320,7 +321,7 @@ static uint64_t oldest_seen(const struct host_call *call)
 
 	for (uint32_t i = 0; i < engine->peers->local_count; i++) {
 		uint32_t rank = engine->peers->locals[i];
-		uint64_t seen = engine->seen[rank * BOARD_LANES];
+		uint64_t seen = engine->seen.positions[rank * BOARD_LANES];
 
 		if (rank != engine->rank && position_reached(oldest, seen))
 			oldest = seen;
@@ -336,11 +337,11 @@ static bool card_is_free(struct host_call *call)
 	uint64_t entered = call->number - BOARD_CARDS + 1;
 	uint64_t want = entered << BOARD_CALL_SHIFT;
 
-	if (call->number <= BOARD_CARDS || position_reached(engine->entered, want))
+	if (call->number <= BOARD_CARDS || position_reached(engine->seen.entered, want))
 		return true;
 	for (; call->peer < engine->peers->local_count; call->peer++) {
 		uint32_t rank = engine->peers->locals[call->peer];
-		uint64_t *seen = &engine->seen[rank * BOARD_LANES];
+		uint64_t *seen = &engine->seen.positions[rank * BOARD_LANES];
 		uint64_t now;
 
 		if (rank == engine->rank || position_reached(*seen, want))
@@ -355,7 +356,7 @@ static bool card_is_free(struct host_call *call)
 		sign_check_old(call, rank, entered);
 		*seen = position_reached(now, *seen) ? now : *seen;
 	}
-	engine->entered = oldest_seen(call);
+	engine->seen.entered = oldest_seen(call);
 	return !call->error;
 }
 
@@ -389,7 +390,7 @@ static void call_arrive(struct host_call *call, struct card *card)
 	const struct program *direct = call->plan->shapes[MODE_DIRECT].program;
 	uint32_t lead = buffers_show(call, card) ? call->plan->lead : 0;
 
-	engine->shown = (struct host_shown){.out = call->spec->out,
+	engine->memory.shown = (struct host_shown){.out = call->spec->out,
 		.bytes = call->plan->out_bytes,
 		.shape = &call->plan->shapes[MODE_DIRECT]};
 	host_touch(engine, TOUCH_CALL);
@@ -432,14 +433,14 @@ static enum err scratch_reserve(struct host_engine *engine, const struct shape *
 	size_t bytes = shape->program->tmp_count * shape->tile_bytes;
 	char *scratch;
 
-	if (bytes <= engine->scratch_bytes)
+	if (bytes <= engine->memory.scratch_bytes)
 		return OK;
 	scratch = aligned_alloc(64, (bytes + 63) / 64 * 64);
 	if (!scratch)
 		return err_set(ERR_SYSTEM, "no memory for %zu bytes of scratch", bytes);
-	free(engine->scratch);
-	engine->scratch = scratch;
-	engine->scratch_bytes = bytes;
+	free(engine->memory.scratch);
+	engine->memory.scratch = scratch;
+	engine->memory.scratch_bytes = bytes;
 	return OK;
 }
 
@@ -535,7 +536,7 @@ static bool lanes_run(struct host_call *call, const struct shape *shape)
 				done = false;
 		/* one lane may have freed the other */
 	} while (!done && program->lane_count > 1 && stamp != host_call_stamp(call));
-	if (call->has_untold)
+	if (call->news.has_untold)
 		untold_publish(call);
 	return done;
 }
@@ -544,32 +545,22 @@ static bool lanes_run(struct host_call *call, const struct shape *shape)
  * lane that has not begun a tile has announced none of it. */
 static uint32_t tiles_come(const struct host_call *call)
 {
-	const struct host_tide *tide = call->spec->tide;
 	const struct shape *shape = call->shape;
-	uint32_t parts = atomic_load_explicit(tide->come, memory_order_acquire) -
-			 tide->first;
-	size_t tiles = (size_t)parts * tide->part_bytes / shape->tile_bytes;
+	size_t tiles = tide_come(call->spec->tide) / shape->tile_bytes;
 
-	return parts < tide->count && tiles < shape->tile_count ? (uint32_t)tiles
-								: shape->tile_count;
+	return tiles < shape->tile_count ? (uint32_t)tiles : shape->tile_count;
 }
 
 /* A tile that all lanes have behind them is as it will be. */
-static void tide_tell(const struct host_call *call)
+static void tiles_tell(const struct host_call *call)
 {
-	const struct host_tide *tide = call->spec->tide;
-	uint32_t tiles = call->shape->tile_count, parts;
+	uint32_t tiles = call->shape->tile_count;
 
 	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++)
 		if (call->lanes[lane].tile < tiles)
 			tiles = call->lanes[lane].tile;
-	parts = (uint32_t)(tiles * call->shape->tile_bytes / tide->part_bytes);
-	parts = parts < tide->count ? parts : tide->count - 1;
-	if (!call->error &&
-		atomic_load_explicit(tide->done, memory_order_relaxed) - tide->first <
-			parts)
-		atomic_store_explicit(
-			tide->done, tide->first + parts, memory_order_release);
+	if (!call->error)
+		tide_tell(call->spec->tide, tiles * call->shape->tile_bytes);
 }
 
 /* As far as the buffers have come. */
@@ -580,13 +571,13 @@ static bool lanes_run_tide(struct host_call *call)
 
 	come.tile_count = tiles_come(call);
 	done = lanes_run(call, &come);
-	tide_tell(call);
-	call->awaits_tide = false;
+	tiles_tell(call);
+	call->blocked.awaits_tide = false;
 	if (come.tile_count == call->shape->tile_count)
 		return done;
 	for (uint32_t lane = 0; lane < come.program->lane_count; lane++)
 		if (call->lanes[lane].tile == come.tile_count)
-			call->awaits_tide = true;
+			call->blocked.awaits_tide = true;
 	return false;
 }
 
@@ -618,7 +609,7 @@ static bool call_streams(const struct host_call *call)
 	size_t bytes = call->plan->in_bytes + call->plan->out_bytes;
 
 	return !call->plan->eager && call->spec->in != call->spec->out &&
-	       bytes / 4 * call->engine->rank_count > call->engine->cache_bytes;
+	       bytes / 4 * call->engine->rank_count > call->engine->memory.cache_bytes;
 }
 
 /* Nothing to move: nobody waits and nobody is told, but it counts as a call made. */
@@ -650,7 +641,7 @@ enum err host_call_start(
 	call->spec = spec;
 	call->plan = plan;
 	call->shape = NULL;
-	call->number = ++engine->number;
+	call->number = ++engine->calls.number;
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->phase = PHASE_CARD;
 	call->patience = 0;
@@ -658,21 +649,21 @@ enum err host_call_start(
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++) {
-		call->untold[i] = 0;
-		call->has_landed[i] = false;
+		call->news.untold[i] = 0;
+		call->come.has_landed[i] = false;
 	}
-	call->has_untold = false;
-	call->has_fetched = false;
+	call->news.has_untold = false;
+	call->come.has_fetched = false;
 	sign_begin(call);
 	call->error = OK;
-	call->announced = false;
+	call->news.announced = false;
 	call->trial_ns = 0;
 	call->foreign = false;
-	call->awaits_tide = false;
+	call->blocked.awaits_tide = false;
 	host_call_block(call, engine->rank, 0, 0);
 	call->streaming = call_streams(call);
 	fold_rule(&call->rule, &spec->key, spec->op, spec->scalar, engine->rank_count);
-	mine = &engine->buffers[engine->rank];
+	mine = &engine->memory.buffers[engine->rank];
 	mine->in = (char *)(uintptr_t)spec->in;
 	mine->out = spec->out;
 	mine->scalar = call->rule.scalar;
@@ -716,9 +707,9 @@ enum err host_call_step(struct host_call *call)
 		if (e)
 			return e;
 		call->phase = PHASE_DONE;
-		atomic_store_explicit(
-			&call->engine->completed, call->number, memory_order_relaxed);
-		call->engine->shown.out = NULL;
+		atomic_store_explicit(&call->engine->calls.completed, call->number,
+			memory_order_relaxed);
+		call->engine->memory.shown.out = NULL;
 		host_call_leave(call);
 		if (call->trial_ns)
 			plan_note(call->engine->planner, call->plan,

@@ -11,6 +11,7 @@
 
 #include "exec/fold.h"
 #include "exec/health.h"
+#include "exec/host/tide.h"
 
 struct peers;
 struct wires;
@@ -99,18 +100,6 @@ enum err host_signs_check(struct host_engine *engine);
  * to write is withdrawn (region.h), so that a late store lands in pages that nobody
  * reads. The answer says whether a stuck rank may also be writing a window. */
 bool host_peers_leave(struct host_engine *engine);
-
-/* Buffers that come and go while the call runs. They do so in parts: part i is the bytes
- * from i * part_bytes on of every chunk (plan.h). What is of a part is read when that has
- * come, and a part of the result is told when nothing writes it any more; the last one is
- * for whoever runs the call to tell, when it is over. Numbers are counted on from
- * `first`. */
-struct host_tide {
-	size_t part_bytes; /* at least a tile's */
-	uint32_t first, count;
-	const _Atomic uint32_t *come; /* borrowed, as the next */
-	_Atomic uint32_t *done;
-};
 
 /* What to do, with pointers. */
 struct host_spec {

@@ -28,13 +28,13 @@ static inline __attribute__((always_inline)) char *place_pointer(
 
 	switch (place->space) {
 	case PLACE_IN:
-		return engine->buffers[place->rank].in +
+		return engine->memory.buffers[place->rank].in +
 		       place_offset(shape, place, tile, j);
 	case PLACE_OUT:
-		return engine->buffers[place->rank].out +
+		return engine->memory.buffers[place->rank].out +
 		       place_offset(shape, place, tile, j);
 	case PLACE_TMP:
-		return engine->scratch + place_offset(shape, place, tile, j);
+		return engine->memory.scratch + place_offset(shape, place, tile, j);
 	case PLACE_INBOX:
 	case PLACE_INBOX_IN:
 		return remote_inbox(engine, place) + j * shape->staged_bytes;
@@ -60,7 +60,7 @@ static void fold_scale(
 
 		in->scaled = places[i].space == PLACE_IN ||
 			     places[i].space == PLACE_INBOX_IN;
-		in->scalar = call->engine->buffers[places[i].rank].scalar;
+		in->scalar = call->engine->memory.buffers[places[i].rank].scalar;
 		fold->any_scaled = fold->any_scaled || in->scaled;
 	}
 }
@@ -83,7 +83,7 @@ static void fold_load(struct fold *fold, const struct host_call *call,
 
 static uint32_t place_pid(const struct host_call *call, const struct place *place)
 {
-	const struct host_buffers *buffers = &call->engine->buffers[place->rank];
+	const struct host_buffers *buffers = &call->engine->memory.buffers[place->rank];
 	bool foreign = (place->space == PLACE_IN && buffers->in_foreign) ||
 		       (place->space == PLACE_OUT && buffers->out_foreign);
 
@@ -98,7 +98,7 @@ static enum err move_foreign(struct host_call *call, const struct move *move,
 
 	for (uint32_t i = 0; i < move->input_count; i++)
 		foreign.in_pid[i] = place_pid(call, &places[move->input_first + i]);
-	return foreign_fold(fold, &foreign, bytes, call->engine->bounce);
+	return foreign_fold(fold, &foreign, bytes, call->engine->memory.bounce);
 }
 
 bool host_move_is_copy(const struct host_call *call, const struct move *move)

@@ -63,7 +63,8 @@ static uint64_t under_way(const struct host_engine *engine, uint32_t rank)
 	struct signal *receipt = peer_shadow_word(engine->peers, rank, SHADOW_RECEIPT);
 	uint64_t landed = atomic_load_explicit(&receipt->given, memory_order_acquire);
 
-	return landed < engine->puts[rank] ? engine->puts[rank] - landed : 0;
+	return landed < engine->signals.puts[rank] ? engine->signals.puts[rank] - landed
+						   : 0;
 }
 
 /* Who is gone sends no receipts. */
@@ -76,10 +77,10 @@ static bool is_well(const struct host_engine *engine, uint32_t rank)
 
 static void puts_count(struct host_engine *engine)
 {
-	engine->puts_bound = 0;
+	engine->signals.puts_bound = 0;
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (engine->puts[rank] && is_well(engine, rank))
-			engine->puts_bound += under_way(engine, rank);
+		if (engine->signals.puts[rank] && is_well(engine, rank))
+			engine->signals.puts_bound += under_way(engine, rank);
 }
 
 static enum err piece_put(struct host_engine *engine, uint32_t to, struct far_put *put,
@@ -87,12 +88,13 @@ static enum err piece_put(struct host_engine *engine, uint32_t to, struct far_pu
 {
 	enum err e;
 
-	put->wants_receipt = put->wants_receipt || engine->puts_bound >= FAR_LIMIT / 2;
+	put->wants_receipt = put->wants_receipt ||
+			     engine->signals.puts_bound >= FAR_LIMIT / 2;
 	e = engine->far.put(engine->far.arg, to, put, data, bytes);
 	if (e)
 		return e;
-	engine->puts[to] += bytes + FAR_PUT_COST;
-	engine->puts_bound += bytes + FAR_PUT_COST;
+	engine->signals.puts[to] += bytes + FAR_PUT_COST;
+	engine->signals.puts_bound += bytes + FAR_PUT_COST;
 	return OK;
 }
 
@@ -109,9 +111,9 @@ static enum err far_put_step(struct onesided *onesided, uint64_t *count)
 			.offset = onesided->offset + onesided->done,
 			.given = piece == left ? *count + 1 : 0};
 
-		if (engine->puts_bound >= FAR_LIMIT / 2)
+		if (engine->signals.puts_bound >= FAR_LIMIT / 2)
 			puts_count(engine);
-		if (engine->puts_bound >= FAR_LIMIT)
+		if (engine->signals.puts_bound >= FAR_LIMIT)
 			return ERR_AGAIN;
 		e = piece_put(engine, onesided->peer, &put,
 			onesided->data + onesided->done, piece);
@@ -131,10 +133,10 @@ void onesided_flush(struct host_engine *engine)
 	struct far_put ask = {.wants_receipt = true};
 
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		if (engine->puts[rank] && is_well(engine, rank))
+		if (engine->signals.puts[rank] && is_well(engine, rank))
 			(void)piece_put(engine, rank, &ask, NULL, 0);
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		while (engine->puts[rank] && under_way(engine, rank) &&
+		while (engine->signals.puts[rank] && under_way(engine, rank) &&
 			is_well(engine, rank)) {
 			struct signal *receipt = peer_shadow_word(
 				engine->peers, rank, SHADOW_RECEIPT);
@@ -174,11 +176,11 @@ static enum err put_step(struct onesided *onesided, uint64_t *count)
 enum err onesided_step(struct onesided *onesided)
 {
 	struct host_engine *engine = onesided->engine;
-	uint64_t *awaited = &engine->awaited[count_of(onesided)];
+	uint64_t *awaited = &engine->signals.awaited[count_of(onesided)];
 	enum err e;
 
 	if (!onesided->awaited)
-		return put_step(onesided, &engine->signals[count_of(onesided)]);
+		return put_step(onesided, &engine->signals.given[count_of(onesided)]);
 	e = signal_meet(onesided);
 	if (e)
 		return e;
@@ -216,8 +218,9 @@ enum err onesided_check(struct onesided *onesided)
 	if (engine->abort && atomic_load(engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	/* what was given before the other rank left can still be taken */
-	if (onesided->awaited && has_come(onesided, engine->awaited[count_of(onesided)] +
-							    onesided->awaited))
+	if (onesided->awaited &&
+		has_come(onesided,
+			engine->signals.awaited[count_of(onesided)] + onesided->awaited))
 		return OK;
 	if (engine->far.put) {
 		enum err e = landing_check(engine);
@@ -230,7 +233,7 @@ enum err onesided_check(struct onesided *onesided)
 
 struct doing onesided_doing(const struct onesided *onesided)
 {
-	uint64_t before = onesided->engine->awaited[count_of(onesided)];
+	uint64_t before = onesided->engine->signals.awaited[count_of(onesided)];
 
 	if (is_far_put(onesided))
 		return (struct doing){.kind = DOING_PUT,

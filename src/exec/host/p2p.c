@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/host/p2p_far.h"
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
 #include "exec/host/state.h"
-#include "exec/host/tell.h"
 #include "link/foreign.h"
 
 /* Below this a copy through the slot beats waiting for the receiver. */
@@ -48,7 +48,7 @@ static enum err refused(const struct p2p *p2p, const struct box *box)
 
 static void letter_post(struct p2p *p2p, struct box *box, const struct letter *letter)
 {
-	uint64_t number = p2p->engine->posted[p2p->peer]++;
+	uint64_t number = p2p->engine->letters.posted[p2p->peer]++;
 
 	box->letters[number % BOX_LETTERS] = *letter;
 	word_publish(&box->posted, &box->posted_sleepers, number + 1);
@@ -62,7 +62,7 @@ static enum err send_piece(struct p2p *p2p, struct box *box)
 	size_t room = engine->peers->board->pair_bytes, left = p2p->bytes - p2p->done;
 	struct letter letter = {.total = p2p->bytes, .bytes = left < room ? left : room};
 	char *slot = pair_slot(
-		engine->peers->board, p2p->pair, engine->posted[p2p->peer]);
+		engine->peers->board, p2p->pair, engine->letters.posted[p2p->peer]);
 
 	if (letter.bytes)
 		memcpy(slot, p2p->data + p2p->done, letter.bytes);
@@ -73,7 +73,7 @@ static enum err send_piece(struct p2p *p2p, struct box *box)
 static enum err send_step(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
-	uint64_t posted = engine->posted[p2p->peer];
+	uint64_t posted = engine->letters.posted[p2p->peer];
 	uint64_t taken = atomic_load_explicit(&box->taken, memory_order_acquire);
 	struct letter letter = {.total = p2p->bytes, .bytes = p2p->bytes};
 
@@ -87,7 +87,7 @@ static enum err send_step(struct p2p *p2p, struct box *box)
 	if (!p2p->started && p2p->bytes > EAGER_BYTES)
 		letter.ref = ref_make(
 			engine->refs, p2p->data, p2p->bytes, &letter.directory);
-	if (letter.ref == REF_NONE && !p2p->started && engine->foreign &&
+	if (letter.ref == REF_NONE && !p2p->started && engine->memory.foreign &&
 		p2p->bytes >= FOREIGN_BYTES)
 		letter.ref = ref_make_foreign(p2p->data);
 	if (letter.ref == REF_NONE)
@@ -129,7 +129,7 @@ static enum err letter_fetch(
 static enum err recv_step(struct p2p *p2p, struct box *box)
 {
 	struct host_engine *engine = p2p->engine;
-	uint64_t number = engine->taken[p2p->peer];
+	uint64_t number = engine->letters.taken[p2p->peer];
 	struct letter letter;
 	enum err e;
 
@@ -154,105 +154,9 @@ static enum err recv_step(struct p2p *p2p, struct box *box)
 	if (e)
 		return e;
 	p2p->done += letter.bytes;
-	engine->taken[p2p->peer] = number + 1;
+	engine->letters.taken[p2p->peer] = number + 1;
 	word_publish(&box->taken, &box->taken_sleepers, number + 1);
 	return p2p->done == p2p->bytes ? OK : ERR_AGAIN;
-}
-
-/* ---- with a rank of another host ---- */
-
-/* The message itself goes next. */
-static void far_tell(struct p2p *p2p, struct net_end *end)
-{
-	const struct host_engine *engine = p2p->engine;
-	struct host_message message = {.peer = p2p->peer,
-		.is_send = p2p->is_send,
-		.count = 1,
-		.bytes = p2p->bytes};
-
-	if (p2p->gpu && !p2p->trial)
-		wires_in_gpu(end, p2p->gpu);
-	if (!engine->teller || !p2p->told)
-		return;
-	p2p->message = engine->teller->began(p2p->told, &message);
-	remote_tell(engine->remote, end, p2p->message);
-}
-
-static enum err far_begin(struct p2p *p2p, const struct net_ops *net)
-{
-	struct wires *wires = remote_wires(p2p->engine->remote);
-	struct net_end *end;
-	enum err e;
-
-	if (p2p->is_send) {
-		p2p->length = p2p->bytes;
-		e = wires_to(wires, p2p->peer, WIRE_P2P, &end);
-		if (!e)
-			e = net->send(
-				end, &p2p->length, sizeof(p2p->length), &p2p->request);
-		if (!e && p2p->bytes) {
-			far_tell(p2p, end);
-			e = net->send(end, p2p->data, p2p->bytes, &p2p->request);
-		}
-		p2p->has_length = true;
-	} else {
-		e = wires_from(wires, p2p->peer, WIRE_P2P, &end);
-		if (!e)
-			e = net->recv(
-				end, &p2p->length, sizeof(p2p->length), &p2p->request);
-	}
-	p2p->is_asked = !e;
-	p2p->engine->posted[p2p->peer] += !e && p2p->is_send;
-	return e;
-}
-
-/* The length has come: is it what we expect? */
-static enum err far_receive(struct p2p *p2p, const struct net_ops *net)
-{
-	p2p->has_length = true;
-	if (p2p->length != p2p->bytes)
-		return err_set(ERR_USAGE,
-			"rank %u receives %zu bytes from rank %u, which sends %lu: a "
-			"send and its receive must have the same size",
-			p2p->engine->rank, p2p->bytes, p2p->peer,
-			(unsigned long)p2p->length);
-	if (!p2p->bytes)
-		return OK;
-	far_tell(p2p, p2p->request.end);
-	return net->recv(p2p->request.end, p2p->data, p2p->bytes, &p2p->request);
-}
-
-/* The connection is there now: it can be asked. */
-static void far_try(const struct p2p *p2p)
-{
-	struct p2p_trial *trial = p2p->trial;
-
-	if (!trial || trial->is_over || !p2p->bytes)
-		return;
-	trial->is_taken = wires_try_gpu(
-		p2p->request.end, p2p->gpu, trial->data, p2p->bytes);
-	trial->is_over = true;
-}
-
-static enum err far_step(struct p2p *p2p)
-{
-	const struct net_ops *net = wires_net(remote_wires(p2p->engine->remote));
-	enum err e = p2p->is_asked ? OK : far_begin(p2p, net);
-
-	if (!e)
-		e = net->test(&p2p->request, 0);
-	if (!e && !p2p->has_length) {
-		e = far_receive(p2p, net);
-		if (!e)
-			e = net->test(&p2p->request, 0);
-	}
-	if (e == OK) {
-		p2p->done = p2p->bytes;
-		p2p->engine->taken[p2p->peer] += !p2p->is_send;
-		far_try(p2p);
-		tell_over(p2p->engine->teller, p2p->message);
-	}
-	return e == ERR_REMOTE ? host_blame_wire(p2p->engine, p2p->peer, e) : e;
 }
 
 enum err p2p_step(struct p2p *p2p)
@@ -281,7 +185,8 @@ enum err p2p_check(struct p2p *p2p)
 		return err_set(ERR_REMOTE, "the communicator was aborted");
 	/* what was posted before the sender left can still be taken */
 	if (is_near(p2p) && !p2p->is_send &&
-		atomic_load(&p2p->pair->box.posted) != p2p->engine->taken[p2p->peer])
+		atomic_load(&p2p->pair->box.posted) !=
+			p2p->engine->letters.taken[p2p->peer])
 		return OK;
 	if (!is_near(p2p) && !p2p->is_send &&
 		health_has_left(p2p->engine->health, p2p->peer) &&
@@ -292,11 +197,12 @@ enum err p2p_check(struct p2p *p2p)
 
 struct doing p2p_doing(const struct p2p *p2p)
 {
-	uint64_t before = p2p->engine->taken[p2p->peer];
+	uint64_t before = p2p->engine->letters.taken[p2p->peer];
 
 	if (p2p->is_send)
 		before = is_near(p2p) ? atomic_load(&p2p->pair->box.taken)
-				      : p2p->engine->posted[p2p->peer] - p2p->is_asked;
+				      : p2p->engine->letters.posted[p2p->peer] -
+						(p2p->far.asked > 0);
 	return (struct doing){.kind = p2p->is_send ? DOING_SEND : DOING_RECV,
 		.rank = p2p->peer,
 		.number = before,
@@ -312,18 +218,17 @@ _Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers)
 	return p2p->is_send ? &box->taken : &box->posted;
 }
 
+bool p2p_awaits_tide(const struct p2p *p2p)
+{
+	return p2p->tide && far_awaits_tide(p2p);
+}
+
 uint64_t p2p_stamp(const struct p2p *p2p)
 {
-	return p2p->done + p2p->started + p2p->is_asked + p2p->has_length;
+	return p2p->done + p2p->started + p2p->far.asked + p2p->far.over;
 }
 
 void p2p_sleep(const struct p2p *p2p, uint32_t timeout_us)
 {
-	enum { CONNECT_US = 100 };
-
-	if (p2p->is_asked)
-		wires_net(remote_wires(p2p->engine->remote))
-			->test(&p2p->request, timeout_us);
-	else
-		usleep(timeout_us < CONNECT_US ? timeout_us : CONNECT_US);
+	far_sleep(p2p, timeout_us);
 }

@@ -5,8 +5,8 @@
  * buffer the receiver can reach is one letter that says where it is, and the send is
  * complete when the letter has been taken. Any other message goes piece by piece through
  * the pair's slots, and the send is complete when the last piece has been posted. To a
- * rank of another host it is one message of the network, after one that says how long it
- * is; the send is complete when it has left this rank's memory.
+ * rank of another host it is one message of the network or several, after one that says
+ * how long it is (p2p_far.h); the send is complete when it has left this rank's memory.
  */
 #ifndef EXEC_HOST_P2P_H
 #define EXEC_HOST_P2P_H
@@ -23,6 +23,22 @@ struct p2p_trial {
 	bool is_over, is_taken;
 };
 
+/* Goes before a message to another host. */
+struct p2p_head {
+	uint64_t bytes;
+	uint64_t piece_bytes; /* of each message of the network but the last; 0: of one */
+};
+
+/* What the network is asked for, in order: the head, then the message, piece by piece. */
+enum { P2P_UNDER_WAY = 8 };
+struct p2p_far {
+	struct p2p_head head;
+	struct net_request
+		requests[P2P_UNDER_WAY]; /* the last of those that were asked */
+	uint64_t asked, over;
+	void *message; /* what a host_teller calls it */
+};
+
 struct p2p {
 	struct host_engine *engine;
 	bool is_send;
@@ -33,15 +49,15 @@ struct p2p {
 	 * what is tried when the message is over; NULL: neither */
 	const struct net_gpu *gpu;
 	struct p2p_trial *trial;
+	/* with a rank of another host: how the buffer comes or goes, NULL: it is there;
+	 * and a send's pieces, 0: it travels whole */
+	const struct host_tide *tide; /* borrowed */
+	size_t piece_bytes;
 	size_t bytes, done;
 	bool started; /* a first letter was posted or taken */
 	bool lent;    /* send: waiting for the letter to be taken */
-	/* with a rank of another host: how long it is goes first */
-	uint64_t length;
-	bool has_length, is_asked;
-	struct net_request request;
-	void *told;    /* for a host_teller, as host_spec has it; NULL: nobody listens */
-	void *message; /* .. and what it calls the message */
+	struct p2p_far far;
+	void *told; /* for a host_teller, as host_spec has it; NULL: nobody listens */
 };
 
 void p2p_init(struct p2p *p2p, struct host_engine *engine, bool is_send, uint32_t peer);
@@ -54,6 +70,9 @@ enum err p2p_check(struct p2p *p2p);
 
 /* What it waits for, as a note on the board (doing.h). */
 struct doing p2p_doing(const struct p2p *p2p);
+
+/* Does it wait for this rank's own buffer? */
+bool p2p_awaits_tide(const struct p2p *p2p);
 
 /* A number that changes whenever it makes progress. */
 uint64_t p2p_stamp(const struct p2p *p2p);

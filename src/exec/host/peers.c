@@ -62,7 +62,7 @@ static bool is_quiet(const struct host_engine *engine, uint32_t rank)
 /* Bytes of OUT that others were to write: all but what this rank writes itself. */
 static void shown_withdraw(struct host_engine *engine)
 {
-	const struct host_shown *shown = &engine->shown;
+	const struct host_shown *shown = &engine->memory.shown;
 	const struct program *program = shown->shape->program;
 	uint32_t chunks = (uint32_t)((shown->bytes + shown->shape->chunk_bytes - 1) /
 				     shown->shape->chunk_bytes);
@@ -124,9 +124,9 @@ bool host_peers_leave(struct host_engine *engine)
 			    atomic_load(&peer_status(engine->peers, rank)->touching) ==
 				    TOUCH_WINDOW;
 	}
-	if (is_stuck && engine->shown.out)
+	if (is_stuck && engine->memory.shown.out)
 		shown_withdraw(engine);
-	engine->shown.out = NULL;
+	engine->memory.shown.out = NULL;
 	return in_window;
 }
 

@@ -135,7 +135,7 @@ bool remote_owes(const struct host_remote *remote, uint32_t rank)
 static uint64_t stamp_of(const struct host_engine *engine, uint32_t rank)
 {
 	const struct host_remote *remote = engine->remote;
-	uint64_t stamp = engine->taken[rank] + engine->posted[rank];
+	uint64_t stamp = engine->letters.taken[rank] + engine->letters.posted[rank];
 
 	for (uint32_t lane = 0; lane < SCHED_LANES_MAX; lane++) {
 		uint32_t index = rank * SCHED_LANES_MAX + lane;
@@ -326,7 +326,7 @@ bool remote_has_left(struct host_call *call, const struct wait *wait, uint32_t t
 		(!tx->leaving.count || position_reached(tx->left, want)))
 		return !call->error;
 	host_call_block(call, wait->rank, wait->lane, want);
-	call->is_leaving = true;
+	call->blocked.is_leaving = true;
 	return false;
 }
 
@@ -346,7 +346,7 @@ static void words_take(struct host_call *call, uint32_t rank, struct rx *rx)
 	if (!position_reached(atomic_load(&card->position[0]), call->base))
 		atomic_store_explicit(
 			&card->position[0], call->base, memory_order_release);
-	call->engine->buffers[rank].scalar.bits = words->scalar;
+	call->engine->memory.buffers[rank].scalar.bits = words->scalar;
 	if (words->number != call->number)
 		sign_check_past(call, rank,
 			&(struct past_sign){words->number, words->sign_hash, card->sign});
@@ -471,7 +471,7 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 		rx->awaits_message = false;
 		rx->came++;
 		tell_over(remote->teller, rx->told);
-		call->has_landed[wait->lane] = rx->is_direct;
+		call->come.has_landed[wait->lane] = rx->is_direct;
 		atomic_store_explicit(
 			&card->position[wait->lane], want, memory_order_release);
 		return true;
@@ -492,7 +492,7 @@ char *remote_inbox(const struct host_engine *engine, const struct place *place)
 void remote_sleep(struct host_call *call, uint32_t timeout_us)
 {
 	struct host_remote *remote = call->engine->remote;
-	uint32_t index = call->blocked_rank * SCHED_LANES_MAX + call->blocked_lane;
+	uint32_t index = call->blocked.rank * SCHED_LANES_MAX + call->blocked.lane;
 	const struct rx *rx = &remote->rx[index];
 	const struct tx *tx = &remote->tx[index];
 	const struct leaving *leaving;

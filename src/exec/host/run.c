@@ -105,7 +105,7 @@ static bool is_stacked(const struct host_engine *engine, uint32_t blocked_rank)
 {
 	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
 
-	if (!engine->patience || blocked_rank == engine->rank)
+	if (!engine->waits.patience || blocked_rank == engine->rank)
 		return false;
 	atomic_store_explicit(&peer_status(engine->peers, engine->rank)->cpu, cpu,
 		memory_order_relaxed);
@@ -130,7 +130,7 @@ static void yield_to_ranks(struct host_engine *engine)
 	before = clock_ns();
 	sched_yield();
 	if (clock_ns() - before > HOG_NS)
-		engine->dozes = DOZES;
+		engine->waits.dozes = DOZES;
 }
 
 enum idle_turn { IDLE_AGAIN, IDLE_DOZE, IDLE_CHECK };
@@ -147,8 +147,8 @@ static enum idle_turn idle_turn(struct host_engine *engine, struct idle *idle)
 	if ((idle->turns - idle->spin_turns) % CLOCK_EVERY == 0 &&
 		clock_ns() - idle->since_ns >= YIELD_NS)
 		return IDLE_CHECK;
-	if (engine->dozes) {
-		engine->dozes--;
+	if (engine->waits.dozes) {
+		engine->waits.dozes--;
 		return IDLE_DOZE;
 	}
 	yield_to_ranks(engine);
@@ -178,23 +178,23 @@ static void engine_sleep(struct host_engine *engine, _Atomic uint64_t *word,
 static void call_sleep(struct host_call *call, uint32_t timeout_us)
 {
 	const struct peers *peers = call->engine->peers;
-	uint64_t number = call->blocked_want >> BOARD_CALL_SHIFT;
-	struct card *card = peer_card(peers, call->blocked_rank, number);
-	_Atomic uint64_t *word = &card->position[call->blocked_lane];
+	uint64_t number = call->blocked.want >> BOARD_CALL_SHIFT;
+	struct card *card = peer_card(peers, call->blocked.rank, number);
+	_Atomic uint64_t *word = &card->position[call->blocked.lane];
 	uint64_t seen = atomic_load(word);
 
-	if (call->awaits_tide) {
+	if (call->blocked.awaits_tide) {
 		usleep(timeout_us < TIDE_US ? timeout_us : TIDE_US);
 		return;
 	}
-	if (!peer_is_local(peers, call->blocked_rank)) {
+	if (!peer_is_local(peers, call->blocked.rank)) {
 		remote_sleep(call, timeout_us);
 		return;
 	}
 	/* a message that has not left is somebody's to wait for */
 	if (call->engine->remote && !remote_flush(call) && timeout_us > SLEEP_FIRST_US)
 		timeout_us = SLEEP_FIRST_US;
-	if (!position_reached(seen, call->blocked_want))
+	if (!position_reached(seen, call->blocked.want))
 		engine_sleep(call->engine, word, &card->sleepers, seen, timeout_us);
 }
 
@@ -203,19 +203,19 @@ static struct doing call_doing(const struct host_call *call)
 	const struct plan_key *key = &call->spec->key;
 
 	struct doing doing = {.kind = DOING_COLL,
-		.rank = call->blocked_rank,
+		.rank = call->blocked.rank,
 		.jobs = 1,
 		.colls = 1,
 		.number = call->number,
-		.want = call->blocked_want,
-		.lane = call->blocked_lane,
+		.want = call->blocked.want,
+		.lane = call->blocked.lane,
 		.sign = {key->coll, key->type, call->spec->op, key->root, key->count},
 		.sign_hash = call->sign,
-		.is_leaving = call->is_leaving};
+		.is_leaving = call->blocked.is_leaving};
 
 	if (!call->shape) /* not settled yet: no lane has moved */
 		return doing;
-	doing.moves_want = call->blocked_want - call->origin;
+	doing.moves_want = call->blocked.want - call->origin;
 	for (uint32_t i = 0; i < call->shape->program->lane_count; i++)
 		doing.moves_done[i] = (uint64_t)call->lanes[i].tile *
 					      call->shape->program->lanes[i].count +
@@ -225,14 +225,14 @@ static struct doing call_doing(const struct host_call *call)
 
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 {
-	struct idle idle = {.spin_turns = engine->spin_turns};
+	struct idle idle = {.spin_turns = engine->waits.spin_turns};
 	struct host_call call;
 	uint64_t stamp = 0;
 	enum err e = host_call_start(engine, spec, &call);
 
 	if (e)
 		return e;
-	call.patience = engine->patience;
+	call.patience = engine->waits.patience;
 	while ((e = host_call_step(&call)) == ERR_AGAIN) {
 		uint64_t now = host_call_stamp(&call);
 		enum idle_turn turn;
@@ -246,17 +246,17 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 			call_sleep(&call, DOZE_US);
 		if (turn != IDLE_CHECK &&
 			(idle.turns != idle.spin_turns + STACKED_YIELDS ||
-				!is_stacked(engine, call.blocked_rank)))
+				!is_stacked(engine, call.blocked.rank)))
 			continue;
 		e = host_call_check(&call);
 		doing = call_doing(&call);
-		if (!e && idle.since_ns && !call.awaits_tide)
+		if (!e && idle.since_ns && !call.blocked.awaits_tide)
 			e = wait_check(engine, &idle, &doing);
 		if (e)
 			break;
 		call_sleep(&call, idle_sleep_us(&idle));
 	}
-	if (engine->has_told && is_note_over(e))
+	if (engine->notes.has_told && is_note_over(e))
 		doing_end(engine);
 	if (e)
 		host_call_leave(&call);
@@ -372,7 +372,18 @@ static struct doing job_doing(
 /* Does it wait for this rank's own buffers? No peer is to blame for that. */
 static bool awaits_tide(const struct running *job)
 {
-	return job->asked.kind == JOB_COLL && job->call.awaits_tide;
+	return (job->asked.kind == JOB_COLL && job->call.blocked.awaits_tide) ||
+	       (job->asked.kind == JOB_P2P && p2p_awaits_tide(&job->asked.p2p));
+}
+
+/* Nothing wakes who sleeps for one job when the buffers of another have come. */
+static uint32_t sleep_most(
+	const struct running *jobs, uint32_t count, uint32_t timeout_us)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (jobs[i].result && jobs[i].started && awaits_tide(&jobs[i]))
+			return timeout_us < TIDE_US ? timeout_us : TIDE_US;
+	return timeout_us;
 }
 
 /* The first blocked job of each communicator stands for it in the notes. */
@@ -402,7 +413,7 @@ static enum err jobs_check(
 static void notes_end(struct running *jobs, uint32_t count, enum err e)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (jobs[i].asked.engine->has_told && is_note_over(e))
+		if (jobs[i].asked.engine->notes.has_told && is_note_over(e))
 			doing_end(jobs[i].asked.engine);
 }
 
@@ -427,8 +438,9 @@ static void job_sleep(struct running *job, uint32_t timeout_us)
 	}
 	word = p2p_word(&job->asked.p2p, &sleepers);
 	engine_sleep(job->asked.engine, word, sleepers,
-		job->asked.p2p.is_send ? atomic_load(word)
-				       : job->asked.engine->taken[job->asked.p2p.peer],
+		job->asked.p2p.is_send
+			? atomic_load(word)
+			: job->asked.engine->letters.taken[job->asked.p2p.peer],
 		timeout_us);
 }
 
@@ -439,7 +451,7 @@ static bool jobs_idle(struct running *jobs, uint32_t count, struct idle *idle)
 
 	for (uint32_t i = 0; turn == IDLE_DOZE && i < count; i++)
 		if (jobs[i].result && jobs[i].started) {
-			job_sleep(&jobs[i], DOZE_US);
+			job_sleep(&jobs[i], sleep_most(jobs, count, DOZE_US));
 			break;
 		}
 	return turn == IDLE_CHECK;
@@ -447,7 +459,8 @@ static bool jobs_idle(struct running *jobs, uint32_t count, struct idle *idle)
 
 static enum err jobs_run(struct running *jobs, uint32_t count)
 {
-	struct idle idle = {.spin_turns = count ? jobs[0].asked.engine->spin_turns : 0};
+	struct idle idle = {
+		.spin_turns = count ? jobs[0].asked.engine->waits.spin_turns : 0};
 	uint32_t left = count;
 
 	jobs_order(jobs, count);
@@ -476,8 +489,9 @@ static enum err jobs_run(struct running *jobs, uint32_t count)
 		if (e)
 			return e;
 		if (sleeper)
-			job_sleep(sleeper,
-				left == 1 ? idle_sleep_us(&idle) : SLEEP_SHARED_US);
+			job_sleep(sleeper, sleep_most(jobs, count,
+						   left == 1 ? idle_sleep_us(&idle)
+							     : SLEEP_SHARED_US));
 	}
 	return OK;
 }

@@ -27,17 +27,17 @@ void sign_begin(struct host_call *call)
 {
 	struct host_engine *engine = call->engine;
 
-	engine->chain = chained(
-		engine->chain, hash_add(call->plan->sign, call->spec->op));
-	call->sign = engine->chain;
-	if (engine->past)
-		engine->past[call->number % SIGNS_PAST] = (struct past_sign){
+	engine->signs.chain = chained(
+		engine->signs.chain, hash_add(call->plan->sign, call->spec->op));
+	call->sign = engine->signs.chain;
+	if (engine->signs.past)
+		engine->signs.past[call->number % SIGNS_PAST] = (struct past_sign){
 			call->number, call->sign, sign_of(call)};
 }
 
 void sign_skip(struct host_engine *engine, enum coll coll)
 {
-	engine->chain = chained(engine->chain, 1u + coll);
+	engine->signs.chain = chained(engine->signs.chain, 1u + coll);
 }
 
 void sign_show(const struct host_call *call, struct card *card)
@@ -160,7 +160,7 @@ void sign_check_past(
 	struct host_call *call, uint32_t rank, const struct past_sign *theirs)
 {
 	struct host_engine *engine = call->engine;
-	const struct past_sign *ours = &engine->past[theirs->number % SIGNS_PAST];
+	const struct past_sign *ours = &engine->signs.past[theirs->number % SIGNS_PAST];
 
 	if (!call->error && ours->number == theirs->number && ours->hash != theirs->hash)
 		call->error = signs_differ(engine, rank, &theirs->sign, &ours->sign);
@@ -181,11 +181,11 @@ static enum err last_check(struct host_engine *engine, uint32_t rank)
 {
 	uint64_t theirs;
 
-	if (!engine->number || rank == engine->rank ||
-		!card_sign(engine->peers, rank, engine->number, &theirs) ||
-		theirs == own_sign(engine, engine->number))
+	if (!engine->calls.number || rank == engine->rank ||
+		!card_sign(engine->peers, rank, engine->calls.number, &theirs) ||
+		theirs == own_sign(engine, engine->calls.number))
 		return OK;
-	return mismatch(engine, rank, engine->number);
+	return mismatch(engine, rank, engine->calls.number);
 }
 
 enum err host_signs_check(struct host_engine *engine)
@@ -199,13 +199,14 @@ enum err host_signs_check(struct host_engine *engine)
 		uint64_t posted = pair ? atomic_load(&pair->box.posted) : 0;
 
 		e = last_check(engine, rank);
-		if (!e && pair && posted != engine->taken[rank])
+		if (!e && pair && posted != engine->letters.taken[rank])
 			e = err_set(ERR_USAGE,
 				"rank %u has sent %lu bytes to rank %u that were never "
 				"received",
 				rank,
 				(unsigned long)pair->box
-					.letters[engine->taken[rank] % BOX_LETTERS]
+					.letters[engine->letters.taken[rank] %
+						 BOX_LETTERS]
 					.total,
 				engine->rank);
 	}

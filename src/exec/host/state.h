@@ -16,6 +16,29 @@
 
 enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
 
+/* What of its positions others have been told. */
+struct host_news {
+	bool announced; /* some position of this call was published, or is about to be */
+	/* per lane: a position retired and not yet announced, see plan.terse; 0: none */
+	uint64_t untold[SCHED_LANES_MAX];
+	bool has_untold;
+};
+
+/* What has come to it without a move of ours. */
+struct host_come {
+	bool has_fetched; /* see host_fetch() */
+	/* per lane: what its move waited for has come straight to where it belongs */
+	bool has_landed[SCHED_LANES_MAX];
+};
+
+/* What it is blocked on, for sleeping and for reports. */
+struct host_blocked {
+	uint32_t rank, lane;
+	uint64_t want;
+	bool is_leaving;  /* a message of ours, which is to leave for that rank */
+	bool awaits_tide; /* a lane waits for a part of this rank's own buffers */
+};
+
 /* A call in flight. Plain memory of the caller's; nothing to free. */
 struct host_call {
 	struct host_engine *engine;
@@ -34,19 +57,10 @@ struct host_call {
 	uint32_t peer;	   /* progress within PHASE_CARD, _ARRIVE and _DRAIN */
 	struct lane lanes[SCHED_LANES_MAX];
 	uint64_t sign;
-	bool announced; /* some position of this call was published, or is about to be */
-	/* per lane: a position retired and not yet announced, see plan.terse; 0: none */
-	uint64_t untold[SCHED_LANES_MAX];
-	bool has_untold;
-	bool has_fetched; /* see host_fetch() */
-	/* per lane: what its move waited for has come straight to where it belongs */
-	bool has_landed[SCHED_LANES_MAX];
+	struct host_news news;
+	struct host_come come;
 	enum err error;
-	/* what it is blocked on, for sleeping and for reports */
-	uint32_t blocked_rank, blocked_lane;
-	uint64_t blocked_want;
-	bool is_leaving;  /* .. a message of ours, which is to leave for that rank */
-	bool awaits_tide; /* a lane waits for a part of this rank's own buffers */
+	struct host_blocked blocked;
 };
 
 /* Begin; `spec` stays with the call until it ends. Fails without effect on the peers only
@@ -64,10 +78,10 @@ void host_call_leave(const struct host_call *call);
 static inline void host_call_block(
 	struct host_call *call, uint32_t rank, uint32_t lane, uint64_t want)
 {
-	call->blocked_rank = rank;
-	call->blocked_lane = lane;
-	call->blocked_want = want;
-	call->is_leaving = false;
+	call->blocked.rank = rank;
+	call->blocked.lane = lane;
+	call->blocked.want = want;
+	call->blocked.is_leaving = false;
 }
 
 /* A number that changes whenever the call makes progress. */
@@ -101,6 +115,63 @@ struct past_sign {
 	struct call_sign sign;
 };
 
+/* How it waits, see run.c. */
+struct host_waits {
+	uint32_t spin_turns, patience;
+	bool has_cores; /* for each rank of this host */
+	uint32_t dozes; /* so often it sleeps where it would yield */
+};
+
+/* Numbers of calls. */
+struct host_calls {
+	uint64_t number;	    /* of the last one begun */
+	_Atomic uint64_t completed; /* .. and of the last one that ended well */
+};
+
+/* What it has called so far, see sign.h. */
+struct host_signs {
+	uint64_t chain;		/* sign of all calls */
+	struct past_sign *past; /* owned: SIGNS_PAST; NULL on one host */
+};
+
+/* What it waits for, see doing.h. */
+struct host_notes {
+	bool has_told;	     /* there is a note of that */
+	uint32_t wait_count; /* notes of new waits, so far */
+	uint32_t told;	     /* serial of the one that other hosts know; 0: none */
+};
+
+/* How far others are, as far as it has looked. */
+struct host_seen {
+	uint64_t *positions; /* owned: highest position, [rank * lanes + lane] */
+	uint64_t entered;    /* .. and one that every rank's first lane has reached */
+};
+
+/* Memory of the call in flight. */
+struct host_memory {
+	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
+	struct host_shown shown;
+	struct host_buffers *buffers;	/* owned: per rank */
+	const struct program *followed; /* the last for which all of them were found; NULL
+					   when some rank has shown others since */
+	bool foreign;			/* see host_engine_reach() */
+	char *bounce;			/* owned: for foreign memory; NULL until needed */
+	char *scratch;			/* owned: TMP chunks */
+	size_t scratch_bytes;
+};
+
+/* Sends and receives: letters posted to and taken from each peer. */
+struct host_letters {
+	uint64_t *posted, *taken; /* owned */
+};
+
+/* One-sided: signals given to and waited for from each peer. */
+struct host_signals {
+	uint64_t *given, *awaited; /* owned */
+	/* what puts to ranks on other hosts have cost, and at most cost now */
+	uint64_t *puts, puts_bound; /* owned */
+};
+
 struct host_engine {
 	const struct peers *peers;  /* borrowed */
 	struct health *health;	    /* borrowed */
@@ -109,38 +180,19 @@ struct host_engine {
 	struct host_remote *remote; /* owned; NULL where all ranks are on this host */
 	const atomic_int *abort;    /* borrowed */
 	uint32_t rank, rank_count;
-	uint32_t spin_turns, patience;
-	bool has_cores;	    /* for each rank of this host */
-	uint32_t dozes;	    /* so often it sleeps where it would yield, see run.c */
-	size_t cache_bytes; /* kernel_copy_threshold(): a quarter of the last cache */
 	uint32_t culprit; /* the last failure is blamed on; of the thread that runs calls
 			   */
-	uint64_t number;  /* of the last call begun */
-	_Atomic uint64_t completed; /* .. and of the last one that ended well */
-	uint64_t chain;		    /* sign of all calls so far, see sign.h */
-	struct past_sign *past;	    /* owned: SIGNS_PAST; NULL on one host */
-	bool has_told;		    /* there is a note of what we wait for, see doing.h */
-	uint32_t wait_count;	    /* notes of new waits, so far */
-	uint32_t note_told; /* serial of the note that other hosts know; 0: none */
+	struct host_calls calls;
 	struct host_far far;
 	const struct host_teller *teller; /* borrowed; NULL: nobody listens */
 	_Atomic(const void *) asleep;	  /* the word our thread sleeps on; NULL */
-	struct host_shown shown;
-	uint64_t *seen;	  /* owned: highest position seen, [rank * lanes + lane] */
-	uint64_t entered; /* .. and one that every rank's first lane has reached */
-	struct host_buffers *buffers;	/* owned: per rank, of the call in flight */
-	const struct program *followed; /* the last for which all of them were found; NULL
-					   when some rank has shown others since */
-	bool foreign;			/* see host_engine_reach() */
-	char *bounce;			/* owned: for foreign memory; NULL until needed */
-	char *scratch;			/* owned: TMP chunks */
-	size_t scratch_bytes;
-	/* sends and receives: letters posted to and taken from each peer */
-	uint64_t *posted, *taken; /* owned */
-	/* one-sided: signals given to and waited for from each peer */
-	uint64_t *signals, *awaited; /* owned */
-	/* .. and what puts to ranks on other hosts have cost, and at most cost now */
-	uint64_t *puts, puts_bound; /* owned */
+	struct host_waits waits;
+	struct host_signs signs;
+	struct host_notes notes;
+	struct host_seen seen;
+	struct host_memory memory;
+	struct host_letters letters;
+	struct host_signals signals;
 };
 
 #endif
