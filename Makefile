@@ -44,7 +44,8 @@ test-asan: deps-build deps-test
 
 test-tsan: deps-build deps-test
 	@$(call compile,tsan)
-	TSAN_OPTIONS='halt_on_error=1 report_thread_leaks=0' $(CTEST) --test-dir build-tsan $(TSAN_TESTS)
+	TSAN_OPTIONS='halt_on_error=1 report_thread_leaks=0 suppressions=$(CURDIR)/tests/tsan-loader' \
+		$(CTEST) --test-dir build-tsan $(TSAN_TESTS)
 
 test-clang: deps-build deps-test deps-clang
 	@$(call compile,clang)
