@@ -12,6 +12,7 @@
 #include "comm/trip.h"
 #include "exec/cuda/berth.h"
 #include "exec/cuda/engine.h"
+#include "link/wires.h"
 
 enum {
 	SPIN_US = 200,	  /* as long as a stream may be about to tell */
@@ -46,14 +47,24 @@ static void ferry_open(struct relay *relay)
 			FERRY_BYTES_MAX / 1024);
 }
 
+/* Messages come and go there, so a network plugin is told of it once. */
+static void berths_made(void *owner, void *memory, size_t bytes)
+{
+	const struct comm *comm = owner;
+
+	if (wires_keep(comm->hosts.wires, memory, bytes))
+		log_info(LOG_REG, "%s", err_last());
+}
+
 /* In the context that is current. */
-static enum err relay_make(bool may_wait, struct relay **relay)
+static enum err relay_make(struct comm *comm, bool may_wait, struct relay **relay)
 {
 	struct relay *made = calloc(1, sizeof(*made));
 	enum err e = made ? OK : err_set(ERR_SYSTEM, "no memory for device buffers");
 
 	if (!e)
-		e = cuda_berths_open(&made->berths);
+		e = cuda_berths_open(
+			(struct berth_owner){berths_made, comm}, &made->berths);
 	if (!e)
 		e = stream_create(&made->stream);
 	if (e && made)
@@ -77,7 +88,7 @@ enum err relay_open(struct comm *comm, const void *ptr, bool may_wait)
 		return e;
 	driver->context_get(&had);
 	driver->context_set(wanted);
-	e = relay_make(may_wait, &relay);
+	e = relay_make(comm, may_wait, &relay);
 	driver->context_set(had);
 	if (e)
 		return e;

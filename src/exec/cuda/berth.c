@@ -45,11 +45,12 @@ struct cuda_berth {
 
 struct cuda_berths {
 	cu_context context;
+	struct berth_owner owner;
 	_Atomic(struct cuda_berth *) list; /* owned; grows at its head */
 	atomic_bool is_let_go;
 };
 
-enum err cuda_berths_open(struct cuda_berths **berths)
+enum err cuda_berths_open(struct berth_owner owner, struct cuda_berths **berths)
 {
 	struct cuda_berths *made = calloc(1, sizeof(*made));
 	enum err e = made ? OK : err_set(ERR_SYSTEM, "no memory for device buffers");
@@ -62,6 +63,8 @@ enum err cuda_berths_open(struct cuda_berths **berths)
 			"no CUDA context is current: call cudaSetDevice first");
 	if (e)
 		free(made);
+	else
+		made->owner = owner;
 	*berths = e ? NULL : made;
 	return e;
 }
@@ -126,7 +129,11 @@ static enum err berths_make(struct cuda_berths *berths, size_t bytes)
 	uint32_t count = bytes == BERTH_LEAST ? LEAST_AT_ONCE : 1;
 	struct berth_block *block;
 	cu_ptr device;
-	enum err e = block_make(count * (WORDS_BYTES + bytes), &block, &device);
+	size_t all = count * (WORDS_BYTES + bytes);
+	enum err e = block_make(all, &block, &device);
+
+	if (!e)
+		berths->owner.made(berths->owner.owner, block->memory, all);
 
 	for (uint32_t i = 0; i < count && !e; i++) {
 		size_t offset = i * (WORDS_BYTES + bytes);

@@ -24,8 +24,14 @@ struct cuda_berths;
 struct cuda_berth;
 struct cuda_ferry; /* ferry.h */
 
+/* Who wants to know of all memory that berths are in: it stays until they are closed. */
+struct berth_owner {
+	void (*made)(void *owner, void *memory, size_t bytes);
+	void *owner;
+};
+
 /* Of one communicator, in the context that is current. */
-enum err cuda_berths_open(struct cuda_berths **berths);
+enum err cuda_berths_open(struct berth_owner owner, struct cuda_berths **berths);
 
 /* This thread works in that context, until it goes. */
 cu_context cuda_berths_enter(const struct cuda_berths *berths);
