@@ -58,7 +58,7 @@ static void board_layout(struct board *board, const struct board_size *size)
 		BOARD_REGIONS * sizeof(struct region_entry) + n * sizeof(uint32_t);
 	board->rank_count = size->rank_count;
 	board->signal_count = size->signal_count;
-	board->eager_bytes = n <= 16 ? 32 << 10 : 16 << 10;
+	board->eager_bytes = n <= 16 ? 32 << 10 : n <= 64 ? 16 << 10 : 4 << 10;
 	board->bulk_bytes = clamp((32u << 20) / n, 256 << 10, 4 << 20) / PAGE * PAGE;
 	board->pair_bytes = clamp(
 		(16u << 20) / (n * n * BOX_LETTERS), 2 << 10, 128 << 10);
