@@ -75,6 +75,9 @@ struct plan_bill {
 	bool is_over;		   /* --budget */
 };
 void plan_bill_make(const struct plan_run *run, struct plan_bill *bill);
+/* "4 x dgx-h100, 8 GPUs each"; pods are parts of one machine. */
+enum { CLUSTER_BYTES = 128 };
+void plan_cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES]);
 void plan_goodput_print(const struct plan_run *run);
 void plan_models_print(void);
 

@@ -11,10 +11,7 @@ static double share(double part, double whole)
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
-enum { CLUSTER_BYTES = 128 };
-
-/* Pods are parts of one machine. */
-static void cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES])
+void plan_cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES])
 {
 	const struct sim_site *site = &run->net.site;
 	const char *each = site->gpus == 1 ? "GPU" : "GPUs";
@@ -39,7 +36,7 @@ static void head_print(const struct plan_run *run)
 	printf(", %.1f GFLOP a token at %u tokens%s\n",
 		model_flops(&run->model, l->sequence) / 1e9, l->sequence,
 		run->model.is_figures ? " (published figures; sizes guessed)" : "");
-	cluster_text(run, cluster);
+	plan_cluster_text(run, cluster);
 	printf("%s (%s): %u GPUs\n", cluster, run->gpu->name, l->gpus);
 	printf("%s, %s, batch %u in %u micro-batch%s a pipeline\n", text,
 		precision_name(l->precision), l->batch, layout_micro_count(l),
@@ -217,7 +214,7 @@ void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
 		char text[LAYOUT_TEXT_BYTES], cluster[CLUSTER_BYTES];
 
 		layout_text(&both[i]->layout, text);
-		cluster_text(both[i], cluster);
+		plan_cluster_text(both[i], cluster);
 		printf("%c: %s, %s (%s), %s%s\n", 'A' + i, both[i]->model.name, cluster,
 			both[i]->gpu->name, text,
 			both[i]->fitting ? " (none was said: the fastest)" : "");
