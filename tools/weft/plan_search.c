@@ -178,6 +178,7 @@ int plan_search(struct plan_run *run)
 		e = hit_answer(run, &found.hits[0]);
 	if (!e) {
 		plan_goodput_print(run);
+		plan_guesses_print(run);
 		plan_options_print(run);
 	}
 	return e ? plan_failed(e) : EXIT_GOOD;
