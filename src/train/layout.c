@@ -226,6 +226,11 @@ enum err layout_check(const struct train_model *m, const struct train_layout *l)
 		return err_set(ERR_USAGE,
 			"ep %u x experts' tp %u does not divide tp %u x cp %u x dp %u",
 			l->ep, layout_expert_tp(l), l->tp, l->cp, l->dp);
+	if (l->vp > 1 && l->pp == 1)
+		return err_set(ERR_USAGE,
+			"%u chunks a stage interleave a pipeline, and pp is 1; give --pp "
+			"or no --vp",
+			l->vp);
 	if (l->vp > 1 && layout_micro_count(l) % l->pp)
 		return err_set(ERR_USAGE,
 			"interleaved stages need micro-batches that divide by pp %u; "
