@@ -96,8 +96,13 @@ const char *plan_advice(const struct plan_run *run)
 	case PART_TP:
 		return "tensor-parallel sending: a lower tp, or keep it inside a node";
 	case PART_DP:
-		return "gradients and shards on the network: more micro-batches a step, "
-		       "a lower shard, or a faster network";
+		return run->layout.shard >= SHARD_ALL
+			       ? "shards are gathered for each micro-batch: larger "
+				 "micro-batches, hsdp or zero1 where it fits, or a "
+				 "faster "
+				 "network"
+			       : "gradients on the network: more micro-batches a step, "
+				 "overlap, or a faster network";
 	case PART_EP:
 		return "tokens on their way to experts: keep ep inside the NVLink domain";
 	case PART_BUBBLE:
