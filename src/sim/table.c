@@ -135,6 +135,8 @@ enum err table_parse(
 	if (!table->text)
 		return err_set(ERR_SYSTEM, "no memory for %s", name);
 	reader.out = table->text;
+	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+		reader.at += 3; /* a byte order mark, as spreadsheets write it */
 	e = lines_read(&reader);
 	if (e)
 		table_free(table);

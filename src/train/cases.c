@@ -73,6 +73,29 @@ static uint32_t number(const struct reader *r, const char *column, uint32_t othe
 	return end == text || !(value >= 1 && value <= 4e9) ? otherwise : (uint32_t)value;
 }
 
+/* Fields that hold numbers hold them: nothing, n/a, 0 or one from 1 ("4 (2)" counts as
+ * 4). */
+static enum err numbers_check(const struct reader *r)
+{
+	static const char *const columns[] = {"nodes", "tp", "pp", "cp", "dp", "ep",
+		"mbs", "gbs", "seq", "vp", "layers", "hidden", "ffn", "heads", "kv_heads",
+		"vocab"};
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		const char *text = field(r, columns[i]);
+		char *end;
+		double value = strtod(text, &end);
+		bool is_whole = value >= 0 && value <= 4e9 && value == floor(value);
+
+		if (*text && strcasecmp(text, "n/a") && (end == text || !is_whole))
+			return err_set(ERR_USAGE,
+				"%s, row %u: %s is '%.32s', which is no whole number "
+				"within reason",
+				r->name, r->row + 1, columns[i], text);
+	}
+	return OK;
+}
+
 static double real(const struct reader *r, const char *column)
 {
 	double value = strtod(field(r, column), NULL);
@@ -262,14 +285,29 @@ static void held_mend(const char *stack, struct train_case *c)
 		l->shard = SHARD_ALL;
 }
 
+/* What is sharded, computed again, and how narrow products are. */
+static enum err words_read(const struct reader *r, struct train_layout *l)
+{
+	const char *column = NULL;
+
+	if (!shard_find(field(r, "sharding"), &l->shard))
+		column = "sharding";
+	else if (!recompute_find(field(r, "recompute"), &l->recompute))
+		column = "recompute";
+	else if (*field(r, "precision") &&
+		 !precision_find(field(r, "precision"), &l->precision))
+		column = "precision";
+	if (!column)
+		return OK;
+	return err_set(ERR_USAGE, "%s, row %u: %s '%.40s' is not known", r->name,
+		r->row + 1, column, field(r, column));
+}
+
 static void flags_read(const struct reader *r, const char *stack, struct train_case *c)
 {
 	struct train_layout *l = &c->layout;
 	const char *sharding = field(r, "sharding"), *recompute = field(r, "recompute");
 
-	if (!shard_find(sharding, &l->shard))
-		l->shard = strcasecmp(sharding, "hsdp") ? SHARD_OPTIMIZER : SHARD_HYBRID;
-	recompute_find(recompute, &l->recompute);
 	if (!strcmp(stack, "torchtitan") && l->recompute == RECOMPUTE_SELECTIVE)
 		l->recompute = RECOMPUTE_OPS;
 	l->is_pure_half = !strcmp(
@@ -289,6 +327,7 @@ static enum err layout_read(
 {
 	struct train_layout *l = &c->layout;
 	uint64_t model;
+	enum err e;
 
 	layout_default(number(r, "gpus", 0), l);
 	if (!l->gpus || l->gpus > 10000000)
@@ -311,9 +350,9 @@ static enum err layout_read(
 	l->sequence = number(r, "seq", 1024);
 	l->shard_size = number(r, "nodes", 0) ? l->gpus / number(r, "nodes", 1) / l->tp
 					      : 0;
-	if (!precision_find(field(r, "precision"), &l->precision))
-		return err_set(ERR_USAGE, "%s, row %u: precision '%s' is not known",
-			r->name, r->row + 1, field(r, "precision"));
+	e = words_read(r, l);
+	if (e)
+		return e;
 	flags_read(r, stack, c);
 	if (c->who.gpu->tflops[l->precision] <= 0)
 		return err_set(ERR_USAGE, "%s, row %u: %s cannot compute in %s", r->name,
@@ -487,7 +526,12 @@ static enum err row_read(struct reader *r, struct train_case *c)
 	if (!c->who.gpu)
 		return err_set(ERR_USAGE, "%s, row %u: no figures for GPU '%s'", r->name,
 			r->row + 1, field(r, "gpu"));
-	e = model_read(r, &c->model);
+	if (!*field(r, "model"))
+		return err_set(
+			ERR_USAGE, "%s, row %u names no model", r->name, r->row + 1);
+	e = numbers_check(r);
+	if (!e)
+		e = model_read(r, &c->model);
 	/* MegaScale changed the model so that a layer sends half as often. */
 	c->model.is_parallel = !strcmp(stack, "megascale");
 	if (!e)

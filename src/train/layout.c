@@ -226,6 +226,11 @@ enum err layout_check(const struct train_model *m, const struct train_layout *l)
 		return err_set(ERR_USAGE,
 			"ep %u x experts' tp %u does not divide tp %u x cp %u x dp %u",
 			l->ep, layout_expert_tp(l), l->tp, l->cp, l->dp);
+	if (l->vp > 1 && l->pp == 1)
+		return err_set(ERR_USAGE,
+			"%u chunks a stage interleave a pipeline, and pp is 1; give --pp "
+			"or no --vp",
+			l->vp);
 	if (l->vp > 1 && layout_micro_count(l) % l->pp)
 		return err_set(ERR_USAGE,
 			"interleaved stages need micro-batches that divide by pp %u; "
@@ -294,17 +299,44 @@ uint32_t layout_fullest(
 	return model->layers / pieces * layout->vp + (more + layout->pp - 1) / layout->pp;
 }
 
+/* A word and a number where the number says something. */
+static int degree_text(char *text, int at, const char *word, uint32_t degree)
+{
+	return at +
+	       snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, " %s%u", word, degree);
+}
+
+static int kept_text(const struct train_layout *l, char *text, int at)
+{
+	static const char *const words[] = {"optimizer", "grads", "params"};
+	const char *before = ", offload ";
+
+	for (int i = 2; i >= 0; i--)
+		if (l->offload & 1u << i) {
+			at += snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, "%s%s",
+				before, words[i]);
+			before = "+";
+		}
+	return at;
+}
+
 void layout_text(const struct train_layout *l, char text[LAYOUT_TEXT_BYTES])
 {
 	int at = snprintf(text, LAYOUT_TEXT_BYTES, "tp%u pp%u", l->tp, l->pp);
 
 	if (l->cp > 1)
-		at += snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, " cp%u", l->cp);
+		at = degree_text(text, at, "cp", l->cp);
 	if (l->ep > 1)
-		at += snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, " ep%u", l->ep);
-	at += snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, " dp%u", l->dp);
+		at = degree_text(text, at, "ep", l->ep);
+	if (l->etp && l->etp != l->tp)
+		at = degree_text(text, at, "etp", l->etp);
+	at = degree_text(text, at, "dp", l->dp);
 	if (l->vp > 1)
-		at += snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, " vp%u", l->vp);
-	snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, " mbs%u %s, recompute %s",
-		l->micro, shard_name(l->shard), recompute_name(l->recompute));
+		at = degree_text(text, at, "vp", l->vp);
+	at += snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at,
+		" mbs%u %s, recompute %s", l->micro, shard_name(l->shard),
+		recompute_name(l->recompute));
+	at = kept_text(l, text, at);
+	if (l->is_zero_bubble && l->pp > 1)
+		snprintf(text + at, LAYOUT_TEXT_BYTES - (size_t)at, ", zero bubble");
 }

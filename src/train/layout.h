@@ -126,7 +126,7 @@ uint32_t layout_fullest(
 	const struct train_model *model, const struct train_layout *layout);
 
 /* "tp4 pp8 cp2 dp16 vp8 mbs1" */
-enum { LAYOUT_TEXT_BYTES = 160 };
+enum { LAYOUT_TEXT_BYTES = 256 };
 void layout_text(const struct train_layout *layout, char text[LAYOUT_TEXT_BYTES]);
 
 #endif

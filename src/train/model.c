@@ -307,9 +307,14 @@ double model_shared_params(const struct train_model *m)
 	return m->shared_ffn ? feed_forward(m, m->shared_ffn, false) : 0;
 }
 
+static double norm_params(const struct train_model *m)
+{
+	return m->hidden * (m->is_layer_norm ? 2.0 : 1.0);
+}
+
 double model_norm_params(const struct train_model *m)
 {
-	return 2.0 * m->hidden * (m->is_layer_norm ? 2 : 1);
+	return (m->norms ? m->norms : 2) * norm_params(m);
 }
 
 double model_embedding_params(const struct train_model *m)
@@ -335,12 +340,11 @@ static double counted(const struct train_model *m, double experts)
 {
 	double moe = model_moe_layers(m), dense = m->layers - moe;
 	double layer = model_attention_params(m) + model_norm_params(m);
-	double final_norm = model_norm_params(m) / 2;
 
 	return m->layers * layer + dense * model_dense_params(m) +
 	       moe * (model_router_params(m) + experts * model_expert_params(m) +
 			     model_shared_params(m)) +
-	       model_embedding_params(m) + model_head_params(m) + final_norm;
+	       model_embedding_params(m) + model_head_params(m) + norm_params(m);
 }
 
 double model_params(const struct train_model *m)

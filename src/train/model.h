@@ -29,6 +29,7 @@ struct train_model {
 	bool has_out_bias;	 /* and that behind attention */
 	bool has_qk_norm;	 /* one of a head's size for queries, one for keys */
 	bool has_embed_norm;	 /* BLOOM */
+	uint32_t norms;		 /* of a layer; 0: two */
 	bool has_sinks;		 /* a number for each head */
 	uint32_t experts, top_k; /* 0: dense */
 	uint32_t expert_ffn, shared_ffn;
@@ -42,7 +43,7 @@ struct train_model {
 	uint32_t window, window_every; /* every so-manyth layer looks back so far only */
 	bool is_parallel; /* attention and feed-forward beside each other, not in turn */
 	bool is_adapter;  /* LoRA: the matrices are frozen, their gradients not made */
-	bool is_guessed;  /* of a family that nobody here knows, counted as Llama */
+	bool is_guessed;  /* of a family that is not named or known, counted as Llama */
 	bool is_figures;  /* parameters and work as published, sizes guessed */
 	double figure_params, figure_active;
 };

@@ -47,11 +47,29 @@ static uint32_t needed(struct config *c, const char *const *names)
 	return value;
 }
 
-static bool truth(const struct config *c, const char *name, bool otherwise)
+static bool truth(struct config *c, const char *name, bool otherwise)
 {
 	const json_t *value = json_object_get(c->root, name);
 
+	if (value && !json_is_boolean(value) && !json_is_null(value) && !c->e)
+		c->e = err_set(
+			ERR_USAGE, "%s: '%s' has to be true or false", c->name, name);
 	return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+/* What is there has to be of that type. */
+static const json_t *inner(struct config *c, const char *name, json_type type)
+{
+	const json_t *value = json_object_get(c->root, name);
+
+	if (!value || json_is_null(value) || json_typeof(value) == type)
+		return value;
+	if (!c->e)
+		c->e = err_set(ERR_USAGE, "%s: '%s' has to be %s", c->name, name,
+			type == JSON_ARRAY    ? "a list"
+			: type == JSON_OBJECT ? "an object"
+					      : "a word");
+	return NULL;
 }
 
 static const char *type_of(const struct config *c)
@@ -66,6 +84,11 @@ static const struct kind {
 	const char *type;
 	bool is_gated, is_layer_norm, has_bias, is_tied;
 } kinds[] = {
+	{"phi3", true, false, false, false},
+	{"gemma", true, false, false, true},
+	{"gemma2", true, false, false, true},
+	{"gemma3_text", true, false, false, true},
+	{"falcon", false, true, false, true},
 	{"llama", true, false, false, false},
 	{"mistral", true, false, false, false},
 	{"mixtral", true, false, false, false},
@@ -97,7 +120,7 @@ static const struct kind *kind_of(const struct config *c, bool *is_known)
 			*is_known = true;
 			return &kinds[i];
 		}
-	*is_known = !*type_of(c);
+	*is_known = false;
 	return &other;
 }
 
@@ -106,10 +129,12 @@ static bool is_type(const struct config *c, const char *type)
 	return !strcmp(type_of(c), type);
 }
 
-/* Learned positions: OPT has two more than it says, MPT none where it has ALiBi. */
+/* Learned positions: OPT has two more than it says, MPT none where it has others. */
 static void positions(struct config *c, struct train_model *m)
 {
-	const json_t *attention = json_object_get(c->root, "attn_config");
+	const json_t *attention = inner(c, "attn_config", JSON_OBJECT);
+	bool is_learned = !json_is_true(json_object_get(attention, "alibi")) &&
+			  !json_is_true(json_object_get(attention, "rope"));
 
 	if (is_type(c, "gpt2") || is_type(c, "gpt_bigcode"))
 		m->positions = number(
@@ -119,10 +144,56 @@ static void positions(struct config *c, struct train_model *m)
 			2 +
 			number(c, (const char *const[4]){"max_position_embeddings", NULL},
 				2048);
-	if (is_type(c, "mpt") && !json_is_true(json_object_get(attention, "alibi")) &&
-		truth(c, "learned_pos_emb", true))
+	if (is_type(c, "mpt") && is_learned && truth(c, "learned_pos_emb", true))
 		m->positions = number(
 			c, (const char *const[4]){"max_seq_len", NULL}, 2048);
+}
+
+/* MPT's attention has an object of its own. */
+static void mpt(struct config *c, struct train_model *m)
+{
+	const json_t *attention = inner(c, "attn_config", JSON_OBJECT);
+	const char *type = json_string_value(json_object_get(attention, "attn_type"));
+	struct config in = {attention, c->name, c->e};
+
+	if (!truth(c, "no_bias", true))
+		m->has_bias = m->is_layer_norm = true;
+	if (type && !strcmp(type, "multiquery_attention"))
+		m->kv_heads = 1;
+	else if (attention)
+		m->kv_heads = number(
+			&in, (const char *const[4]){"kv_n_heads", NULL}, m->kv_heads);
+	c->e = in.e;
+}
+
+/* Attention and feed-forward are beside each other; of the first ones behind one norm. */
+static void falcon(struct config *c, struct train_model *m)
+{
+	bool is_new = truth(c, "new_decoder_architecture", false);
+
+	m->has_bias = truth(c, "bias", false);
+	m->is_parallel = truth(c, "parallel_attn", true);
+	m->norms = m->is_parallel && !is_new ? 1 : 2;
+	if (is_new)
+		m->norms = number(
+			c, (const char *const[4]){"num_ln_in_parallel_attn", NULL}, 2);
+	if (!is_new && truth(c, "multi_query", true))
+		m->kv_heads = 1;
+	if (is_new)
+		m->kv_heads = number(c,
+			(const char *const[4]){"num_kv_heads", "n_head_kv", NULL},
+			m->heads);
+}
+
+/* Norms before and behind each half of a layer. */
+static void gemma(struct config *c, struct train_model *m)
+{
+	if (!is_type(c, "gemma"))
+		m->norms = 4;
+	if (is_type(c, "gemma2"))
+		m->window_every = 2;
+	if (is_type(c, "gemma3_text"))
+		m->has_qk_norm = true;
 }
 
 static void family(struct config *c, struct train_model *m)
@@ -140,8 +211,12 @@ static void family(struct config *c, struct train_model *m)
 	m->has_out_bias = has_bias;
 	m->has_qk_norm = !strncmp(type_of(c), "qwen3", 5);
 	m->is_tied = truth(c, "tie_word_embeddings", kind->is_tied);
-	if (is_type(c, "mpt") && !truth(c, "no_bias", true))
-		m->has_bias = m->is_layer_norm = true;
+	if (is_type(c, "mpt"))
+		mpt(c, m);
+	if (is_type(c, "falcon"))
+		falcon(c, m);
+	if (!strncmp(type_of(c), "gemma", 5))
+		gemma(c, m);
 	if (is_type(c, "gpt_bigcode") && truth(c, "multi_query", true))
 		m->kv_heads = 1;
 	if (is_type(c, "gpt_oss")) {
@@ -155,13 +230,17 @@ static void family(struct config *c, struct train_model *m)
 	positions(c, m);
 }
 
-/* Layers without experts: the first, all but every so-manyth, and those that are named.
- */
+/* Layers without experts: the first, all but every so-manyth, and those that are named;
+ * or a list says of each whether it has them. */
 static void dense_layers(struct config *c, struct train_model *m)
 {
+	const json_t *named = inner(c, "mlp_only_layers", JSON_ARRAY);
+	const json_t *each = json_object_get(c->root, "moe_layer_freq");
+	bool is_list = json_is_array(each);
 	uint32_t every = number(c,
-		(const char *const[4]){"decoder_sparse_step", "moe_layer_freq", NULL}, 1);
-	const json_t *named = json_object_get(c->root, "mlp_only_layers");
+		(const char *const[4]){
+			"decoder_sparse_step", is_list ? NULL : "moe_layer_freq", NULL},
+		1);
 	uint32_t first = number(
 		c, (const char *const[4]){"first_k_dense_replace", NULL}, 0);
 	uint32_t rest = m->layers > first ? m->layers - first : 0;
@@ -169,6 +248,11 @@ static void dense_layers(struct config *c, struct train_model *m)
 	m->dense_layers = first + (uint32_t)json_array_size(named);
 	if (every > 1)
 		m->dense_layers += rest - rest / every;
+	if (!is_list)
+		return;
+	m->dense_layers = 0;
+	for (size_t i = 0; i < json_array_size(each) && i < m->layers; i++)
+		m->dense_layers += json_integer_value(json_array_get(each, i)) == 0;
 }
 
 /* A number for each expert that keeps the load even: DeepSeek-V3 and its kin. */
@@ -221,6 +305,15 @@ static void latent(struct config *c, struct train_model *m)
 	m->value_dim = number(c, (const char *const[4]){"v_head_dim", NULL}, 128);
 }
 
+/* Four times the hidden size is not what gated families have. */
+static void gated_needs(struct config *c)
+{
+	bool is_known;
+
+	if (kind_of(c, &is_known)->is_gated && is_known)
+		needed(c, (const char *const[4]){"intermediate_size", NULL});
+}
+
 static void sizes(struct config *c, struct train_model *m)
 {
 	uint32_t ratio;
@@ -235,8 +328,10 @@ static void sizes(struct config *c, struct train_model *m)
 	if (c->e || !m->heads)
 		return;
 	m->ffn = number(c,
-		(const char *const[4]){"intermediate_size", "n_inner", "ffn_dim", NULL},
+		(const char *const[4]){
+			"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"},
 		m->hidden <= 1u << 24 ? 4 * m->hidden : 0);
+	gated_needs(c);
 	if (!m->ffn && m->hidden <= 1u << 24)
 		m->ffn = 4 * m->hidden;
 	ratio = number(c, (const char *const[4]){"expansion_ratio", NULL}, 0);
@@ -291,6 +386,7 @@ enum err model_config_parse(
 		json_is_object(json_object_get(root, "text_config")))
 		c.root = json_object_get(root, "text_config");
 	name_clean(fresh.name);
+	inner(&c, "model_type", JSON_STRING);
 	if (!c.e)
 		sizes(&c, &fresh);
 	json_decref(root);

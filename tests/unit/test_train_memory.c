@@ -60,6 +60,9 @@ static void bad_layouts(void)
 	l.batch = 16 * 3;
 	refused(l, "llama3-8b", "interleaved");
 	l = base;
+	l.vp = 2;
+	refused(l, "llama3-8b", "pp is 1");
+	l = base;
 	l.offload = OFFLOAD_PARAMS;
 	refused(l, "llama3-8b", "zero3");
 	l = base;

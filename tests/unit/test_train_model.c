@@ -145,6 +145,34 @@ static const struct {
 	 "\"head_dim\":128,\"vocab_size\":151936,"
 	 "\"tie_word_embeddings\":true}",
 		596049920},
+	{"{\"model_type\":\"gemma\",\"hidden_size\":2048,"
+	 "\"intermediate_size\":16384,\"num_hidden_layers\":18,"
+	 "\"num_attention_heads\":8,\"num_key_value_heads\":1,"
+	 "\"head_dim\":256,\"vocab_size\":256000}",
+		2506172416},
+	{"{\"model_type\":\"gemma2\",\"hidden_size\":3584,"
+	 "\"intermediate_size\":14336,\"num_hidden_layers\":42,"
+	 "\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+	 "\"head_dim\":256,\"sliding_window\":4096,\"vocab_size\":256000}",
+		9241705984},
+	{"{\"model_type\":\"falcon\",\"hidden_size\":4544,"
+	 "\"num_hidden_layers\":32,\"num_attention_heads\":71,"
+	 "\"multi_query\":true,\"new_decoder_architecture\":false,"
+	 "\"parallel_attn\":true,\"bias\":false,\"vocab_size\":65024}",
+		6921720704},
+	{"{\"model_type\":\"phi3\",\"hidden_size\":3072,"
+	 "\"intermediate_size\":8192,\"num_hidden_layers\":32,"
+	 "\"num_attention_heads\":32,\"num_key_value_heads\":32,"
+	 "\"tie_word_embeddings\":false,\"vocab_size\":32064}",
+		3821079552},
+	{"{\"model_type\":\"deepseek\",\"num_hidden_layers\":28,"
+	 "\"hidden_size\":2048,\"intermediate_size\":10944,"
+	 "\"moe_intermediate_size\":1408,\"n_routed_experts\":64,"
+	 "\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
+	 "\"first_k_dense_replace\":1,\"moe_layer_freq\":1,"
+	 "\"num_attention_heads\":16,\"num_key_value_heads\":16,"
+	 "\"vocab_size\":102400}",
+		16375728128},
 };
 
 static void families(void)
@@ -173,6 +201,12 @@ static void odd_configs(void)
 		"{\"model_type\":\"none\",\"text_config\":{\"model_type\":\"new\","
 		"\"num_hidden_layers\":2,\"hidden_size\":256,"
 		"\"num_attention_heads\":4,\"vocab_size\":1000}}";
+	static const char listed[] =
+		"{\"model_type\":\"deepseek_v3\",\"num_hidden_layers\":5,"
+		"\"hidden_size\":256,\"intermediate_size\":512,"
+		"\"moe_intermediate_size\":128,\"n_routed_experts\":4,"
+		"\"num_attention_heads\":4,\"vocab_size\":1000,"
+		"\"moe_layer_freq\":[0,1,1,0,1]}";
 	struct train_model m;
 
 	EQ(model_config_parse(every, strlen(every), "config.json", &m), OK);
@@ -180,6 +214,40 @@ static void odd_configs(void)
 	EQ(model_config_parse(other, strlen(other), "config.json", &m), OK);
 	EQ(m.is_guessed, true);
 	EQ(m.layers, 2);
+	EQ(model_config_parse(listed, strlen(listed), "config.json", &m), OK);
+	EQ(model_moe_layers(&m), 3);
+}
+
+/* MPT's grouped keys: of 32 heads' width 8 remain, twice a layer; of one query all but
+ * one go. Its positions are learned unless attention has others. */
+static void mpt(void)
+{
+	static const struct {
+		const char *attention;
+		double params;
+	} rows[] = {
+		{"{\"alibi\":true}", 6649286656},
+		{"{\"alibi\":true,\"attn_type\":\"grouped_query_attention\","
+		 "\"kv_n_heads\":8}",
+			6649286656 - 32 * 2 * 24 * 128.0 * 4096},
+		{"{\"alibi\":true,\"attn_type\":\"multiquery_attention\"}",
+			6649286656 - 32 * 2 * 31 * 128.0 * 4096},
+		{"{\"alibi\":false,\"rope\":true}", 6649286656},
+		{"{\"alibi\":false}", 6649286656 + 2048 * 4096},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct train_model m;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			"{\"model_type\":\"mpt\",\"d_model\":4096,\"n_heads\":32,"
+			"\"n_layers\":32,\"expansion_ratio\":4,\"no_bias\":true,"
+			"\"max_seq_len\":2048,\"vocab_size\":50432,\"attn_config\":%s}",
+			rows[i].attention);
+		EQ(model_config_parse(text, strlen(text), "config.json", &m), OK);
+		EQ(model_params(&m), rows[i].params);
+	}
 }
 
 static void refused(const char *text, const char *word)
@@ -192,6 +260,10 @@ static void refused(const char *text, const char *word)
 		exit(1);
 	}
 }
+
+#define PLAIN                                                                            \
+	"{\"num_hidden_layers\":2,\"hidden_size\":128,\"num_attention_heads\":4,"        \
+	"\"vocab_size\":9,"
 
 static void bad_input(void)
 {
@@ -211,6 +283,16 @@ static void bad_input(void)
 	refused("{\"num_hidden_layers\":4000000,\"hidden_size\":128,"
 		"\"num_attention_heads\":4,\"vocab_size\":9}",
 		"beyond reason");
+	refused("{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":128,"
+		"\"num_attention_heads\":4,\"vocab_size\":9}",
+		"no 'intermediate_size'");
+	refused(PLAIN "\"model_type\":7}", "'model_type' has to be a word");
+	refused(PLAIN "\"tie_word_embeddings\":\"no\"}", "has to be true or false");
+	refused(PLAIN "\"num_experts\":4,\"mlp_only_layers\":3}", "has to be a list");
+	refused(PLAIN "\"model_type\":\"mpt\",\"attn_config\":\"flash\"}",
+		"has to be an object");
+	refused(PLAIN "\"model_type\":\"mpt\",\"attn_config\":{\"kv_n_heads\":-8}}",
+		"'kv_n_heads' has to be");
 	EQ(model_find("llama3-9b", &m), ERR_USAGE);
 	TRUE(strstr(err_last(), "llama3-8b") != NULL);
 }
@@ -243,6 +325,7 @@ int main(void)
 	config();
 	families();
 	odd_configs();
+	mpt();
 	bad_input();
 	return 0;
 }

@@ -75,6 +75,16 @@ struct plan_bill {
 	bool is_over;		   /* --budget */
 };
 void plan_bill_make(const struct plan_run *run, struct plan_bill *bill);
+/* What would change the bound. */
+const char *plan_advice(const struct plan_run *run);
+/* What the answer rests on that nobody measured or said: a sentence each, and how many.
+ */
+enum { GUESSES_MAX = 5, GUESS_BYTES = 160 };
+uint32_t plan_guesses(const struct plan_run *run, char texts[GUESSES_MAX][GUESS_BYTES]);
+void plan_guesses_print(const struct plan_run *run);
+/* "4 x dgx-h100, 8 GPUs each"; pods are parts of one machine. */
+enum { CLUSTER_BYTES = 128 };
+void plan_cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES]);
 void plan_goodput_print(const struct plan_run *run);
 void plan_models_print(void);
 

@@ -1,8 +1,25 @@
 /* weft plan --cases: the rows of a table answered, one line each. */
 #include <math.h>
+#include <string.h>
 
 #include "weft/command.h"
 #include "weft/plan.h"
+
+/* With quotes around it where the text has what ends a field. */
+static void field_print(const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		printf("%s", text);
+		return;
+	}
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar(*text);
+	}
+	putchar('"');
+}
 
 static void row_print(const struct train_case *c, const char *name)
 {
@@ -18,7 +35,7 @@ static void row_print(const struct train_case *c, const char *name)
 	memory_make(&c->model, &c->layout, &answer.habit, &memory);
 	memory_settle(&memory, c->who.gpu->memory_gb * 1e9);
 	if (*name)
-		printf("%s", name);
+		field_print(name);
 	else
 		printf("%u", c->row);
 	printf(",%.6g,%.6g,%.6g,%.4g,%s\n", step.seconds,

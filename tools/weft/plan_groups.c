@@ -111,6 +111,48 @@ static json_t *group_json(
 		"{s:s, s:b, s:o}", "by", by, "rail", (int)is_on_rail, "ranks", all);
 }
 
+/* What a class of network is. */
+static const char *wire_meaning(enum sim_wire wire)
+{
+	static const char *const meanings[SIM_WIRES] = {[SIM_RDMA] = "RDMA",
+		[SIM_IB] = "InfiniBand",
+		[SIM_ROCE] = "RDMA over Ethernet",
+		[SIM_EFA] = "EFA, straight from GPU memory",
+		[SIM_EFA_OLD] = "EFA of the first generation, straight from GPU memory",
+		[SIM_STAGED] = "NICs that cannot reach GPU memory: by way of the host",
+		[SIM_VIRTUAL] = "a function of a shared RDMA NIC",
+		[SIM_KERNEL] = "the kernel's network",
+		[SIM_TCP] = "sockets",
+		[SIM_ENA] = "sockets over AWS's interfaces",
+		[SIM_TCPX] = "TCP with the payload put into GPU memory",
+		[SIM_TCPXO] = "the same, offloaded"};
+
+	return meanings[wire] ? meanings[wire] : "a network";
+}
+
+/* Whose groups these are, and what their words mean. */
+static void head_print(const struct plan_run *run)
+{
+	static const char *const axes[AXES] = {"tp", "cp", "ep", "dp", "pp"};
+	const enum train_axis *order = run->args->order.axes;
+	char layout[LAYOUT_TEXT_BYTES], cluster[CLUSTER_BYTES];
+
+	layout_text(&run->layout, layout);
+	plan_cluster_text(run, cluster);
+	printf("%s on %s: %s%s\n", run->model.name, cluster, layout,
+		run->fitting ? " (none was said: the fastest that fits)" : "");
+	printf("ranks are numbered %s-%s-%s-%s-%s; a group's way is the worst between "
+	       "two neighbours\n",
+		axes[order[0]], axes[order[1]], axes[order[2]], axes[order[3]],
+		axes[order[4]]);
+	if (run->net.site.nodes > 1)
+		printf("%s: %s; rail: one place on each node, so one NIC carries the "
+		       "group\n",
+			sim_wire_name(run->net.site.outer),
+			wire_meaning(run->net.site.outer));
+	putchar('\n');
+}
+
 /* The groups of one kind, printed, or into `kinds` where that is not NULL. */
 static enum err kind_print(const struct plan_run *run, const struct inside *in,
 	enum train_group group, const struct train_grid *grid, json_t *kinds)
@@ -123,8 +165,8 @@ static enum err kind_print(const struct plan_run *run, const struct inside *in,
 		return err_set(ERR_SYSTEM, "no memory for %u ranks", run->layout.gpus);
 	group_shape(grid, group, run->net.site.gpus, &shape);
 	if (!kinds)
-		printf("%s: %u groups of %u\n", group_name(group), shape.count,
-			shape.size);
+		printf("%s: %u group%s of %u\n", group_name(group), shape.count,
+			shape.count == 1 ? "" : "s", shape.size);
 	for (uint32_t i = 0; i < shape.count; i++) {
 		uint32_t size = group_ranks(grid, group, i, ranks);
 		char by[WAY_BYTES];
@@ -173,6 +215,8 @@ int plan_groups_print(const struct plan_run *run)
 	struct inside in;
 	enum err e = inside_make(run, &in);
 
+	if (!e && !kinds)
+		head_print(run);
 	if (!e)
 		e = kinds_print(run, &in, kinds);
 	inside_free(&in);

@@ -200,6 +200,21 @@ static void torchtitan_ends(const struct train_layout *l)
 		note("it keeps parameters on the host, too, or nothing");
 }
 
+/* Versions after 0.2 are configured in Python, in the same words but for these. */
+static void torchtitan_later(const struct train_layout *l)
+{
+	printf("  # later versions are configured in Python by the same words, but count "
+	       "tokens:\n"
+	       "  # num_tokens_per_microbatch_per_dp_rank = %llu, "
+	       "num_tokens_per_train_step = %llu,\n"
+	       "  # max_context_length = %u",
+		(unsigned long long)l->micro * l->sequence,
+		(unsigned long long)l->batch * l->sequence, l->sequence);
+	if (l->pp > 1)
+		printf(", num_pp_microbatches = %u", layout_micro_count(l));
+	printf("%s\n", l->ep > 1 ? "; experts have no tensor degree of their own" : "");
+}
+
 static void torchtitan_print(const struct train_model *m, const struct train_layout *l)
 {
 	static const char *const reshard[SHARDS] = {
@@ -210,7 +225,8 @@ static void torchtitan_print(const struct train_model *m, const struct train_lay
 
 	if (l->shard == SHARD_NONE || !inner)
 		inner = 1;
-	printf("\ntorchtitan:\n  [training]\n  local_batch_size = %u\n"
+	printf("\ntorchtitan (a job file of 0.2):\n  [training]\n  local_batch_size = "
+	       "%u\n"
 	       "  global_batch_size = %u\n  seq_len = %u\n",
 		local, l->batch, l->sequence);
 	if (l->offload)
@@ -228,6 +244,7 @@ static void torchtitan_print(const struct train_model *m, const struct train_lay
 	if (reshard[l->shard])
 		printf("  fsdp_reshard_after_forward = \"%s\"\n", reshard[l->shard]);
 	torchtitan_ends(l);
+	torchtitan_later(l);
 }
 
 void plan_options_print(const struct plan_run *run)

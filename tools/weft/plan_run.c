@@ -47,6 +47,11 @@ static enum err model_of(const struct plan_args *args, struct train_model *model
 	if (e)
 		return e;
 	flags_apply(&args->flags, model);
+	if ((args->flags.hidden || args->flags.heads) && model->heads &&
+		!model->kv_rank && model->hidden % model->heads)
+		return err_set(ERR_USAGE,
+			"a hidden size of %u does not divide by %u heads", model->hidden,
+			model->heads);
 	return model_check(model);
 }
 

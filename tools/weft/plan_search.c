@@ -178,6 +178,7 @@ int plan_search(struct plan_run *run)
 		e = hit_answer(run, &found.hits[0]);
 	if (!e) {
 		plan_goodput_print(run);
+		plan_guesses_print(run);
 		plan_options_print(run);
 	}
 	return e ? plan_failed(e) : EXIT_GOOD;
@@ -211,7 +212,13 @@ static bool size_try(const struct plan_args *args, uint32_t gpus, struct plan_ru
 	return false;
 }
 
-/* `last`: tokens a second of the size before, 0: there is none. */
+/* A doubling gives less than half of what it costs. `last`: tokens a second of the size
+ * before, 0: there is none. */
+static bool is_past_knee(const struct train_step *s, double last)
+{
+	return last > 0 && s->tokens_per_s < 1.5 * last;
+}
+
 static void size_print(const struct plan_run *run, double last)
 {
 	const struct train_step *s = &run->step;
@@ -231,13 +238,29 @@ static void size_print(const struct plan_run *run, double last)
 		printf(" %7.1f %11.0f%s", bill.days, bill.hours,
 			bill.is_over ? " OVER" : "     ");
 	}
-	printf("  %s%s\n", text,
-		last > 0 && s->tokens_per_s < 1.5 * last ? "   <- past the knee" : "");
+	printf("  %s%s\n", text, is_past_knee(s, last) ? "   <- past the knee" : "");
+}
+
+/* Where it stops to pay, or that it does not. */
+static void knee_print(const struct plan_args *args, uint64_t knee, uint64_t fastest)
+{
+	if (knee)
+		printf("\nthe knee: %llu GPUs; twice as many give less than half of what "
+		       "they cost\n",
+			(unsigned long long)knee);
+	else if (fastest > args->gpus_first)
+		printf("\nno knee up to %llu GPUs: each doubling gives at least half of "
+		       "what it costs\n",
+			(unsigned long long)fastest);
+	if (!args->layout.batch)
+		printf("the batch grows with the GPUs, for none was said; --gbs holds "
+		       "it\n");
 }
 
 int plan_scaling(const struct plan_args *args)
 {
 	static struct plan_run run;
+	uint64_t knee = 0, fastest = 0;
 	double last = 0;
 	enum err e = OK;
 
@@ -248,11 +271,17 @@ int plan_scaling(const struct plan_args *args)
 
 		if (size_try(args, (uint32_t)gpus, &run, &why, &e)) {
 			size_print(&run, last);
+			if (!knee && is_past_knee(&run.step, last))
+				knee = gpus / 2;
 			last = run.step.tokens_per_s;
+			fastest = gpus;
 			plan_run_free(&run);
 		} else if (!e) {
+			last = 0;
 			printf("%7u  %s\n", (uint32_t)gpus, why);
 		}
 	}
+	if (!e)
+		knee_print(args, knee, fastest);
 	return e ? plan_failed(e) : EXIT_GOOD;
 }

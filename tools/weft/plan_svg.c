@@ -314,22 +314,23 @@ static void head_draw(
 	const struct svg_label big = {"", 16, SVG_START, true};
 	const struct svg_label soft = {"soft", 12, SVG_START, false};
 	uint32_t micros = layout_micro_count(&run->layout);
-	char text[400], layout[LAYOUT_TEXT_BYTES];
+	char text[400], layout[LAYOUT_TEXT_BYTES], cluster[CLUSTER_BYTES];
 
 	layout_text(&run->layout, layout);
-	snprintf(text, sizeof(text), "%s on %u x %s: a step of %.4g s", run->model.name,
-		run->net.site.nodes, run->net.site.machine, run->step.seconds);
+	plan_cluster_text(run, cluster);
+	snprintf(text, sizeof(text), "%s on %s: a step of %.4g s", run->model.name,
+		cluster, run->step.seconds);
 	svg_text(&c->svg, &big, 20, 28, text);
 	snprintf(text, sizeof(text), "%s%s", layout,
 		run->layout.vp > 1 ? "; a block is all chunks of a micro-batch" : "");
+	if (run->layout.pp > s->stages || s->micros < micros)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			"; drawn with %u of %u stages, %u of %u micro-batches", s->stages,
+			run->layout.pp, s->micros, micros);
 	svg_text(&c->svg, &soft, 20, 50, text);
 	snprintf(text, sizeof(text),
 		"Blue: forward, green: backward, orange: sending that is seen (dashed: "
-		"hidden), red: host");
-	if (run->layout.pp > s->stages || s->micros < micros)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text),
-			"; %u of %u stages, %u of %u micro-batches", s->stages,
-			run->layout.pp, s->micros, micros);
+		"hidden), red: host, violet: optimizer and waits");
 	svg_text(&c->svg, &soft, 20, 68, text);
 }
 

@@ -98,7 +98,9 @@ void plan_map_draw(const struct svg *svg, const struct search_result *found, flo
 	const struct svg_label top = {"soft", 11, SVG_MIDDLE, false};
 	uint32_t columns[COLUMNS_MAX], count = columns_of(found, columns);
 
-	svg_text(svg, &bold, 20, y + 14, "The fastest layout of each tp and pp");
+	svg_text(svg, &bold, 20, y + 14,
+		"The fastest layout of each tp and pp (green: within 5 % of the best, "
+		"blue: 30 %)");
 	y += 34;
 	for (uint32_t i = 0; i < count; i++) {
 		char text[16];

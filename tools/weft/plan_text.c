@@ -11,10 +11,7 @@ static double share(double part, double whole)
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
-enum { CLUSTER_BYTES = 128 };
-
-/* Pods are parts of one machine. */
-static void cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES])
+void plan_cluster_text(const struct plan_run *run, char text[CLUSTER_BYTES])
 {
 	const struct sim_site *site = &run->net.site;
 	const char *each = site->gpus == 1 ? "GPU" : "GPUs";
@@ -39,7 +36,7 @@ static void head_print(const struct plan_run *run)
 	printf(", %.1f GFLOP a token at %u tokens%s\n",
 		model_flops(&run->model, l->sequence) / 1e9, l->sequence,
 		run->model.is_figures ? " (published figures; sizes guessed)" : "");
-	cluster_text(run, cluster);
+	plan_cluster_text(run, cluster);
 	printf("%s (%s): %u GPUs\n", cluster, run->gpu->name, l->gpus);
 	printf("%s, %s, batch %u in %u micro-batch%s a pipeline\n", text,
 		precision_name(l->precision), l->batch, layout_micro_count(l),
@@ -81,7 +78,7 @@ static void table_print(const struct plan_run *run)
 				s->seen[i], share(s->seen[i], s->seconds));
 }
 
-static const char *advice(const struct plan_run *run)
+const char *plan_advice(const struct plan_run *run)
 {
 	switch (run->step.bound) {
 	case PART_HOST_COPY:
@@ -99,8 +96,13 @@ static const char *advice(const struct plan_run *run)
 	case PART_TP:
 		return "tensor-parallel sending: a lower tp, or keep it inside a node";
 	case PART_DP:
-		return "gradients and shards on the network: more micro-batches a step, "
-		       "a lower shard, or a faster network";
+		return run->layout.shard >= SHARD_ALL
+			       ? "shards are gathered for each micro-batch: larger "
+				 "micro-batches, hsdp or zero1 where it fits, or a "
+				 "faster "
+				 "network"
+			       : "gradients on the network: more micro-batches a step, "
+				 "overlap, or a faster network";
 	case PART_EP:
 		return "tokens on their way to experts: keep ep inside the NVLink domain";
 	case PART_BUBBLE:
@@ -186,6 +188,56 @@ void plan_goodput_print(const struct plan_run *run)
 					  : ", within the budget");
 }
 
+/* Has a step been published that ran on this GPU? */
+static bool is_measured(const struct plan_run *run)
+{
+	const struct calib_who who = {
+		"", run->gpu, run->layout.precision, run->model.experts > 0};
+	char key[CALIB_KEY_BYTES];
+
+	calib_key(&who, LEVEL_GPU, key);
+	return calib_row_find(&run->calib, LEVEL_GPU, key) >= 0;
+}
+
+uint32_t plan_guesses(const struct plan_run *run, char texts[GUESSES_MAX][GUESS_BYTES])
+{
+	uint32_t n = 0;
+
+	if (run->layout.offload && run->host.is_guessed)
+		snprintf(texts[n++], GUESS_BYTES,
+			"memory, cores and PCI links of the host are those of a common "
+			"server, not of a %s",
+			run->net.site.machine);
+	if (run->model.is_guessed)
+		snprintf(texts[n++], GUESS_BYTES,
+			"a family that is not known here is counted as Llama, by its "
+			"sizes");
+	if (run->model.is_figures)
+		snprintf(texts[n++], GUESS_BYTES,
+			"the sizes of %s; its parameters and its work are its "
+			"publisher's",
+			run->model.name);
+	if (strstr(run->gpu->source, "not measured"))
+		snprintf(texts[n++], GUESS_BYTES,
+			"the ceiling of %s's products is that of its kin",
+			run->gpu->name);
+	if (!is_measured(run))
+		snprintf(texts[n++], GUESS_BYTES,
+			"no step in %s on %s has been published: it is taken to make "
+			"of the work what all GPUs do",
+			precision_name(run->layout.precision), run->gpu->name);
+	return n;
+}
+
+void plan_guesses_print(const struct plan_run *run)
+{
+	char texts[GUESSES_MAX][GUESS_BYTES];
+	uint32_t n = plan_guesses(run, texts);
+
+	for (uint32_t i = 0; i < n; i++)
+		printf("%sguessed: %s\n", i ? "" : "\n", texts[i]);
+}
+
 void plan_page_print(const struct plan_run *run)
 {
 	head_print(run);
@@ -193,20 +245,11 @@ void plan_page_print(const struct plan_run *run)
 	table_print(run);
 	printf("\nbound by %s (%.0f %%)\nwhat would change it: %s\n",
 		step_part_name(run->step.bound),
-		share(run->step.seen[run->step.bound], run->step.seconds), advice(run));
+		share(run->step.seen[run->step.bound], run->step.seconds),
+		plan_advice(run));
 	memory_print(run);
 	plan_goodput_print(run);
-	if (run->layout.offload && run->host.is_guessed)
-		printf("\nguessed: memory, cores and PCI links of the host are those of "
-		       "a common "
-		       "server, not of a %s\n",
-			run->net.site.machine);
-	if (run->model.is_guessed)
-		printf("\nguessed: a family that is not known here is counted as Llama, "
-		       "by its sizes\n");
-	if (strstr(run->gpu->source, "not measured"))
-		printf("\nguessed: the ceiling of %s's products is that of its kin\n",
-			run->gpu->name);
+	plan_guesses_print(run);
 }
 
 void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
@@ -217,7 +260,7 @@ void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
 		char text[LAYOUT_TEXT_BYTES], cluster[CLUSTER_BYTES];
 
 		layout_text(&both[i]->layout, text);
-		cluster_text(both[i], cluster);
+		plan_cluster_text(both[i], cluster);
 		printf("%c: %s, %s (%s), %s%s\n", 'A' + i, both[i]->model.name, cluster,
 			both[i]->gpu->name, text,
 			both[i]->fitting ? " (none was said: the fastest)" : "");
@@ -245,7 +288,14 @@ void plan_versus_print(const struct plan_run *run, const struct plan_run *other)
 			'A' + i, step_part_name(both[i]->step.bound),
 			share(both[i]->step.seen[both[i]->step.bound],
 				both[i]->step.seconds),
-			advice(both[i]));
+			plan_advice(both[i]));
+	for (int i = 0; i < 2; i++) {
+		char texts[GUESSES_MAX][GUESS_BYTES];
+		uint32_t n = plan_guesses(both[i], texts);
+
+		for (uint32_t k = 0; k < n; k++)
+			printf("%c, guessed: %s\n", 'A' + i, texts[k]);
+	}
 }
 
 void plan_models_print(void)
