@@ -51,8 +51,8 @@ ncclResult_t pncclCommSplit(
 	/* It will not become anything; who polls, polls the parent. */
 	if (color == NCCL_SPLIT_NOCOLOR)
 		*newcomm = NULL;
-	job->color = color;
-	job->key = key;
+	job->args.color = color;
+	job->args.key = key;
 	return result_of(group_job(job));
 }
 WEAK_TWIN(ncclCommSplit);
@@ -136,9 +136,9 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 		free(exclude);
 		return result_of(e);
 	}
-	job->exclude = exclude;
-	job->exclude_count = (uint32_t)excludeRanksCount;
-	job->abort = shrinkFlags & NCCL_SHRINK_ABORT;
+	job->args.exclude = exclude;
+	job->args.exclude_count = (uint32_t)excludeRanksCount;
+	job->args.abort = shrinkFlags & NCCL_SHRINK_ABORT;
 	return result_of(group_job(job));
 }
 WEAK_TWIN(ncclCommShrink);
@@ -203,8 +203,8 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
 	job = child_job(JOB_GROW, parent, config, newcomm, &e);
 	if (!job)
 		return result_of(e);
-	job->init.rank_count = (uint32_t)nRanks;
-	job->rank = rank;
+	job->args.init.rank_count = (uint32_t)nRanks;
+	job->args.rank = rank;
 	if (uniqueId)
 		e = job_add_ids(job, uniqueId, 1);
 	if (e) {

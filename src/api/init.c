@@ -142,12 +142,12 @@ static enum err init(const struct init_request *request)
 		job_cancel(job);
 		return refuse(request, e);
 	}
-	job->init.rank_count = (uint32_t)request->rank_count;
-	job->init.rank = (uint32_t)request->rank;
-	job->init.device = request->device;
+	job->args.init.rank_count = (uint32_t)request->rank_count;
+	job->args.init.rank = (uint32_t)request->rank;
+	job->args.init.device = request->device;
 	if (request->gpu_context)
 		job->gpu_context = request->gpu_context;
-	job->init.caller = request->function;
+	job->args.init.caller = request->function;
 	return group_job(job);
 }
 

@@ -24,8 +24,8 @@ struct job *job_create(enum job_kind kind, struct comm *parent)
 
 void job_discard(struct job *job)
 {
-	free(job->ids);
-	free(job->exclude);
+	free(job->args.ids);
+	free(job->args.exclude);
 	free(job);
 }
 
@@ -56,12 +56,12 @@ enum err job_add_child(struct job *job, const struct comm_config *config, ncclCo
 
 enum err job_add_ids(struct job *job, const ncclUniqueId *ids, int count)
 {
-	job->ids = malloc((size_t)count * sizeof(*job->ids));
-	if (!job->ids)
+	job->args.ids = malloc((size_t)count * sizeof(*job->args.ids));
+	if (!job->args.ids)
 		return err_set(ERR_SYSTEM, "no memory for %d unique ids", count);
-	memcpy(job->ids, ids, (size_t)count * sizeof(*job->ids));
-	job->init.ids = job->ids;
-	job->init.id_count = (uint32_t)count;
+	memcpy(job->args.ids, ids, (size_t)count * sizeof(*job->args.ids));
+	job->args.init.ids = job->args.ids;
+	job->args.init.id_count = (uint32_t)count;
 	return OK;
 }
 
@@ -87,7 +87,8 @@ void job_cancel(struct job *job)
 static enum err perform_split(struct job *job)
 {
 	bool no_color = false;
-	enum err e = comm_split(job->parent, job->color, job->key, job->child, &no_color);
+	enum err e = comm_split(
+		job->parent, job->args.color, job->args.key, job->child, &no_color);
 
 	if (e || !no_color)
 		return e;
@@ -102,11 +103,11 @@ static enum err perform_split(struct job *job)
 static enum err perform_window(struct job *job)
 {
 	struct window *window;
-	enum err e = comm_window_register(
-		job->parent, job->pointer, job->bytes, job->flags, &window);
+	enum err e = comm_window_register(job->parent, job->args.pointer, job->args.bytes,
+		job->args.flags, &window);
 
 	if (!e)
-		*job->window = (ncclWindow_t)window;
+		*job->args.window = (ncclWindow_t)window;
 	return e;
 }
 
@@ -114,15 +115,15 @@ static enum err perform(struct job *job)
 {
 	switch (job->kind) {
 	case JOB_INIT:
-		return comm_init(job->child, &job->init);
+		return comm_init(job->child, &job->args.init);
 	case JOB_SPLIT:
 		return perform_split(job);
 	case JOB_SHRINK:
-		return comm_shrink(job->parent, job->exclude, job->exclude_count,
-			job->abort, job->child);
+		return comm_shrink(job->parent, job->args.exclude,
+			job->args.exclude_count, job->args.abort, job->child);
 	case JOB_GROW:
-		return comm_grow(job->parent, job->init.rank_count, job->ids, job->rank,
-			job->child);
+		return comm_grow(job->parent, job->args.init.rank_count, job->args.ids,
+			job->args.rank, job->child);
 	case JOB_FINALIZE:
 		return comm_finalize(job->parent);
 	case JOB_DESTROY:
@@ -169,7 +170,7 @@ static void chain_begin(struct job *head)
 static void give_up(const struct job *job, enum err code)
 {
 	if (job->kind == JOB_INIT)
-		comm_refuse(&job->init, code);
+		comm_refuse(&job->args.init, code);
 	else if (job->child && job->parent)
 		comm_refuse_child(job->parent, code);
 }

@@ -23,6 +23,21 @@ enum job_kind {
 	JOB_WINDOW,
 };
 
+/* What was asked for: what means nothing to a kind is not looked at. */
+struct job_args {
+	struct comm_init_args init; /* JOB_INIT; JOB_GROW: ids, rank_count */
+	struct boot_id *ids;	    /* owned; what init.ids points to */
+	int color, key;		    /* JOB_SPLIT */
+	int *exclude;		    /* JOB_SHRINK, owned */
+	uint32_t exclude_count;
+	bool abort;
+	int rank;      /* JOB_GROW */
+	void *pointer; /* JOB_WINDOW */
+	size_t bytes;
+	int flags;
+	ncclWindow_t *window; /* the caller's */
+};
+
 struct job {
 	struct job *next;  /* of the list it is in */
 	struct job *chain; /* the next job of the same parent */
@@ -39,17 +54,7 @@ struct job {
 	pthread_t thread;
 	void *gpu_context; /* of the thread that called; NULL: none */
 
-	struct comm_init_args init; /* JOB_INIT; JOB_GROW: ids, rank_count */
-	struct boot_id *ids;	    /* owned; what init.ids points to */
-	int color, key;		    /* JOB_SPLIT */
-	int *exclude;		    /* JOB_SHRINK, owned */
-	uint32_t exclude_count;
-	bool abort;
-	int rank;      /* JOB_GROW */
-	void *pointer; /* JOB_WINDOW */
-	size_t bytes;
-	int flags;
-	ncclWindow_t *window; /* the caller's */
+	struct job_args args;
 };
 
 /* A zeroed job, or NULL after err_set(). */

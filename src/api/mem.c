@@ -105,10 +105,10 @@ ncclResult_t pncclCommWindowRegister(
 	job = job_create(JOB_WINDOW, comm_of(comm));
 	if (!job)
 		return result_of(group_note(ERR_SYSTEM));
-	job->pointer = buff;
-	job->bytes = size;
-	job->flags = winFlags;
-	job->window = win;
+	job->args.pointer = buff;
+	job->args.bytes = size;
+	job->args.flags = winFlags;
+	job->args.window = win;
 	return result_of(group_job(job));
 }
 WEAK_TWIN(ncclCommWindowRegister);

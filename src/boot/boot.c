@@ -71,7 +71,7 @@ static enum err porch_run_here(struct visit *visit, const struct addr *addr, int
 
 	if (e) {
 		close(door);
-		return visit_fail(visit, e, up.why);
+		return visit_fail(visit, e, up.end.why);
 	}
 	args.door = door;
 	args.rank = visit->args.rank;
@@ -120,7 +120,7 @@ static enum err porch_seek(struct visit *visit)
 	else if (e == ERR_AGAIN)
 		e = OK; /* somebody has */
 	if (e == ERR_SYSTEM) {
-		visit->why[0] = '\0';
+		visit->end.why[0] = '\0';
 		return OK;
 	}
 	if (e)
@@ -223,10 +223,10 @@ static enum err visit_begin(struct visit *visit, void *records)
 	spares_dismiss(args);
 	addr_print(&visit->to, where);
 	/* Without a reason here, whoever failed has said it already. */
-	if (e && visit->why[0])
+	if (e && visit->end.why[0])
 		err_set(e, "ranks could not meet at %s%s%s (rank %u of %u): %s", where,
 			args->root ? " of " : "", args->root ? args->root : "",
-			args->rank, args->rank_count, visit->why);
+			args->rank, args->rank_count, visit->end.why);
 	if (e == ERR_TIMEOUT && refuse_here(visit, e))
 		root_await_end(visit);
 	/* a porch has said it; a root of this process may know nothing of it */
@@ -235,7 +235,7 @@ static enum err visit_begin(struct visit *visit, void *records)
 	/* It could not be reached, perhaps for want of a descriptor: a last try. Not
 	 * where the caller knows of somebody who is lost: it may be the root's own
 	 * process, and the others know it as well. */
-	if (e && e != ERR_TIMEOUT && !visit->is_root_known && !visit->is_hopeless) {
+	if (e && e != ERR_TIMEOUT && !visit->is_root_known && !visit->end.is_hopeless) {
 		struct boot_args refusal = *args;
 
 		refusal.failed = e;
@@ -318,7 +318,7 @@ static bool is_about_us(const struct visit *visit)
 	char name[32];
 
 	snprintf(name, sizeof(name), "rank %u: ", visit->args.rank);
-	return !strncmp(visit->why, name, strlen(name));
+	return !strncmp(visit->end.why, name, strlen(name));
 }
 
 /* Say it, and hear how it went with all; their records go to `records`. */
@@ -329,11 +329,11 @@ static enum err round_make(
 	bool is_mute;
 
 	/* an earlier round has failed for all, and nobody listens any more */
-	if (visit->is_over && mine)
+	if (visit->end.is_over && mine)
 		return mine;
 	deadline_set(visit);
-	visit->why[0] = '\0';
-	visit->own_errno = 0;
+	visit->end.why[0] = '\0';
+	visit->end.own_errno = 0;
 	visit->payload_bytes = (size_t)visit->args.rank_count * word->record_bytes;
 	e = visit_say(visit, word);
 	/* the root may have told everybody of a failure, and closed, before it heard us
@@ -344,18 +344,18 @@ static enum err round_make(
 	if (!e || is_mute)
 		e = visit_hear(visit, records);
 	/* .. and not a verdict that somebody's time was over */
-	if (is_mute && e == ERR_TIMEOUT && !visit->is_over)
+	if (is_mute && e == ERR_TIMEOUT && !visit->end.is_over)
 		e = visit_fail(visit, ERR_SYSTEM,
 			"cannot send to the process in which the ranks meet");
 	if (e == ERR_AGAIN)
 		e = visit_root_gone(visit);
-	if (e && !visit->is_over)
+	if (e && !visit->end.is_over)
 		visit_give_up(visit, e);
-	visit->is_over = visit->is_over || mine || e || word->is_last;
+	visit->end.is_over = visit->end.is_over || mine || e || word->is_last;
 	/* whoever failed first is the cause: what failed here may only follow from it */
-	if (mine && (!e || !visit->why[0] || is_about_us(visit)))
+	if (mine && (!e || !visit->end.why[0] || is_about_us(visit)))
 		return mine;
-	return e ? err_set(e, "%s", visit->why) : OK;
+	return e ? err_set(e, "%s", visit->end.why) : OK;
 }
 
 enum err boot_agree(struct meeting *meeting, enum err mine, bool is_last)

@@ -21,8 +21,8 @@ struct guest *guest_create(int fd, struct seal *seal, uint64_t now_ns)
 
 bool guest_has_output(const struct guest *guest)
 {
-	return guest->out_done < guest->out_bytes ||
-	       guest->payload_done < guest->payload_bytes ||
+	return guest->io.out_done < guest->io.out_bytes ||
+	       guest->io.payload_done < guest->io.payload_bytes ||
 	       (guest->seal && seal_has_output(guest->seal));
 }
 
@@ -62,11 +62,12 @@ static bool bytes_send(
 
 static void guest_flush(struct guest *guest)
 {
-	bool is_alive = bytes_send(guest, guest->out, guest->out_bytes, &guest->out_done);
+	bool is_alive = bytes_send(
+		guest, guest->io.out, guest->io.out_bytes, &guest->io.out_done);
 
-	if (is_alive && guest->out_done == guest->out_bytes)
-		is_alive = bytes_send(guest, guest->payload, guest->payload_bytes,
-			&guest->payload_done);
+	if (is_alive && guest->io.out_done == guest->io.out_bytes)
+		is_alive = bytes_send(guest, guest->io.payload, guest->io.payload_bytes,
+			&guest->io.payload_done);
 	if (is_alive && guest->seal && seal_flush(guest->seal))
 		is_alive = errno == EAGAIN;
 	if (!is_alive || (guest->phase == GUEST_TOLD && !guest_has_output(guest)))
@@ -75,7 +76,7 @@ static void guest_flush(struct guest *guest)
 
 static void hello_take(struct guest *guest, const unsigned char *secret)
 {
-	const struct wire_hello *hello = (const void *)guest->in;
+	const struct wire_hello *hello = (const void *)guest->io.in;
 	struct wire_challenge challenge;
 
 	if (memcmp(hello->magic, wire_magic, sizeof(hello->magic))) {
@@ -91,8 +92,8 @@ static void hello_take(struct guest *guest, const unsigned char *secret)
 	auth_session(secret, &guest->nonces, guest->key);
 	memcpy(challenge.nonce, guest->nonces.root, sizeof(challenge.nonce));
 	auth_tag(secret, "root", &guest->nonces, sizeof(guest->nonces), challenge.tag);
-	memcpy(guest->out, &challenge, sizeof(challenge));
-	guest->out_bytes = sizeof(challenge);
+	memcpy(guest->io.out, &challenge, sizeof(challenge));
+	guest->io.out_bytes = sizeof(challenge);
 	guest->phase = GUEST_CLAIM;
 }
 
@@ -100,7 +101,7 @@ static void claim_take(struct guest *guest)
 {
 	struct wire_claim claim;
 
-	memcpy(&claim, guest->in, sizeof(claim));
+	memcpy(&claim, guest->io.in, sizeof(claim));
 	guest->phase = GUEST_GONE;
 	if (!auth_check(guest->key, "claim", &claim, offsetof(struct wire_claim, tag),
 		    claim.tag))
@@ -115,8 +116,8 @@ static void claim_take(struct guest *guest)
 
 static void record_take(struct guest *guest)
 {
-	bool is_right = auth_check(guest->key, "record", guest->in, guest->record_bytes,
-		guest->in + guest->record_bytes);
+	bool is_right = auth_check(guest->key, "record", guest->io.in,
+		guest->record_bytes, guest->io.in + guest->record_bytes);
 
 	guest->phase = is_right ? GUEST_HERE : GUEST_GONE;
 }
@@ -125,13 +126,14 @@ static void record_take(struct guest *guest)
  * on may follow the word, or have crossed with the verdict of a round. */
 static void say_take(struct guest *guest)
 {
-	const struct wire_say *say = (const void *)guest->in;
+	const struct wire_say *say = (const void *)guest->io.in;
 	uint32_t code = le32toh(say->code), bytes = le32toh(say->bytes);
 	uint32_t round = le32toh(say->round), brings = le32toh(say->record_bytes);
 	uint32_t what = guest->kind == WIRE_PORCH ? le32toh(say->what) : WIRE_SAYS;
 
-	if ((guest->has_said && !code) || guest->has_recanted ||
-		(round != guest->round && !(code && round + 1 == guest->round)) ||
+	if ((guest->round.has_said && !code) || guest->round.has_recanted ||
+		(round != guest->round.number &&
+			!(code && round + 1 == guest->round.number)) ||
 		code > ERR_TIMEOUT || bytes > WIRE_SENTENCE_MAX || what > WIRE_NO_PORCH ||
 		brings > (code ? 0 : BOOT_GATHER_MAX) ||
 		!auth_check(guest->key, "say", say, offsetof(struct wire_say, tag),
@@ -139,27 +141,29 @@ static void say_take(struct guest *guest)
 		guest->phase = GUEST_GONE;
 		return;
 	}
-	guest->has_recanted = guest->has_said;
-	guest->has_said = !brings;
-	guest->bring_bytes = guest->said.brings = brings;
-	guest->said.what = what;
-	guest->said.rank = guest->kind == WIRE_PORCH ? le32toh(say->rank) : guest->rank;
-	guest->said.rank_count = guest->kind == WIRE_PORCH ? le32toh(say->rank_count)
-							   : guest->rank_count;
-	guest->said.code = (enum err)code;
-	guest->said.is_last = say->is_last != 0;
-	memcpy(guest->said.sentence, say->sentence, bytes);
-	guest->said.sentence[bytes] = '\0';
+	guest->round.has_recanted = guest->round.has_said;
+	guest->round.has_said = !brings;
+	guest->bring_bytes = guest->round.said.brings = brings;
+	guest->round.said.what = what;
+	guest->round.said.rank = guest->kind == WIRE_PORCH ? le32toh(say->rank)
+							   : guest->rank;
+	guest->round.said.rank_count = guest->kind == WIRE_PORCH
+					       ? le32toh(say->rank_count)
+					       : guest->rank_count;
+	guest->round.said.code = (enum err)code;
+	guest->round.said.is_last = say->is_last != 0;
+	memcpy(guest->round.said.sentence, say->sentence, bytes);
+	guest->round.said.sentence[bytes] = '\0';
 }
 
 /* The record of a round is where the root wants it, its tag in `in`. */
 static void brought_take(struct guest *guest)
 {
-	guest->has_said = auth_check(
-		guest->key, "gather", guest->bring_to, guest->bring_bytes, guest->in);
+	guest->round.has_said = auth_check(
+		guest->key, "gather", guest->bring_to, guest->bring_bytes, guest->io.in);
 	guest->bring_bytes = 0;
 	guest->bring_to = NULL;
-	if (!guest->has_said)
+	if (!guest->round.has_said)
 		guest->phase = GUEST_GONE;
 }
 
@@ -182,16 +186,16 @@ static size_t message_bytes(const struct guest *guest)
 /* Take what has come of a message of so many bytes. */
 static ssize_t message_recv(struct guest *guest, size_t bytes)
 {
-	size_t done = guest->in_done, begin = guest->bring_to ? guest->bring_bytes : 0;
+	size_t done = guest->io.in_done, begin = guest->bring_to ? guest->bring_bytes : 0;
 
 	if (done < begin)
 		return some_recv(guest, guest->bring_to + done, begin - done);
-	return some_recv(guest, guest->in + (done - begin), bytes - done);
+	return some_recv(guest, guest->io.in + (done - begin), bytes - done);
 }
 
 static void message_take(struct guest *guest, const unsigned char *secret)
 {
-	guest->in_done = 0;
+	guest->io.in_done = 0;
 	switch (guest->phase) {
 	case GUEST_HELLO:
 		hello_take(guest, secret);
@@ -228,8 +232,8 @@ static void guest_listen(struct guest *guest, const unsigned char *secret)
 			guest->phase = GUEST_GONE;
 			return;
 		}
-		guest->in_done += (size_t)n;
-		if (guest->in_done < bytes)
+		guest->io.in_done += (size_t)n;
+		if (guest->io.in_done < bytes)
 			continue;
 		message_take(guest, secret);
 		/* The record lies in `in` until the root has copied it; a word is looked
@@ -248,7 +252,7 @@ void guest_move(struct guest *guest, const unsigned char *secret)
 
 void guest_tell(struct guest *guest, const struct guest_news *news)
 {
-	struct wire_verdict verdict = {.round = htole32(guest->round),
+	struct wire_verdict verdict = {.round = htole32(guest->round.number),
 		.code = htole32((uint32_t)news->code),
 		.bytes = htole32((uint32_t)news->bytes)};
 
@@ -256,14 +260,14 @@ void guest_tell(struct guest *guest, const struct guest_news *news)
 	memcpy(verdict.digest, news->digest, sizeof(verdict.digest));
 	auth_tag(guest->key, "verdict", &verdict, offsetof(struct wire_verdict, tag),
 		verdict.tag);
-	memcpy(guest->out, &verdict, sizeof(verdict));
-	guest->out_bytes = sizeof(verdict);
-	guest->out_done = 0;
-	guest->payload = news->payload;
-	guest->payload_bytes = news->bytes;
-	guest->payload_done = 0;
-	guest->round++;
-	guest->has_said = guest->has_recanted = false;
+	memcpy(guest->io.out, &verdict, sizeof(verdict));
+	guest->io.out_bytes = sizeof(verdict);
+	guest->io.out_done = 0;
+	guest->io.payload = news->payload;
+	guest->io.payload_bytes = news->bytes;
+	guest->io.payload_done = 0;
+	guest->round.number++;
+	guest->round.has_said = guest->round.has_recanted = false;
 	if (news->is_last)
 		guest->phase = GUEST_TOLD;
 	guest_flush(guest);

@@ -24,6 +24,33 @@ enum guest_phase {
 	GUEST_GONE    /* close it */
 };
 
+/* What it says of itself in a round of the meeting. */
+struct guest_word {
+	enum err code;
+	bool is_last;
+	uint32_t brings;	   /* bytes of the record that came with it */
+	uint32_t what;		   /* enum wire_what .. */
+	uint32_t rank, rank_count; /* .. and of whom: itself, or another */
+	char sentence[WIRE_SENTENCE_MAX + 1];
+};
+
+/* The present one. */
+struct guest_round {
+	uint32_t number;   /* verdicts it has been told */
+	bool has_said;	   /* `said` is its word of this round, and its record is whole */
+	bool has_recanted; /* .. and after it that it cannot go on: `said` is that now */
+	struct guest_word said;
+};
+
+/* The present message, each way. */
+struct guest_io {
+	size_t in_done, out_done, out_bytes;
+	size_t payload_done, payload_bytes;
+	const unsigned char *payload; /* borrowed */
+	unsigned char in[BOOT_RECORD_MAX + AUTH_TAG_BYTES];
+	unsigned char out[sizeof(struct wire_verdict)];
+};
+
 struct guest {
 	struct guest *next; /* the root's, as is the next */
 	int watched;	    /* what the root asks epoll for; -1: nothing yet */
@@ -36,30 +63,15 @@ struct guest {
 	uint32_t kind, rank, rank_count,
 		record_bytes; /* its claim, from GUEST_RECORD on */
 	bool is_member;	      /* the root counts it among those that came */
-	uint32_t round;	      /* verdicts it has been told */
-	bool has_said;	   /* `said` is its word of this round, and its record is whole */
-	bool has_recanted; /* .. and after it that it cannot go on: `said` is that now */
+	struct guest_round round;
 	/* Its record of this round, which it brings along with its word. */
 	uint32_t bring_bytes;
 	unsigned char *bring_to; /* borrowed; NULL: the root has not said where to yet */
 	unsigned char *bag;	 /* owned: for a record that is only passed on */
 	uint32_t rank_total;	 /* ranks that have come by it, where it is a porch */
-	struct guest_word {
-		enum err code;
-		bool is_last;
-		uint32_t brings;	   /* bytes of the record that came with it */
-		uint32_t what;		   /* enum wire_what .. */
-		uint32_t rank, rank_count; /* .. and of whom: itself, or another */
-		char sentence[WIRE_SENTENCE_MAX + 1];
-	} said;
 	struct auth_nonces nonces;
 	unsigned char key[AUTH_KEY_BYTES];
-	size_t in_done, out_done; /* bytes of the present message */
-	size_t out_bytes;
-	size_t payload_done, payload_bytes;
-	const unsigned char *payload; /* borrowed */
-	unsigned char in[BOOT_RECORD_MAX + AUTH_TAG_BYTES];
-	unsigned char out[sizeof(struct wire_verdict)];
+	struct guest_io io;
 };
 
 /* Take over an accepted, non-blocking socket, and its seal (NULL: none). NULL when there

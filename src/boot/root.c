@@ -273,7 +273,7 @@ static void rank_lost(struct root *root, uint32_t rank)
 /* What is said for a rank that there is not has no meaning. */
 static bool rank_is_known(const struct root *root, const struct guest *guest)
 {
-	return guest->said.rank < root->rank_count;
+	return guest->round.said.rank < root->rank_count;
 }
 
 /* What others are to make of one rank's failure: misuse is everybody's, the rest is
@@ -290,15 +290,15 @@ static bool gather_fits(struct root *root, const struct guest *guest)
 {
 	if (!root->is_gathering) {
 		root->is_gathering = true;
-		root->gather_bytes = guest->said.brings;
-		root->gather_rank = guest->said.rank;
+		root->gather_bytes = guest->round.said.brings;
+		root->gather_rank = guest->round.said.rank;
 	}
-	if (root->gather_bytes == guest->said.brings)
+	if (root->gather_bytes == guest->round.said.brings)
 		return true;
 	decide_failure(root, ERR_USAGE,
 		"rank %u brings %u bytes and rank %u %u: they run different versions of "
 		"this library",
-		guest->said.rank, guest->said.brings, root->gather_rank,
+		guest->round.said.rank, guest->round.said.brings, root->gather_rank,
 		root->gather_bytes);
 	return false;
 }
@@ -319,7 +319,7 @@ static void gather_place(struct root *root, struct guest *guest)
 	}
 	if (gather->records)
 		guest->bring_to = gather->records +
-				  (size_t)guest->said.rank * guest->bring_bytes;
+				  (size_t)guest->round.said.rank * guest->bring_bytes;
 	else
 		decide_failure(root, ERR_SYSTEM,
 			"process %d, where the ranks meet, has no memory for %zu bytes",
@@ -329,10 +329,10 @@ static void gather_place(struct root *root, struct guest *guest)
 /* Of one that comes by a porch: among those of the others, if it fits. */
 static void arrival_place(struct root *root, struct guest *guest)
 {
-	if (arrival_check(
-		    root, guest->said.rank, guest->said.rank_count, guest->said.brings))
+	if (arrival_check(root, guest->round.said.rank, guest->round.said.rank_count,
+		    guest->round.said.brings))
 		guest->bring_to = root->records +
-				  (size_t)guest->said.rank * root->record_bytes;
+				  (size_t)guest->round.said.rank * root->record_bytes;
 }
 
 /* Its word has come and a record follows. A porch of ours keeps it until it is passed on.
@@ -347,7 +347,7 @@ static void record_place(struct root *root, struct guest *guest)
 				"rank %u (process %d), where the ranks of this host "
 				"meet, has no memory for %u bytes",
 				root->args.rank, getpid(), guest->bring_bytes);
-	} else if (guest->said.what == WIRE_COMES) {
+	} else if (guest->round.said.what == WIRE_COMES) {
 		arrival_place(root, guest);
 	} else {
 		gather_place(root, guest);
@@ -357,7 +357,7 @@ static void record_place(struct root *root, struct guest *guest)
 /* Pass it on to the root of all. */
 static void word_forward(struct root *root, const struct guest *guest, uint32_t what)
 {
-	const struct guest_word *said = &guest->said;
+	const struct guest_word *said = &guest->round.said;
 	bool is_coming = what == WIRE_COMES;
 	struct porch_word word = {.what = what,
 		.rank = guest->rank,
@@ -365,7 +365,7 @@ static void word_forward(struct root *root, const struct guest *guest, uint32_t 
 		.code = is_coming ? OK : said->code,
 		.is_last = !is_coming && said->is_last,
 		.sentence = !is_coming && said->code ? said->sentence : NULL,
-		.record = is_coming ? guest->in : guest->bag,
+		.record = is_coming ? guest->io.in : guest->bag,
 		.record_bytes = is_coming ? guest->record_bytes : said->brings};
 
 	if (what == WIRE_IS_LOST)
@@ -379,7 +379,7 @@ static void word_forward(struct root *root, const struct guest *guest, uint32_t 
 /* One of us has said how it went. */
 static void guest_speak(struct root *root, struct guest *guest)
 {
-	uint32_t rank = guest->said.rank;
+	uint32_t rank = guest->round.said.rank;
 
 	if (root->is_decided)
 		return;
@@ -387,9 +387,9 @@ static void guest_speak(struct root *root, struct guest *guest)
 		word_forward(root, guest, WIRE_SAYS);
 		return;
 	}
-	if (guest->said.code || guest->kind == WIRE_CANNOT) {
-		decide_failure(root, code_elsewhere(guest->said.code), "rank %u: %s",
-			rank, guest->said.sentence);
+	if (guest->round.said.code || guest->kind == WIRE_CANNOT) {
+		decide_failure(root, code_elsewhere(guest->round.said.code),
+			"rank %u: %s", rank, guest->round.said.sentence);
 		return;
 	}
 	if (!rank_is_known(root, guest) || !gather_fits(root, guest))
@@ -397,13 +397,13 @@ static void guest_speak(struct root *root, struct guest *guest)
 	root->arrived += !root->came[rank];
 	root->came[rank] = 1;
 	if (root->arrived == root->rank_count)
-		round_pass(root, guest->said.is_last);
+		round_pass(root, guest->round.said.is_last);
 }
 
 /* Somebody who speaks for others has said something of one of them. */
 static void porch_speak(struct root *root, struct guest *guest)
 {
-	const struct guest_word *said = &guest->said;
+	const struct guest_word *said = &guest->round.said;
 
 	if (said->what == WIRE_NO_PORCH) {
 		guest->is_member = false; /* its rank comes by itself */
@@ -418,7 +418,7 @@ static void porch_speak(struct root *root, struct guest *guest)
 		guest->rank_total++;
 		rank_come(root, said->rank);
 	}
-	guest->has_said = false; /* there may be more of this round */
+	guest->round.has_said = false; /* there may be more of this round */
 }
 
 /* A guest has proved itself and its record is whole. */
@@ -445,7 +445,7 @@ static void guest_arrive(struct root *root, struct guest *guest)
 		return;
 	}
 	guest->is_member = true;
-	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->in,
+	memcpy(root->records + (size_t)guest->rank * root->record_bytes, guest->io.in,
 		root->record_bytes);
 	rank_come(root, guest->rank);
 }
@@ -468,8 +468,8 @@ static void guest_leave(struct root *root, const struct guest *guest)
 
 static void guest_hear(struct root *root, struct guest *guest)
 {
-	bool was_stranger = guest_is_stranger(guest), had_said = guest->has_said;
-	bool had_recanted = guest->has_recanted;
+	bool was_stranger = guest_is_stranger(guest), had_said = guest->round.has_said;
+	bool had_recanted = guest->round.has_recanted;
 
 	guest_move(guest, root->args.secret);
 	if (guest->phase == GUEST_HERE && guest_is_bringing(guest)) {
@@ -487,8 +487,8 @@ static void guest_hear(struct root *root, struct guest *guest)
 	}
 	if (was_stranger && guest->phase == GUEST_HERE)
 		guest_arrive(root, guest);
-	else if (guest->phase == GUEST_HERE && guest->has_said &&
-		 (!had_said || guest->has_recanted != had_recanted))
+	else if (guest->phase == GUEST_HERE && guest->round.has_said &&
+		 (!had_said || guest->round.has_recanted != had_recanted))
 		guest->kind == WIRE_PORCH ? porch_speak(root, guest)
 					  : guest_speak(root, guest);
 	/* it was in the middle of an earlier verdict when all was decided */

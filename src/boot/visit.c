@@ -21,7 +21,7 @@ enum {
 
 enum err visit_fail(struct visit *visit, enum err code, const char *why)
 {
-	snprintf(visit->why, sizeof(visit->why), "%s", why);
+	snprintf(visit->end.why, sizeof(visit->end.why), "%s", why);
 	return code;
 }
 
@@ -33,7 +33,7 @@ static bool is_id_of_text(const struct visit *visit)
 
 static enum err root_silent(struct visit *visit)
 {
-	bool is_tried = visit->connect_errno;
+	bool is_tried = visit->end.connect_errno;
 	char why[256];
 
 	if (visit->args.root)
@@ -45,7 +45,7 @@ static enum err root_silent(struct visit *visit)
 	else
 		snprintf(why, sizeof(why), "no root answered in time%s%s%s",
 			is_tried ? ": " : "",
-			is_tried ? strerror(visit->connect_errno) : "",
+			is_tried ? strerror(visit->end.connect_errno) : "",
 			!is_id_of_text(visit)
 				? ""
 				: "; does rank 0 run, and on the host that NCCL_COMM_ID "
@@ -59,9 +59,9 @@ enum err visit_root_gone(struct visit *visit)
 					    : "the process in which the ranks meet";
 	char why[128];
 
-	if (visit->own_errno) {
+	if (visit->end.own_errno) {
 		snprintf(why, sizeof(why), "cannot hear %s: %s", root,
-			strerror(visit->own_errno));
+			strerror(visit->end.own_errno));
 		return visit_fail(visit, ERR_SYSTEM, why);
 	}
 	if (visit->args.is_root_lost)
@@ -112,7 +112,7 @@ static enum err wait_check(struct visit *visit)
 	enum err e = is_hoping ? visit->args.hope(visit->args.hope_arg, has_met) : OK;
 
 	if (e) {
-		visit->is_hopeless = true;
+		visit->end.is_hopeless = true;
 		return visit_fail(visit, e, err_last());
 	}
 	if (is_aborted(visit))
@@ -192,7 +192,7 @@ static enum err socket_judge(struct visit *visit, short events)
 	if (errno == EINTR)
 		return OK;
 	if (errno != EPROTO) {
-		visit->own_errno = is_of_the_peer(errno) ? 0 : errno;
+		visit->end.own_errno = is_of_the_peer(errno) ? 0 : errno;
 		return ERR_AGAIN;
 	}
 	return visit_fail(visit, ERR_USAGE, seal_fault_text(seal_fault(visit->seal)));
@@ -301,13 +301,13 @@ static enum err root_connect(struct visit *visit)
 	if (status == EINPROGRESS) {
 		enum err e;
 
-		visit->connect_errno = ETIMEDOUT;
+		visit->end.connect_errno = ETIMEDOUT;
 		e = socket_wait(visit, POLLOUT);
 		if (e)
 			return e;
 		status = addr_connected(visit->fd);
 	}
-	visit->connect_errno = status;
+	visit->end.connect_errno = status;
 	return connect_judge(visit, status);
 }
 
@@ -409,7 +409,7 @@ static enum err sentence_recv(struct visit *visit, const struct wire_verdict *ve
 	if (memcmp(digest, verdict->digest, sizeof(digest)))
 		return forged(visit);
 	text[bytes] = '\0';
-	visit->is_over = true;
+	visit->end.is_over = true;
 	return visit_fail(visit, code, text);
 }
 
@@ -453,7 +453,7 @@ enum err visit_say(struct visit *visit, const struct visit_word *word)
 	size_t bytes = 0;
 
 	if (word->code) {
-		const char *why = visit->why[0] ? visit->why : err_last();
+		const char *why = visit->end.why[0] ? visit->end.why : err_last();
 
 		bytes = strnlen(why, sizeof(say.sentence));
 		memcpy(say.sentence, why, bytes);
@@ -483,7 +483,7 @@ void visit_close(struct visit *visit)
 /* We go before all is decided: the others hear why. Whatever fits in the socket. */
 void visit_give_up(struct visit *visit, enum err code)
 {
-	if (visit->fd >= 0 && code != ERR_AGAIN && !visit->is_over) {
+	if (visit->fd >= 0 && code != ERR_AGAIN && !visit->end.is_over) {
 		visit->deadline_ns = 0; /* no more waiting */
 		visit->args.hope = NULL;
 		visit_say(visit, &(struct visit_word){.code = code, .is_last = true});

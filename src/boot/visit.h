@@ -17,6 +17,15 @@
 #include "boot/wire.h"
 #include "net/seal.h"
 
+/* How it ends, or what stands in its way. */
+struct visit_end {
+	int connect_errno; /* how the last try to reach the root ended */
+	int own_errno;	   /* this process could not speak or hear; 0: it is not that */
+	bool is_over;	   /* the last verdict, or a failure */
+	bool is_hopeless;  /* the caller knew better: see boot_args */
+	char why[WIRE_SENTENCE_MAX + 1];
+};
+
 struct visit {
 	struct boot_args args; /* what it points to is the caller's */
 	struct id_body id;
@@ -25,8 +34,6 @@ struct visit {
 	bool is_at_porch;
 	uint64_t porch_ns; /* who is not let in there by then goes on to the root */
 	bool is_let_in;	   /* whoever listens has proved itself on this connection */
-	int connect_errno; /* how the last try to reach it ended */
-	int own_errno;	   /* this process could not speak or hear; 0: it is not that */
 	uint64_t deadline_ns, since_ns; /* of this round: when the wait began */
 	int fd;				/* owned; -1 between connections */
 	struct seal *seal;  /* owned; NULL: nothing is encrypted, or no connection */
@@ -37,9 +44,7 @@ struct visit {
 	uint32_t round;				   /* verdicts heard */
 	size_t payload_bytes; /* that the next verdict brings when all is well */
 	bool has_warned;      /* that nobody answers */
-	bool is_over;	      /* the last of them, or a failure */
-	bool is_hopeless;     /* the caller knew better: see boot_args */
-	char why[WIRE_SENTENCE_MAX + 1];
+	struct visit_end end;
 };
 
 /* What a rank has to say in a round. */

@@ -38,7 +38,7 @@ struct bundle *bundle_make(
 	bundle->manner = *manner;
 	bundle->count = place->count;
 	bundle->is_mendable = place->count > 1;
-	bundle->moved_ns = clock_ns();
+	bundle->times.moved_ns = clock_ns();
 	for (uint32_t i = 0; i < bundle->count; i++)
 		bundle->fibres[i].cable.fd = -1;
 	pthread_mutex_init(&bundle->lock, NULL);
@@ -165,8 +165,8 @@ void bundle_drop(struct net_end *end, uint32_t index)
 		"NET/Socket : a connection with %s was lost (%s), %u of %u are left",
 		cable->where[0] ? cable->where : "another rank", cable->why, open,
 		bundle->count);
-	bundle->has_changed = true;
-	bundle->lost_ns = clock_ns();
+	bundle->notes.has_changed = true;
+	bundle->times.lost_ns = clock_ns();
 	if (end->is_sender)
 		losses_tell(bundle);
 	helpers_wake(bundle);
@@ -191,7 +191,7 @@ void bundle_came(struct net_end *end, uint32_t index)
 	if (bundle->door && !is_awaiting(bundle))
 		door_forget(bundle->door, end);
 	/* those that were lost while none was open */
-	bundle->has_changed |= bundle->lost_ns != 0;
+	bundle->notes.has_changed |= bundle->times.lost_ns != 0;
 	if (end->is_sender)
 		losses_tell(bundle);
 	helpers_wake(bundle);
@@ -258,8 +258,8 @@ void bundle_retire(struct net_end *end)
 		bundle->cut -= end->is_sender;
 		end->done++;
 	}
-	if (bundle->has_helpers && end->done != atomic_load(&bundle->shown)) {
-		atomic_store(&bundle->shown, end->done);
+	if (bundle->help.is_there && end->done != atomic_load(&bundle->help.shown)) {
+		atomic_store(&bundle->help.shown, end->done);
 		pthread_cond_signal(&bundle->news);
 	}
 }

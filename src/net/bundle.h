@@ -113,36 +113,51 @@ struct portion {
 	uint32_t first, step;
 };
 
-struct bundle {
-	/* Held by whoever looks at any of this, where there are helpers; released while
-	 * a cable is read or written, whose fibre is its helper's alone then. */
-	pthread_mutex_t lock;
-	pthread_cond_t news;	/* messages were done, or all is lost */
-	struct helper *helpers; /* owned */
-	uint32_t helper_count;
-	bool has_helpers; /* set before they are */
+/* Threads that move it beside its caller. */
+struct bundle_help {
+	struct helper *threads; /* owned */
+	uint32_t count;
+	bool is_there; /* set before they are */
 	bool is_closing;
 	_Atomic uint64_t shown; /* end->done, for who does not hold the lock */
 	uint64_t tested_ns;	/* the caller's: it held the lock last */
-	struct cable_place place;
-	struct net_manner manner;
-	struct fibre *fibres; /* owned */
-	uint32_t count;
-	bool is_mendable;  /* there are several */
-	bool is_broken;	   /* what came was not what was sent; `why` has more */
+};
+
+/* What the other end is to be told of. */
+struct bundle_notes {
 	bool has_changed;  /* a message has come whole since notes were sent */
 	uint32_t unnoted;  /* blocks that have come since */
 	uint32_t last;	   /* cable that brought one */
 	uint64_t arrivals; /* blocks, by all cables */
+};
+
+/* When it was last so. */
+struct bundle_times {
+	uint64_t looked_ns; /* at whether cables are mute */
+	uint64_t served_ns; /* .. at the door */
+	uint64_t moved_ns;  /* something has come */
+	uint64_t lost_ns;   /* a cable was lost */
+};
+
+struct bundle {
+	/* Held by whoever looks at any of this, where there are helpers; released while
+	 * a cable is read or written, whose fibre is its helper's alone then. */
+	pthread_mutex_t lock;
+	pthread_cond_t news; /* messages were done, or all is lost */
+	struct bundle_help help;
+	struct cable_place place;
+	struct net_manner manner;
+	struct fibre *fibres; /* owned */
+	uint32_t count;
+	bool is_mendable; /* there are several */
+	bool is_broken;	  /* what came was not what was sent; `why` has more */
+	struct bundle_notes notes;
 	char why[WHY_BYTES], where[ADDR_TEXT_BYTES]; /* of the last that was lost */
 	struct ring parcels; /* of struct parcel; the first is number end->done */
 	uint32_t cut;	     /* so many of them are whole */
 	struct ring again;   /* of struct block: were lost with a cable */
 	struct ring early;   /* of struct early */
-	uint64_t looked_ns;  /* at whether cables are mute */
-	uint64_t served_ns;  /* .. at the door */
-	uint64_t moved_ns;   /* something has come */
-	uint64_t lost_ns;    /* a cable was lost */
+	struct bundle_times times;
 	/* of a receiver that awaits more cables */
 	struct door *door; /* borrowed; NULL: none is to come */
 	struct net_end *next_expectant;

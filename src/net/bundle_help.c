@@ -15,13 +15,13 @@ enum { NAP_MS = 50 };
 
 void bundle_lock(struct bundle *bundle)
 {
-	if (bundle && bundle->has_helpers)
+	if (bundle && bundle->help.is_there)
 		pthread_mutex_lock(&bundle->lock);
 }
 
 void bundle_unlock(struct bundle *bundle)
 {
-	if (bundle && bundle->has_helpers)
+	if (bundle && bundle->help.is_there)
 		pthread_mutex_unlock(&bundle->lock);
 }
 
@@ -41,8 +41,8 @@ static void helper_wake(struct helper *helper)
 
 void helpers_wake(struct bundle *bundle)
 {
-	for (uint32_t i = 0; i < bundle->helper_count; i++)
-		helper_wake(&bundle->helpers[i]);
+	for (uint32_t i = 0; i < bundle->help.count; i++)
+		helper_wake(&bundle->help.threads[i]);
 }
 
 static void helper_sleep(struct helper *helper, uint32_t step)
@@ -74,8 +74,8 @@ static void *helper_main(void *argument)
 	struct portion portion = {.first = helper->index};
 
 	bundle_lock(bundle);
-	portion.step = bundle->helper_count;
-	while (!bundle->is_closing) {
+	portion.step = bundle->help.count;
+	while (!bundle->help.is_closing) {
 		helper->is_called = false;
 		if (!bundle_is_lost(bundle))
 			bundle_move(helper->end, portion);
@@ -91,18 +91,18 @@ static void *helper_main(void *argument)
 void helpers_stop(struct bundle *bundle)
 {
 	bundle_lock(bundle);
-	bundle->is_closing = true;
-	for (uint32_t i = 0; i < bundle->helper_count; i++)
-		helper_wake(&bundle->helpers[i]);
+	bundle->help.is_closing = true;
+	for (uint32_t i = 0; i < bundle->help.count; i++)
+		helper_wake(&bundle->help.threads[i]);
 	bundle_unlock(bundle);
-	for (uint32_t i = 0; i < bundle->helper_count; i++) {
-		pthread_join(bundle->helpers[i].thread, NULL);
-		close(bundle->helpers[i].wake_fd);
+	for (uint32_t i = 0; i < bundle->help.count; i++) {
+		pthread_join(bundle->help.threads[i].thread, NULL);
+		close(bundle->help.threads[i].wake_fd);
 	}
-	bundle->helper_count = 0;
-	bundle->has_helpers = false;
-	free(bundle->helpers);
-	bundle->helpers = NULL;
+	bundle->help.count = 0;
+	bundle->help.is_there = false;
+	free(bundle->help.threads);
+	bundle->help.threads = NULL;
 }
 
 static enum err helper_start(struct helper *helper)
@@ -125,20 +125,21 @@ enum err helpers_start(struct net_end *end)
 	uint32_t count = bundle->manner.threads, started = 0;
 	enum err e = OK;
 
-	if (!count || bundle->has_helpers)
+	if (!count || bundle->help.is_there)
 		return OK;
 	count = count < bundle->count ? count : bundle->count;
-	bundle->helpers = calloc(count, sizeof(*bundle->helpers));
-	if (!bundle->helpers)
+	bundle->help.threads = calloc(count, sizeof(*bundle->help.threads));
+	if (!bundle->help.threads)
 		return err_set(ERR_SYSTEM, "no memory for threads of a connection");
-	bundle->has_helpers = true;
+	bundle->help.is_there = true;
 	pthread_mutex_lock(&bundle->lock);
 	while (started < count && !e) {
-		bundle->helpers[started] = (struct helper){.end = end, .index = started};
-		e = helper_start(&bundle->helpers[started]);
+		bundle->help.threads[started] = (struct helper){
+			.end = end, .index = started};
+		e = helper_start(&bundle->help.threads[started]);
 		started += !e;
 	}
-	bundle->helper_count = started;
+	bundle->help.count = started;
 	pthread_mutex_unlock(&bundle->lock);
 	if (e)
 		helpers_stop(bundle);

@@ -91,7 +91,7 @@ static bool may_keep(const struct bundle *bundle)
 	for (uint32_t i = 0; i < bundle->count; i++)
 		if (bundle->fibres[i].cable.phase == CABLE_LOST)
 			return true;
-	return clock_ns() - bundle->moved_ns > STALL_MS * CLOCK_MS;
+	return clock_ns() - bundle->times.moved_ns > STALL_MS * CLOCK_MS;
 }
 
 static enum err target_choose(struct net_end *end, struct fibre *fibre)
@@ -183,7 +183,7 @@ static void parcel_add(struct net_end *end, struct parcel *parcel,
 			bytes < parcel->bytes - offset ? bytes : parcel->bytes - offset);
 	parcel->moved += bytes;
 	parcel->is_whole = parcel->moved >= le64toh(head->total);
-	end->bundle->has_changed |= parcel->is_whole;
+	end->bundle->notes.has_changed |= parcel->is_whole;
 }
 
 static enum err body_broken(
@@ -224,8 +224,8 @@ static enum err data_take(struct net_end *end, struct fibre *fibre)
 	if (e)
 		return e;
 	fibre->came++;
-	bundle->unnoted++;
-	bundle->arrivals++;
+	bundle->notes.unnoted++;
+	bundle->notes.arrivals++;
 	bundle_retire(end);
 	return OK;
 }
@@ -272,7 +272,7 @@ static void lost_take(struct net_end *end, uint32_t index)
 		cable_lost(&fibre->cable, "the other end has lost it");
 		bundle_drop(end, index);
 	}
-	bundle->has_changed = true;
+	bundle->notes.has_changed = true;
 }
 
 static enum err block_take(struct net_end *end, struct fibre *fibre)
@@ -280,7 +280,7 @@ static enum err block_take(struct net_end *end, struct fibre *fibre)
 	struct guard_span wrong;
 	enum err e = OK;
 
-	end->bundle->last = (uint32_t)(fibre - end->bundle->fibres);
+	end->bundle->notes.last = (uint32_t)(fibre - end->bundle->fibres);
 	if (!body_check(end->bundle, fibre, &wrong))
 		return body_broken(end->bundle, fibre, wrong);
 	if (fibre->cable.phase == CABLE_LOST)

@@ -37,9 +37,9 @@ static void door_look(struct bundle *bundle)
 	if (!bundle->door)
 		return;
 	now = clock_ns();
-	if (now - bundle->served_ns < SERVE_MS * CLOCK_MS)
+	if (now - bundle->times.served_ns < SERVE_MS * CLOCK_MS)
 		return;
-	bundle->served_ns = now;
+	bundle->times.served_ns = now;
 	(void)door_serve(bundle->door);
 }
 
@@ -53,9 +53,9 @@ static void mutes_drop(struct net_end *end)
 	struct bundle *bundle = end->bundle;
 	uint64_t now = clock_ns();
 
-	if (now - bundle->looked_ns < MUTE_LOOK_MS * CLOCK_MS)
+	if (now - bundle->times.looked_ns < MUTE_LOOK_MS * CLOCK_MS)
 		return;
-	bundle->looked_ns = now;
+	bundle->times.looked_ns = now;
 	for (uint32_t i = 0; i < bundle->count; i++) {
 		struct fibre *fibre = &bundle->fibres[i];
 
@@ -103,7 +103,7 @@ static void fibres_read(struct net_end *end, struct portion portion)
 
 	if (first < bundle->count && first % portion.step == portion.first)
 		fibre_look(end, first);
-	if (bundle->count == 1 || (!bundle->parcels.count && !bundle->has_helpers))
+	if (bundle->count == 1 || (!bundle->parcels.count && !bundle->help.is_there))
 		return;
 	readable = fibres_readable(bundle);
 	for (uint32_t i = portion.first; i < bundle->count; i += portion.step)
@@ -148,13 +148,13 @@ static uint32_t other_way(const struct bundle *bundle, uint32_t index)
  * no more, or wait itself for a note of the sender's. */
 static void notes_owe(struct bundle *bundle)
 {
-	uint32_t by = bundle->last;
+	uint32_t by = bundle->notes.last;
 
 	if (!bundle->is_mendable ||
-		(!bundle->has_changed && bundle->unnoted < NOTE_EVERY))
+		(!bundle->notes.has_changed && bundle->notes.unnoted < NOTE_EVERY))
 		return;
-	bundle->has_changed = false;
-	bundle->unnoted = 0;
+	bundle->notes.has_changed = false;
+	bundle->notes.unnoted = 0;
 	if (!fibre_is_open(&bundle->fibres[by]))
 		by = bundle_next(bundle, by);
 	if (by == bundle->count)
@@ -185,13 +185,13 @@ static void bundle_send(struct net_end *end, struct portion portion)
 static void bundle_take(struct net_end *end, struct portion portion)
 {
 	struct bundle *bundle = end->bundle;
-	uint64_t before = bundle->arrivals;
+	uint64_t before = bundle->notes.arrivals;
 
 	if (bundle->early.count)
 		early_take(end);
 	fibres_read(end, portion);
-	if (bundle->arrivals != before)
-		bundle->moved_ns = clock_ns();
+	if (bundle->notes.arrivals != before)
+		bundle->times.moved_ns = clock_ns();
 	notes_owe(bundle);
 	fibres_write(end, portion);
 }
@@ -210,7 +210,7 @@ bool bundle_is_lost(const struct bundle *bundle)
 		is_awaiting |= phase == CABLE_AWAITED;
 	}
 	return !is_awaiting || !bundle->door ||
-	       clock_ns() - bundle->lost_ns > AWAIT_MS * CLOCK_MS;
+	       clock_ns() - bundle->times.lost_ns > AWAIT_MS * CLOCK_MS;
 }
 
 void bundle_move(struct net_end *end, struct portion portion)
@@ -230,7 +230,7 @@ static enum err test_once(struct net_end *end, uint64_t goal)
 
 	if (end->done < goal && !bundle_is_lost(bundle)) {
 		fibres_open(end);
-		if (!bundle->has_helpers)
+		if (!bundle->help.is_there)
 			bundle_move(end, all);
 		if (end->is_sender && is_expected(bundle))
 			mutes_drop(end);
@@ -258,7 +258,7 @@ static void test_sleep(struct bundle *bundle, uint32_t wait_us)
 	struct timespec time = {.tv_nsec = (long)wait_us * 1000};
 	struct pollfd fds[NET_CABLES_MAX];
 
-	if (bundle->has_helpers) {
+	if (bundle->help.is_there) {
 		clock_gettime(CLOCK_REALTIME, &time);
 		time.tv_nsec += (long)wait_us * 1000;
 		time.tv_sec += time.tv_nsec / (long)CLOCK_SEC;
@@ -278,16 +278,16 @@ static bool is_left_to_helpers(
 {
 	uint64_t now;
 
-	if (!bundle->has_helpers)
+	if (!bundle->help.is_there)
 		return false;
 	*e = OK;
-	if (atomic_load(&bundle->shown) >= goal)
+	if (atomic_load(&bundle->help.shown) >= goal)
 		return true;
 	now = clock_ns();
 	*e = ERR_AGAIN;
-	if (!wait_us && now - bundle->tested_ns < TEST_US * CLOCK_MS / 1000)
+	if (!wait_us && now - bundle->help.tested_ns < TEST_US * CLOCK_MS / 1000)
 		return true;
-	bundle->tested_ns = now;
+	bundle->help.tested_ns = now;
 	return false;
 }
 

@@ -141,7 +141,8 @@ static void guest_fuzz(struct input *input, bool is_tagged)
 		guest_claim(&caller, input);
 		while (input->left && caller.guest->phase == GUEST_HERE) {
 			guest_say(&caller, input);
-			if (caller.guest->phase == GUEST_HERE && caller.guest->has_said)
+			if (caller.guest->phase == GUEST_HERE &&
+				caller.guest->round.has_said)
 				guest_tell(caller.guest, &news);
 		}
 	} else {

@@ -49,7 +49,7 @@ static void silence_has_an_end(void)
 	visit.since_ns = clock_ns();
 	visit.deadline_ns = visit.since_ns + PATIENCE_S * CLOCK_SEC;
 	EQ(visit_root(&visit, WIRE_MEET, records), ERR_TIMEOUT);
-	EQ_STR(visit.why,
+	EQ_STR(visit.end.why,
 		"the process in which the ranks meet did not answer within 1 s");
 	while (root_is_here(&visit.id.addr))
 		usleep(1000);
