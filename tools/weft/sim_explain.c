@@ -70,9 +70,9 @@ static void links_print(const struct sim_run *run, const struct sim_answer *a)
 		report.was_run ? "run flow by flow" : "counted by symmetry",
 		report.flow_count);
 	if (!tiles_measure(&fabric, kind, 1e9, &tiles))
-		printf("  The library's own %s on %u ranks, %u tiles: %.2f times as "
-		       "long.\n",
-			tiles.schedule, tiles.ranks, tiles.tiles,
+		printf("  The library's own %s run in %u tiles, %u of it through each of "
+		       "%u NICs, takes %.2f times as long as the flows.\n",
+			tiles.schedule, tiles.tiles, tiles.each, tiles.nics,
 			tiles.time_us / report.time_us);
 	for (uint32_t i = 0; i < report.busiest_count; i++) {
 		char name[FABRIC_NAME_BYTES];
