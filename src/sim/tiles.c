@@ -25,8 +25,8 @@ static const struct {
 struct way {
 	const struct fabric *fabric;
 	uint32_t local, each; /* ranks of a node, and of a NIC */
-	uint16_t *hosts; /* owned: by rank */
-	double *rates;	 /* owned: bytes per ns, by link */
+	uint16_t *hosts;      /* owned: by rank */
+	double *rates;	      /* owned: bytes per ns, by link */
 };
 
 /* Rank r is on node r / local, whose ranks are on its NICs, so many on each. */
@@ -39,8 +39,8 @@ static uint32_t way_path(
 
 	if (from / local == to / local)
 		return 0;
-	fabric_path(way->fabric, from / local, to / local, from % local / way->each,
-		&flow);
+	fabric_path(
+		way->fabric, from / local, to / local, from % local / way->each, &flow);
 	for (uint32_t i = 0; i < flow.hop_count; i++)
 		hops[i] = flow.hops[i];
 	return flow.hop_count;
@@ -106,8 +106,7 @@ enum err tiles_measure(const struct fabric *fabric, enum sim_traffic kind, doubl
 	enum err e = OK;
 
 	if (!tiles_can(fabric, kind))
-		e = err_set(
-			ERR_USAGE, "no schedule is run tile by tile on %u NICs",
+		e = err_set(ERR_USAGE, "no schedule is run tile by tile on %u NICs",
 			fabric->nodes * fabric->nics);
 	else if (!way.hosts || !way.rates)
 		e = err_set(ERR_SYSTEM, "no memory for %u ranks", ranks);

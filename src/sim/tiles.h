@@ -14,7 +14,7 @@ enum { TILES_NICS_MAX = 64 };
 
 struct tiles_report {
 	double time_us;
-	const char *schedule; /* its name in `weft sched list` */
+	const char *schedule;	    /* its name in `weft sched list` */
 	uint32_t nics, each, tiles; /* so many of it through each NIC */
 };
 

@@ -103,8 +103,8 @@ static void test_never_faster(void)
  * tiles between his own. */
 static void test_full_ways(void)
 {
-	double few = ratio_of("fat-tree:leaf=1,spine=4,spray=yes", NULL, SIM_TRAFFIC_RING,
-		3, 4);
+	double few = ratio_of(
+		"fat-tree:leaf=1,spine=4,spray=yes", NULL, SIM_TRAFFIC_RING, 3, 4);
 	double many = ratio_of("efa:leaf=2,spine=4", NULL, SIM_TRAFFIC_RING, 8, 8);
 
 	TRUE(few > .999 && few < 1.06);
