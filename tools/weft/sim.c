@@ -112,8 +112,10 @@ int command_sim(int argc, char **argv)
 	if (e)
 		return sim_failed(e);
 	status = show(&run, argc, argv);
-	if (status == EXIT_GOOD)
+	if (status == EXIT_GOOD) {
 		taken_print(&run);
+		sim_env_tell();
+	}
 	sim_run_free(&run);
 	return status;
 }
