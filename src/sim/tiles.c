@@ -6,8 +6,14 @@
 
 #include "exec/sim/sim.h"
 
-/* As many tiles as make the filling of a pipeline small. */
-enum { TILES = 128 };
+/* As many tiles as make the filling of a pipeline small, and fewer where many ranks share
+ * the work. */
+enum { TILES = 128, RANKS_FEW = 64 };
+
+static uint32_t tiles_of(uint32_t ranks)
+{
+	return ranks > RANKS_FEW ? TILES * RANKS_FEW / ranks : TILES;
+}
 
 /* Messages by what they are for: rings in each rail, all pairs. A ring has one tile under
  * way in each rank, so one that waits for a full link leaves the NIC idle; NCCL has
@@ -83,7 +89,8 @@ static enum err schedule_run(const struct way *way, enum sim_traffic kind, doubl
 
 	if (!ranks)
 		return err_set(ERR_USAGE, "a fabric without a NIC carries nothing");
-	args.tile_bytes = count / (kind == SIM_TRAFFIC_RING ? ranks : 1) / TILES + 1;
+	args.tile_bytes =
+		count / (kind == SIM_TRAFFIC_RING ? ranks : 1) / tiles_of(ranks) + 1;
 	e = sim_time(&args, &run);
 	if (e)
 		return e;
