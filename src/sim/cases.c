@@ -7,9 +7,6 @@
 
 #include "sim/resolve.h"
 
-/* Measured above this much of what the wires can carry: the description is wrong. */
-static const double ABOVE_WIRE = 1.03;
-
 enum { KEPT = 16, NODES_MAX = 65536, GPUS_MAX = 1 << 20 };
 static const double BYTES_MAX = 0x1p50;
 
@@ -182,7 +179,7 @@ static const char *why_wrong(const struct reading *r, const struct sim_case *c)
 
 	if (!c->time_us)
 		return NULL;
-	if (c->time_us < c->terms.outer_us / ABOVE_WIRE)
+	if (c->time_us < c->terms.outer_us / SIM_ABOVE_WIRE)
 		return above_wire;
 	if (!number(table_at(&r->cases->table, c->row, r->at.time), 1e12, &value) &&
 		strtod(table_at(&r->cases->table, c->row, r->at.busbw), NULL) <

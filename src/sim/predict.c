@@ -149,6 +149,27 @@ static double outer_load(const struct sim_scene *scene, int coll, enum sim_metho
 	}
 }
 
+/* What the network between nodes needs for the call, whatever the method. */
+static double least_load(const struct sim_scene *scene, int coll, enum sim_method method)
+{
+	double groups = scene->nvl_groups, rate = outer_rate(scene);
+	double reach = outer_reach(scene);
+
+	if (reach > 0 && reach < rate)
+		rate = reach;
+	if (groups <= 1 || rate <= 0 || method == SIM_P2P)
+		return outer_load(scene, coll, method);
+	switch (coll) {
+	case COLL_ALL_REDUCE:
+		return (scene->site.sharp ? 1 : 2 * (groups - 1) / groups) / rate;
+	case COLL_BROADCAST:
+	case COLL_REDUCE:
+		return 1 / rate;
+	default:
+		return (groups - 1) / groups / rate;
+	}
+}
+
 /* From the call to the first byte: the kernel's launch, which NCCL's model leaves out. */
 static const double LAUNCH_US = 6;
 
@@ -251,6 +272,7 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 	terms->latency_us += LAUNCH_US;
 	terms->inner_us = (double)bytes * inner_load(scene, coll, terms->method) / 1e3;
 	terms->outer_us = (double)bytes * outer_load(scene, coll, terms->method) / 1e3;
+	terms->least_us = (double)bytes * least_load(scene, coll, terms->method) / 1e3;
 	if (strain) {
 		terms->inner_us *= strain->inner;
 		terms->outer_us *= strain->outer[sim_traffic_of(coll, terms->method)];
@@ -258,6 +280,20 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 	cuts_set(scene, terms);
 	terms->ideal_us = together(terms->inner_us, terms->outer_us);
 	return OK;
+}
+
+const double SIM_ABOVE_WIRE = 1.03;
+
+/* What the network cannot carry nobody measures. */
+static double high_of(const struct sim_terms *terms, uint64_t bytes, double bus_factor,
+	const struct sim_answer *answer, double wide)
+{
+	double high = answer->busbw * wide, most;
+
+	if (!(terms->least_us > 0))
+		return high;
+	most = SIM_ABOVE_WIRE * (double)bytes * bus_factor / terms->least_us / 1e3;
+	return fmin(high, fmax(most, answer->busbw));
 }
 
 void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
@@ -283,7 +319,7 @@ void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *term
 	answer->algbw = (double)bytes / answer->time_us / 1e3;
 	answer->busbw = answer->algbw * bus_factor;
 	answer->low = answer->busbw / wide;
-	answer->high = answer->busbw * wide;
+	answer->high = high_of(terms, bytes, bus_factor, answer, wide);
 }
 
 enum err sim_predict(const struct sim_scene *scene, const struct sim_calib *calib,

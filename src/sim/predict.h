@@ -14,6 +14,7 @@ struct sim_terms {
 	double latency_us;	   /* without the network's own */
 	double hops;		   /* how often the network's own comes on top */
 	double inner_us, outer_us; /* of the busiest link inside and between nodes */
+	double least_us;	   /* that no method between nodes does without */
 	double ideal_us;	   /* of both together */
 	double cut, width;	   /* of struct sim_load */
 };
@@ -43,6 +44,10 @@ enum err sim_terms_make(const struct sim_scene *scene, int coll, uint64_t bytes,
 /* What keeps a sound machine's bytes between nodes from being faster. */
 enum sim_bound { SIM_BOUND_NICS, SIM_BOUND_PCI, SIM_BOUND_THREADS };
 enum sim_bound sim_outer_bound(const struct sim_scene *scene);
+
+/* Measured above this much of what the network between nodes can carry: its description
+ * is wrong. No interval goes higher. */
+extern const double SIM_ABOVE_WIRE;
 
 void sim_answer_make(const struct sim_calib *calib, const struct sim_terms *terms,
 	uint64_t bytes, double bus_factor, struct sim_answer *answer);

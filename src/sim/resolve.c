@@ -104,21 +104,28 @@ enum { PLATFORMS = sizeof(platforms) / sizeof(platforms[0]) };
 enum { NETS = sizeof(nets) / sizeof(nets[0]) };
 enum { CHANGES = sizeof(changes) / sizeof(changes[0]) };
 
-/* The longest name of a machine that the text begins with, up to its first blank. */
+static bool is_name_letter(char c)
+{
+	return isalnum((unsigned char)c) || c == '-' || c == '.';
+}
+
+/* The longest name of a machine that stands in the text as a word. */
 static const char *machine_named(const char *platform)
 {
 	uint32_t count;
 	const struct instance_info *list = instance_list(&count);
 	const char *best = NULL;
 
-	for (uint32_t i = 0; i < count; i++) {
-		size_t length = strlen(list[i].name);
+	for (const char *at = platform; *at; at++)
+		for (uint32_t i = 0; i < count; i++) {
+			size_t length = strlen(list[i].name);
 
-		if (!strncasecmp(platform, list[i].name, length) &&
-			(!platform[length] || platform[length] == ' ') &&
-			(!best || length > strlen(best)))
-			best = list[i].name;
-	}
+			if ((at == platform || !is_name_letter(at[-1])) &&
+				!strncasecmp(at, list[i].name, length) &&
+				!is_name_letter(at[length]) &&
+				(!best || length > strlen(best)))
+				best = list[i].name;
+		}
 	return best;
 }
 

@@ -9,16 +9,16 @@
 
 #include "sim/traffic.h"
 
-/* Ranks here are NICs: a schedule has one driver for each. */
-enum { TILES_RANKS_MAX = 64 };
+/* Ranks here are NICs: a schedule has as many drivers on each. */
+enum { TILES_NICS_MAX = 64 };
 
 struct tiles_report {
 	double time_us;
-	const char *schedule; /* its name in `weft sched list` */
-	uint32_t ranks, tiles;
+	const char *schedule;	    /* its name in `weft sched list` */
+	uint32_t nics, each, tiles; /* so many of it through each NIC */
 };
 
-/* Is there a schedule for that kind of traffic, for so few ranks? */
+/* Is there a schedule for that kind of traffic, for so few NICs? */
 bool tiles_can(const struct fabric *fabric, enum sim_traffic kind);
 
 /* `bytes` as traffic_measure() counts them. */

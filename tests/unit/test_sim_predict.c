@@ -41,6 +41,10 @@ static void test_words(void)
 	site = resolved("H100 PCIe pair with NVLink bridge", "NVLink bridge", 1, 2);
 	EQ_STR(site.machine, "pcie-h100-nvbridge-4gpu");
 	EQ(site.inner, SIM_NVLINK_BRIDGE);
+	site = resolved("AWS p5.48xlarge, k8s", "EFA, 32 interfaces", 2, 16);
+	EQ_STR(site.machine, "p5.48xlarge");
+	site = resolved("p5.48xlarge-32efa", "EFA", 2, 16);
+	EQ_STR(site.machine, "p5.48xlarge-32efa");
 	EQ(sim_resolve(&none, &site), ERR_USAGE);
 	none.platform = "H100";
 	none.nodes = 3;

@@ -32,7 +32,7 @@ static void test_by_hand(void)
 	build("switch", NULL, 2, 1, &fabric);
 	EQ(tiles_measure(&fabric, SIM_TRAFFIC_RING, 1e8, &report), OK);
 	EQ_STR(report.schedule, "hosts-ring");
-	EQ(report.ranks, 2);
+	EQ(report.nics, 2);
 	TRUE(report.tiles > 100);
 	TRUE(report.time_us >= 2000 && report.time_us < 2020);
 	fabric_free(&fabric);
@@ -43,18 +43,24 @@ static void test_by_hand(void)
 }
 
 /* How much longer the tiles take than the flows. */
-static double ratio(const char *text, const char *harm, enum sim_traffic kind)
+static double ratio_of(const char *text, const char *harm, enum sim_traffic kind,
+	uint32_t nodes, uint32_t nics)
 {
 	struct traffic_report flows;
 	struct tiles_report tiles;
 	struct fabric fabric;
 
-	build(text, harm, 8, 2, &fabric);
+	build(text, harm, nodes, nics, &fabric);
 	TRUE(tiles_can(&fabric, kind));
 	EQ(tiles_measure(&fabric, kind, 1e9, &tiles), OK);
 	EQ(traffic_measure(&fabric, kind, 1e9, TRAFFIC_RUN, &flows), OK);
 	fabric_free(&fabric);
 	return tiles.time_us / flows.time_us;
+}
+
+static double ratio(const char *text, const char *harm, enum sim_traffic kind)
+{
+	return ratio_of(text, harm, kind, 8, 2);
 }
 
 static const char *const harms[] = {NULL, "nic:3.1", "node:2=0.5"};
@@ -93,6 +99,18 @@ static void test_never_faster(void)
 			}
 }
 
+/* A way up that is as wide as the NICs below it holds nobody up, with its neighbours'
+ * tiles between his own. */
+static void test_full_ways(void)
+{
+	double few = ratio_of(
+		"fat-tree:leaf=1,spine=4,spray=yes", NULL, SIM_TRAFFIC_RING, 3, 4);
+	double many = ratio_of("efa:leaf=2,spine=4", NULL, SIM_TRAFFIC_RING, 8, 8);
+
+	TRUE(few > .999 && few < 1.06);
+	TRUE(many > .999 && many < 1.02);
+}
+
 /* What has no schedule of its own, or too many ranks for one, is not run. */
 static void test_limits(void)
 {
@@ -107,7 +125,7 @@ static void test_limits(void)
 	TRUE(strain.outer[SIM_TRAFFIC_RING] < 1.01);
 	TRUE(strain.outer[SIM_TRAFFIC_ONE] == 7);
 	fabric_free(&fabric);
-	build("switch", NULL, TILES_RANKS_MAX, 2, &fabric);
+	build("switch", NULL, TILES_NICS_MAX, 2, &fabric);
 	TRUE(!tiles_can(&fabric, SIM_TRAFFIC_RING));
 	fabric_free(&fabric);
 }
@@ -117,6 +135,7 @@ int main(void)
 	test_by_hand();
 	test_agree();
 	test_never_faster();
+	test_full_ways();
 	test_limits();
 	return 0;
 }

@@ -146,9 +146,8 @@ static bool is_this(const struct machine_args *args)
 	return !args->name_count;
 }
 
-void graph_env_tell(const struct machine_args *args)
+static void tell(const char *command, bool here, const char *also)
 {
-	bool here = is_this(args);
 	size_t count = 0;
 	char **sorted;
 
@@ -166,15 +165,25 @@ void graph_env_tell(const struct machine_args *args)
 
 		for (size_t i = 0; i < count; i++) {
 			if (!name_of(sorted[i], name) ||
-				(int)graph_env_why(name, here) != why)
+				(int)graph_env_why(name, here) != why ||
+				lists(also, name + PREFIX_BYTES))
 				continue;
 			if (!told++)
-				fprintf(stderr,
-					"weft %s: without effect here:", args->command);
+				fprintf(stderr, "weft %s: without effect here:", command);
 			fprintf(stderr, "%s %s", told > 1 ? "," : "", name);
 		}
 		if (told)
 			fprintf(stderr, " (%s)\n", reasons[why]);
 	}
 	free(sorted);
+}
+
+void graph_env_tell(const struct machine_args *args)
+{
+	tell(args->command, is_this(args), " ");
+}
+
+void graph_env_tell_but(const char *command, const char *also)
+{
+	tell(command, false, also);
 }

@@ -11,6 +11,10 @@
  * written where every variable counts. */
 void graph_env_tell(const struct machine_args *args);
 
+/* The same of a command that is asked about machines by name, and where these count, too:
+ * names after "NCCL_", with a space around each. */
+void graph_env_tell_but(const char *command, const char *also);
+
 /* Why a variable changes nothing; GRAPH_ENV_COUNTS where it does. */
 enum graph_env_why {
 	GRAPH_ENV_COUNTS,

@@ -2,6 +2,7 @@
  * rents it. */
 #include "weft/sim.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -18,6 +19,40 @@ int sim_failed(enum err e)
 	return e == ERR_USAGE || e == ERR_ARGUMENT ? EXIT_USAGE : EXIT_WRONG;
 }
 
+/* A word of --vs that belongs to no option is the other machine. */
+static void machine_take(struct versus *v, const char *machine)
+{
+	for (int i = 1; i < v->count; i++) {
+		const char *word = v->words[i], *before = v->words[i - 1];
+		bool is_value = before == v->texts[i - 1] && *before == '-' &&
+				!strchr(before, '=');
+		int at = 0;
+
+		if (word != v->texts[i] || *word == '-' || is_value)
+			continue;
+		while (at < i && strcmp(v->words[at], machine) != 0)
+			at++;
+		if (at == i)
+			return;
+		v->words[at] = v->words[i];
+		memmove(&v->words[i], &v->words[i + 1],
+			(size_t)(v->count - i) * sizeof(*v->words));
+		v->count--;
+		return;
+	}
+}
+
+/* What would be passed over: an answer of another kind, or no difference. */
+static bool is_other(const struct sim_args *args, const char *vs)
+{
+	if (*vs && !args->vs && !args->has_explain && !args->svg && !args->timeline &&
+		!args->measured && !args->cases && !args->accuracy && !args->calibrate)
+		return true;
+	fprintf(stderr, "weft sim: --vs: say what differs, such as 'nodes=2' or another "
+			"machine, and no other answer\n");
+	return false;
+}
+
 static int versus(const struct sim_run *run, int argc, char **argv)
 {
 	static struct sim_run other;
@@ -27,8 +62,11 @@ static int versus(const struct sim_run *run, int argc, char **argv)
 	enum err e;
 
 	versus_words(&v, argc, argv, run->args->vs);
+	machine_take(&v, run->args->files[0]);
 	if (!sim_args_parse(&args, v.count, v.words))
 		return args.status;
+	if (!is_other(&args, run->args->vs))
+		return EXIT_USAGE;
 	e = sim_run_make(&args, &other);
 	if (e)
 		return sim_failed(e);
@@ -112,8 +150,10 @@ int command_sim(int argc, char **argv)
 	if (e)
 		return sim_failed(e);
 	status = show(&run, argc, argv);
-	if (status == EXIT_GOOD)
+	if (status == EXIT_GOOD) {
 		taken_print(&run);
+		sim_env_tell();
+	}
 	sim_run_free(&run);
 	return status;
 }

@@ -63,6 +63,9 @@ void sim_run_title(const struct sim_run *run, char text[200]);
 /* Print "weft sim: .." with the library's sentence; the exit status that fits. */
 int sim_failed(enum err e);
 
+/* sim_env.c: variables of NCCL that are set and do not count, on standard error */
+void sim_env_tell(void);
+
 /* sim_text.c */
 void sim_table_print(const struct sim_run *run);
 void sim_versus_print(const struct sim_run *run, const struct sim_run *other);

@@ -307,6 +307,8 @@ bool sim_args_parse(struct sim_args *args, int argc, char **argv)
 	}
 	args->files = argv + optind;
 	args->file_count = argc - optind;
+	if (args->cases && args->file_count)
+		return wrong("--cases has its machines in the file; name none beside it");
 	if (args->cases || args->accuracy || args->calibrate)
 		return true;
 	if (args->file_count == 1)

@@ -120,6 +120,33 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static bool has_large(const struct points *points)
+{
+	for (uint32_t i = 0; i < points->count; i++)
+		if (points->list[i].bytes >= 1 << 20)
+			return true;
+	return false;
+}
+
+/* The same with its sign: below 0 where most are faster than they should be. */
+static double lag(const struct sim_run *run, const struct points *points)
+{
+	static double of[POINTS_MAX];
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < points->count; i++) {
+		struct sim_answer a;
+
+		if (points->list[i].bytes >= 1 << 20 &&
+			!sim_run_ask(run, points->list[i].bytes, &a))
+			of[found++] = log(points->list[i].time_us / a.time_us);
+	}
+	if (!found)
+		return 0;
+	qsort(of, found, sizeof(*of), by_size);
+	return of[found / 2];
+}
+
 static double distance(const struct sim_run *run, const struct points *points)
 {
 	static double of[POINTS_MAX];
@@ -215,15 +242,28 @@ static int causes_inside(
 /* The causes that people meet, each as a configuration. */
 static void causes_print(const struct sim_run *run, const struct points *points)
 {
-	double now = distance(run, points);
+	double now = distance(run, points), late = lag(run, points);
 	int found;
 
+	if (!has_large(points)) {
+		printf("Nothing of 1 MiB or more was measured; below, launches decide, "
+		       "and no cause is looked for.\n");
+		return;
+	}
 	if (now < GOOD) {
 		printf("Reality is what the machine should give.\n");
 		return;
 	}
-	printf("Measured is %.0f %% off in the middle. Known causes:\n",
-		100 * expm1(now));
+	if (late < -GOOD) {
+		printf("In the middle a call takes %.2f of the time that it should: this "
+		       "is another machine than named, other nodes or GPUs, or another "
+		       "collective.\n",
+			exp(late));
+		return;
+	}
+	printf("In the middle a call takes %.2f times as long as it should. Known "
+	       "causes:\n",
+		exp(fmax(late, now)));
 	found = causes_outside(run, points, now) + causes_inside(run, points, now);
 	if (!found)
 		printf("  none of them explains it. Tried: %sNVLS off, "

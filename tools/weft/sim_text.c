@@ -3,6 +3,38 @@
 
 #include "weft/sim.h"
 
+/* Elements of each rank's part, as nccl-tests counts them. */
+static uint64_t count_of(const struct sim_run *run, uint64_t bytes)
+{
+	uint64_t elements = bytes / 4;
+
+	switch (run->args->coll) {
+	case COLL_ALL_REDUCE:
+	case COLL_BROADCAST:
+	case COLL_REDUCE:
+	case SIM_SENDRECV:
+		return elements;
+	default:
+		return elements / run->scene.ranks;
+	}
+}
+
+static const char *redop_of(int coll)
+{
+	return coll == COLL_ALL_REDUCE || coll == COLL_REDUCE ||
+			       coll == COLL_REDUCE_SCATTER || coll == SIM_SENDRECV
+		       ? "sum"
+		       : "none";
+}
+
+static int root_of(int coll)
+{
+	return coll == COLL_BROADCAST || coll == COLL_REDUCE || coll == COLL_GATHER ||
+			       coll == COLL_SCATTER
+		       ? 0
+		       : -1;
+}
+
 void sim_table_print(const struct sim_run *run)
 {
 	char title[200];
@@ -25,17 +57,9 @@ void sim_table_print(const struct sim_run *run)
 
 		printf("%12" PRIu64 " %12" PRIu64
 		       " %8s %6s %5d %11.2f %8.2f %8.2f %8.2f %8.2f  %s%s\n",
-			run->sizes[i], run->sizes[i] / 4, "float",
-			run->args->coll == COLL_ALL_REDUCE ||
-					run->args->coll == COLL_REDUCE ||
-					run->args->coll == COLL_REDUCE_SCATTER
-				? "sum"
-				: "none",
-			run->args->coll == COLL_BROADCAST ||
-					run->args->coll == COLL_REDUCE
-				? 0
-				: -1,
-			a->time_us, a->algbw, a->busbw, a->low, a->high,
+			run->sizes[i], count_of(run, run->sizes[i]), "float",
+			redop_of(run->args->coll), root_of(run->args->coll), a->time_us,
+			a->algbw, a->busbw, a->low, a->high,
 			sim_method_name(a->terms.method), a->is_own_class ? "" : " *");
 		is_other |= !a->is_own_class;
 	}

@@ -7,6 +7,16 @@
 #include "weft/command.h"
 #include "weft/sim.h"
 
+/* What a node sends for the call, as traffic.h counts it: the time of the busiest link,
+ * by the rate of all NICs. */
+static double bytes_of(
+	const struct sim_run *run, const struct sim_answer *a, enum sim_traffic kind)
+{
+	double sound = a->terms.outer_us / run->strain.outer[kind];
+
+	return sound / traffic_ideal(&run->fabric, kind, 1);
+}
+
 static uint32_t node_of(const struct fabric *f, const struct sim_flow *flow)
 {
 	return flow->hop_count ? flow->hops[0] / f->nics : 0;
@@ -55,7 +65,8 @@ int sim_timeline(struct sim_run *run, const char *path)
 	if (e)
 		return sim_failed(e);
 	kind = sim_traffic_of(run->args->coll, answer.terms.method);
-	e = traffic_flows(&run->fabric, kind, (double)bytes, &flows, &count);
+	e = traffic_flows(
+		&run->fabric, kind, bytes_of(run, &answer, kind), &flows, &count);
 	if (!e)
 		e = flow_run(
 			flows, count, run->fabric.links, run->fabric.link_count, &end);

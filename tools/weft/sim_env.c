@@ -1,0 +1,39 @@
+/* weft sim and the environment: what is set and does not count is said, once. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/param.h"
+#include "weft/graph_env.h"
+#include "weft/sim.h"
+
+static bool is_passed_over(enum param id)
+{
+	const struct param_info *info = param_info(id);
+	const char *text = param_environment(info->name);
+
+	if (info->kind != PARAM_INT || strncmp(info->name, "NCCL_", 5) != 0 || !text ||
+		!*text || graph_env_why(info->name, true) != GRAPH_ENV_COUNTS)
+		return false;
+	param_int(id);
+	return param_origin(id) == PARAM_FROM_DEFAULT;
+}
+
+/* As in a job, where the log says it, the default holds. */
+void sim_env_tell(void)
+{
+	graph_env_tell_but("sim", " SOCKET_NTHREADS NET IB_DISABLE ");
+	for (int i = 0; i < PARAM_COUNT; i++) {
+		const struct param_info *info = param_info((enum param)i);
+
+		if (!is_passed_over((enum param)i))
+			continue;
+		fprintf(stderr,
+			"weft sim: %s='%.32s' does not count: give a whole number",
+			info->name, param_environment(info->name));
+		if (info->lowest > INT32_MIN)
+			fprintf(stderr, " from %" PRId64, info->lowest);
+		if (info->highest < INT32_MAX)
+			fprintf(stderr, " to %" PRId64, info->highest);
+		fprintf(stderr, "\n");
+	}
+}
