@@ -25,6 +25,17 @@ enum sim_method sim_method_find(const char *name)
 	return (enum sim_method)method;
 }
 
+/* The minor versions of NCCL 2 that brought an algorithm. */
+enum { FIRST_NVLS_TREE = 18, FIRST_PAT = 23 };
+
+static void version_obey(const struct sim_site *site, struct model_rules *rules)
+{
+	if (site->minor && site->minor < FIRST_NVLS_TREE)
+		rules->algo[MODEL_ALL_REDUCE][ALGO_NVLS_TREE] = false;
+	if (site->minor && site->minor < FIRST_PAT)
+		rules->pat_enable = 0;
+}
+
 static enum err rules_make(const struct sim_site *site, struct model_rules *rules)
 {
 	const char *proto = site->proto;
@@ -43,6 +54,7 @@ static enum err rules_make(const struct sim_site *site, struct model_rules *rule
 		e = model_algo_parse(site->algo, rules);
 	if (!e && *proto)
 		e = model_proto_parse(proto, rules);
+	version_obey(site, rules);
 	return e;
 }
 

@@ -305,6 +305,7 @@ void sim_site_version(struct sim_site *site, const char *version)
 
 	if (sscanf(version, "%3u.%3u", &major, &minor) != 2 || major != 2)
 		return;
+	site->minor = minor;
 	site->no_nvls |= minor < FIRST_NVLS;
 	if (minor < FIRST_TUNER)
 		site->regions = REGION_NONE;

@@ -69,6 +69,7 @@ struct sim_site {
 	bool is_aws;	     /* the plugin's own choices hold */
 	bool one_net;	     /* and one is NCCL_NETDEVS_POLICY=max:1 */
 	bool no_nvls;
+	unsigned minor;		   /* of NCCL 2.x; 0: the newest */
 	bool is_environment;	   /* NCCL_ALGO and the like of the environment count */
 	bool sharp;		   /* the switches reduce */
 	char algo[SIM_LIST_BYTES]; /* as NCCL_ALGO; "" all */
@@ -85,8 +86,9 @@ enum err sim_site_machine(struct sim_site *site, const char *name);
 void sim_site_sockets(struct sim_site *site);
 
 /* What an NCCL of this version ("2.18.5", "2.9.9 era") cannot choose: it has no switch
- * before 2.17, and no plugin's tuner before 2.19. Words that begin with no version say
- * nothing. After sim_site_machine(). */
+ * before 2.17, no tree over switches before 2.18, no plugin's tuner before 2.19 and no
+ * PAT before 2.23. Words that begin with no version say nothing. After
+ * sim_site_machine(). */
 void sim_site_version(struct sim_site *site, const char *version);
 
 /* The same as XML, with the site's NICs; the caller's. */

@@ -322,7 +322,7 @@ static const char *set_text(bool set, enum param id)
 {
 	const char *text = set ? param_text(id) : NULL;
 
-	return text ? text : "not set";
+	return text ? text : set ? "given by an option" : "not set";
 }
 
 static enum err none_left(const struct model *model, const struct model_call *call)
