@@ -50,21 +50,24 @@ static enum err hit_answer(struct plan_run *run, const struct search_hit *hit)
 	return plan_run_answer(run);
 }
 
-/* What it spends most more of than the first. */
-static void loses_print(const struct train_step *first, const struct train_step *s)
+/* What it spends most more of than the first, and how many seconds. */
+static const char *loses_by(
+	const struct train_step *first, const struct train_step *s, double *seconds)
 {
 	int worst = 0;
 
 	for (int i = 1; i < STEP_PARTS; i++)
 		if (s->seen[i] - first->seen[i] > s->seen[worst] - first->seen[worst])
 			worst = i;
-	printf("%+.3g s %s", s->seen[worst] - first->seen[worst],
-		step_part_name((enum step_part)worst));
+	*seconds = s->seen[worst] - first->seen[worst];
+	return step_part_name((enum step_part)worst);
 }
 
 static enum err hits_print(struct plan_run *run, const struct search_result *found)
 {
 	struct train_step first = {0};
+	const char *part;
+	double seconds;
 	enum err e = OK;
 
 	printf("     step s   MFU %%   GB  layout\n");
@@ -79,57 +82,104 @@ static enum err hits_print(struct plan_run *run, const struct search_result *fou
 			100 * run->step.mfu, run->memory.total / 1e9, text);
 		if (i == 0)
 			first = run->step;
-		else {
-			printf(": ");
-			loses_print(&first, &run->step);
-		}
+		part = loses_by(&first, &run->step, &seconds);
+		if (i)
+			printf(": %+.3g s %s", seconds, part);
 		putchar('\n');
 	}
 	return e;
 }
 
-/* The winner and the best of a cluster whose network is half as fast. */
-static enum err sensitivity_print(struct plan_run *run, const struct search_hit *best)
+/* What a network half as fast would make of it. */
+struct halved {
+	double winner_s; /* the step of the layout that won */
+	struct search_hit best;
+};
+
+static enum err network_halve(
+	struct plan_run *run, const struct search_hit *best, struct halved *halved)
 {
 	struct search_result found;
-	double before = best->seconds;
 	enum err e;
 
-	if (run->net.site.nodes < 2)
-		return OK;
 	run->net.scale = .5;
 	run->net.curve_count = 0;
 	e = hit_answer(run, best);
-	if (!e) {
-		double after = run->step.seconds;
-
+	halved->winner_s = run->step.seconds;
+	if (!e)
 		e = search(run, &found);
-		if (!e) {
-			char text[LAYOUT_TEXT_BYTES];
-
-			layout_text(&found.hits[0].layout, text);
-			printf("\nwith half the network: %.4g s (%+.1f %%); the best "
-			       "then: "
-			       "%.4g s, %s\n",
-				after, 100 * (after / before - 1), found.hits[0].seconds,
-				text);
-		}
-	}
+	if (!e)
+		halved->best = found.hits[0];
 	run->net.scale = 1;
 	run->net.curve_count = 0;
 	return e;
 }
 
-static json_t *hits_json(const struct search_result *found)
+static enum err sensitivity_print(struct plan_run *run, const struct search_hit *best)
+{
+	struct halved halved;
+	char text[LAYOUT_TEXT_BYTES];
+	enum err e;
+
+	if (run->net.site.nodes < 2)
+		return OK;
+	e = network_halve(run, best, &halved);
+	if (e)
+		return e;
+	layout_text(&halved.best.layout, text);
+	printf("\nwith half the network: %.4g s (%+.1f %%); the best then: %.4g s, %s\n",
+		halved.winner_s, 100 * (halved.winner_s / best->seconds - 1),
+		halved.best.seconds, text);
+	return OK;
+}
+
+static json_t *hit_json(const struct search_hit *hit)
+{
+	return json_pack("{s:f, s:f, s:o}", "stepS", hit->seconds, "memoryGB",
+		hit->bytes / 1e9, "layout", plan_layout_json(&hit->layout));
+}
+
+/* Each but the first with what it loses by. */
+static enum err hits_json(
+	struct plan_run *run, const struct search_result *found, json_t *all)
 {
 	json_t *hits = json_array();
+	struct train_step first = {0};
+	enum err e = OK;
 
-	for (uint32_t i = 0; i < found->hit_count; i++)
-		json_array_append_new(hits,
-			json_pack("{s:f, s:f, s:o}", "stepS", found->hits[i].seconds,
-				"memoryGB", found->hits[i].bytes / 1e9, "layout",
-				plan_layout_json(&found->hits[i].layout)));
-	return hits;
+	for (uint32_t i = 0; !e && i < found->hit_count; i++) {
+		json_t *one = hit_json(&found->hits[i]);
+		const char *part;
+		double seconds;
+
+		e = hit_answer(run, &found->hits[i]);
+		if (i == 0)
+			first = run->step;
+		part = loses_by(&first, &run->step, &seconds);
+		if (i && !e)
+			json_object_set_new(one, "losesBy",
+				json_pack(
+					"{s:s, s:f}", "part", part, "seconds", seconds));
+		json_array_append_new(hits, one);
+	}
+	json_object_set_new(all, "best", hits);
+	return e;
+}
+
+static enum err sensitivity_json(
+	struct plan_run *run, const struct search_hit *best, json_t *all)
+{
+	struct halved halved;
+	enum err e;
+
+	if (run->net.site.nodes < 2)
+		return OK;
+	e = network_halve(run, best, &halved);
+	if (!e)
+		json_object_set_new(all, "halfTheNetwork",
+			json_pack("{s:f, s:o}", "stepS", halved.winner_s, "best",
+				hit_json(&halved.best)));
+	return e;
 }
 
 /* As data, with the others, as a picture or as groups: the layout that won. */
@@ -145,8 +195,13 @@ static int winner_show(struct plan_run *run, const struct search_result *found)
 	if (run->args->svg)
 		return plan_svg(run, found, run->args->svg);
 	all = plan_json_make(run);
-	json_object_set_new(all, "best", hits_json(found));
-	return json_print("plan", all);
+	e = hits_json(run, found, all);
+	if (!e)
+		e = sensitivity_json(run, &found->hits[0], all);
+	if (!e)
+		return json_print("plan", all);
+	json_decref(all);
+	return plan_failed(e);
 }
 
 int plan_search(struct plan_run *run)
