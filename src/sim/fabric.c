@@ -285,6 +285,8 @@ static enum err reach_check(const struct fabric *f)
 	for (uint32_t leaf = 0; f->leaves > 1 && leaf < f->leaves; leaf++) {
 		double rate = 0;
 
+		if (!leaf_nics(f, leaf))
+			continue; /* a plane that no NIC is in */
 		for (uint32_t way = 0; way < ways(f); way++)
 			rate += f->links[fabric_up(f, leaf, way)].rate;
 		if (!(rate > 1e-9))
@@ -296,12 +298,29 @@ static enum err reach_check(const struct fabric *f)
 	return pairs_check(f);
 }
 
+/* Nobody has so many; more than 32 bits count are asked for easily. */
+enum { LINKS_MAX = 1 << 26 };
+
+static enum err links_count(struct fabric *f)
+{
+	uint64_t nics = (uint64_t)f->nodes * f->nics;
+	uint64_t all = 2 * (nics + (uint64_t)f->leaves * ways(f));
+
+	if (all > LINKS_MAX)
+		return err_set(ERR_USAGE,
+			"a fabric of %llu links is too large: ask about fewer nodes, "
+			"larger leaves or fewer spines",
+			(unsigned long long)all);
+	f->link_count = (uint32_t)all;
+	return OK;
+}
+
 enum err fabric_build(
 	const struct fabric_plan *plan, const struct sim_site *site, struct fabric *f)
 {
 	double nic_rate = site->nics ? sim_site_nic_total(site) / site->nics * 1e3 : 0;
 	uint32_t rows;
-	enum err e = OK;
+	enum err e;
 
 	*f = (struct fabric){.plan = *plan,
 		.nodes = site->nodes,
@@ -313,7 +332,9 @@ enum err fabric_build(
 	f->leaves = plan->shape == FABRIC_SWITCH  ? 0
 		    : plan->shape == FABRIC_RAILS ? rows * f->nics
 						  : rows * plan->planes;
-	f->link_count = 2 * f->nodes * f->nics + 2 * f->leaves * ways(f);
+	e = links_count(f);
+	if (e)
+		return e;
 	if (f->nodes > 1 && !(nic_rate > 0))
 		return err_set(ERR_USAGE,
 			"the machine has no NIC, so its nodes cannot be connected");

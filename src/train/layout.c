@@ -197,6 +197,9 @@ static enum err model_fits(const struct train_model *m, const struct train_layou
 	if (l->ep > 1 && !m->experts)
 		return err_set(ERR_USAGE, "%s has no experts, so ep is 1, not %u",
 			m->name, l->ep);
+	if (l->etp > 1 && !m->experts)
+		return err_set(ERR_USAGE, "%s has no experts, so etp is 1, not %u",
+			m->name, l->etp);
 	if (m->experts && m->experts % l->ep)
 		return err_set(ERR_USAGE, "%u experts do not divide over ep %u",
 			m->experts, l->ep);

@@ -176,7 +176,7 @@ static enum err experts_walk(struct hunt *w)
 	l->etp = m->experts ? 1 : 0;
 	if (w->said & SAID_ETP)
 		l->etp = w->job->layout->etp;
-	if (!m->experts && r.first > 1)
+	if (!m->experts && (r.first > 1 || l->etp > 1))
 		return OK;
 	for (l->ep = r.first; !e && l->ep <= r.last; l->ep *= 2)
 		if (divides(m->experts, l->ep) &&

@@ -153,6 +153,33 @@ static void test_odd_planes(void)
 	fabric_free(&fabric);
 }
 
+/* One NIC is in the first plane; nobody needs the second. */
+static void test_empty_plane(void)
+{
+	struct sim_site at = site(4, 1);
+	struct traffic_report report;
+	struct fabric_plan plan;
+	struct fabric fabric;
+
+	EQ(fabric_plan_read("dual:leaf=1,spine=2", &plan), OK);
+	EQ(fabric_build(&plan, &at, &fabric), OK);
+	EQ(traffic_measure(&fabric, SIM_TRAFFIC_RING, 4e8, TRAFFIC_COUNT, &report), OK);
+	TRUE(report.time_us >= report.ideal_us && isfinite(report.time_us));
+	fabric_free(&fabric);
+}
+
+/* As many links as 32 bits cannot count. */
+static void test_too_large(void)
+{
+	struct sim_site at = site(65536, 32);
+	struct fabric_plan plan;
+	struct fabric fabric;
+
+	EQ(fabric_plan_read("rail:leaf=1,spine=1023", &plan), OK);
+	EQ(fabric_build(&plan, &at, &fabric), ERR_USAGE);
+	TRUE(strstr(err_last(), "4294967296 links is too large") != NULL);
+}
+
 /* One of four spines is dead: what crosses has three quarters. */
 static void test_dead_spine(void)
 {
@@ -258,6 +285,8 @@ int main(void)
 	test_dead_spine();
 	test_holes();
 	test_odd_planes();
+	test_empty_plane();
+	test_too_large();
 	test_bad_plans();
 	return 0;
 }

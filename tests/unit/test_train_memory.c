@@ -50,7 +50,10 @@ static void bad_layouts(void)
 	refused(l, "llama3-8b", "too few");
 	l = base;
 	l.ep = 2;
-	refused(l, "llama3-8b", "no experts");
+	refused(l, "llama3-8b", "no experts, so ep is 1");
+	l = base;
+	l.etp = 2;
+	refused(l, "llama3-8b", "no experts, so etp is 1");
 	l = base;
 	l.batch = 100;
 	refused(l, "llama3-8b", "batch of 100");

@@ -12,6 +12,29 @@ int plan_failed(enum err e)
 	return e == ERR_USAGE || e == ERR_ARGUMENT ? EXIT_USAGE : EXIT_WRONG;
 }
 
+/* A difference, in options; what is another kind of answer would be passed over. */
+static bool is_difference(const char *vs)
+{
+	const char *word = vs + strspn(vs, " \t");
+	size_t length = strcspn(word, " \t");
+
+	return *word == '-' || memchr(word, '=', length) != NULL;
+}
+
+static bool is_other(const struct plan_args *args)
+{
+	return !args->vs && !args->svg && !args->groups && !args->search &&
+	       !args->gpus_last && !args->models && !args->cases && !args->accuracy &&
+	       !args->calibrate;
+}
+
+static int wrong_versus(void)
+{
+	fprintf(stderr, "weft plan: --vs: say what differs, such as 'tp=2' or "
+			"'on=dgx-a100', and no other answer\n");
+	return EXIT_USAGE;
+}
+
 static int versus(const struct plan_run *run, int argc, char **argv)
 {
 	static struct plan_run other;
@@ -20,9 +43,13 @@ static int versus(const struct plan_run *run, int argc, char **argv)
 	int status;
 	enum err e;
 
+	if (!is_difference(run->args->vs))
+		return wrong_versus();
 	versus_words(&v, argc, argv, run->args->vs);
 	if (!plan_args_parse(&args, v.count, v.words))
 		return EXIT_USAGE;
+	if (!is_other(&args))
+		return wrong_versus();
 	e = plan_run_make(&args, true, &other);
 	if (e)
 		return plan_failed(e);

@@ -138,8 +138,8 @@ static void memory_print(const struct plan_run *run)
 	printf("  %-32s %8.1f\n", "parameters", m->params / 1e9);
 	printf("  %-32s %8.1f\n", "gradients", m->grads / 1e9);
 	printf("  %-32s %8.1f\n", "optimizer", m->optimizer / 1e9);
-	printf("  %-32s %8.1f   %u micro-batches under way\n", "activations",
-		m->activations / 1e9, m->alive);
+	printf("  %-32s %8.1f   %u micro-batch%s under way\n", "activations",
+		m->activations / 1e9, m->alive, m->alive == 1 ? "" : "es");
 	printf("  %-32s %8.1f\n", "logits, gathered layers",
 		(m->logits + m->gathered) / 1e9);
 	printf("  %-32s %8.1f\n", "software", m->other / 1e9);

@@ -152,7 +152,7 @@ int command_sim(int argc, char **argv)
 	status = show(&run, argc, argv);
 	if (status == EXIT_GOOD) {
 		taken_print(&run);
-		sim_env_tell();
+		sim_env_tell(&run.scene.site);
 	}
 	sim_run_free(&run);
 	return status;

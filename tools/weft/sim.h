@@ -64,7 +64,7 @@ void sim_run_title(const struct sim_run *run, char text[200]);
 int sim_failed(enum err e);
 
 /* sim_env.c: variables of NCCL that are set and do not count, on standard error */
-void sim_env_tell(void);
+void sim_env_tell(const struct sim_site *site);
 
 /* sim_text.c */
 void sim_table_print(const struct sim_run *run);

@@ -1,6 +1,8 @@
 /* weft sim and the environment: what is set and does not count is said, once. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/param.h"
 #include "weft/graph_env.h"
@@ -18,10 +20,31 @@ static bool is_passed_over(enum param id)
 	return param_origin(id) == PARAM_FROM_DEFAULT;
 }
 
-/* As in a job, where the log says it, the default holds. */
-void sim_env_tell(void)
+/* What carries messages has no verbs that could be left out. */
+static bool is_fabric_only(const struct sim_site *site)
 {
-	graph_env_tell_but("sim", " SOCKET_NTHREADS NET IB_DISABLE ");
+	return site->outer == SIM_EFA || site->outer == SIM_EFA_OLD ||
+	       site->outer == SIM_STAGED;
+}
+
+/* NCCL_NET names sockets, or what the site has anyway. */
+static bool is_net_of(const struct sim_site *site)
+{
+	const char *net = param_environment("NCCL_NET");
+
+	if (!net || !strcasecmp(net, "Socket"))
+		return true;
+	return !strcasecmp(net, site->is_aws ? "AWS Libfabric" : "IB");
+}
+
+/* As in a job, where the log says it, the default holds. */
+void sim_env_tell(const struct sim_site *site)
+{
+	char also[64];
+
+	snprintf(also, sizeof(also), " SOCKET_NTHREADS %s%s",
+		is_net_of(site) ? "NET " : "", is_fabric_only(site) ? "" : "IB_DISABLE ");
+	graph_env_tell_but("sim", also);
 	for (int i = 0; i < PARAM_COUNT; i++) {
 		const struct param_info *info = param_info((enum param)i);
 

@@ -74,9 +74,9 @@ static void links_print(const struct sim_run *run, const struct sim_answer *a)
 	if (run->scene.nvl_groups < 2 ||
 		traffic_measure(&fabric, kind, 1e9, TRAFFIC_AUTO, &report))
 		return;
-	printf("Busiest links between nodes (%s, %u flows):\n",
+	printf("Busiest links between nodes (%s, %u flow%s):\n",
 		report.was_run ? "run flow by flow" : "counted by symmetry",
-		report.flow_count);
+		report.flow_count, report.flow_count == 1 ? "" : "s");
 	if (!tiles_measure(&fabric, kind, 1e9, &tiles))
 		printf("  The library's own %s run in %u tiles, %u of it through each of "
 		       "%u NICs, takes %.2f times as long as the flows.\n",

@@ -70,11 +70,13 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 	site->nodes += !site->nodes;
 	info = instance_find(site->machine);
 	if (gpus > info->gpu_count)
-		return err_set(ERR_USAGE, "a %s has %u GPUs; --gpus-per-node %u is more",
-			site->machine, info->gpu_count, gpus);
+		return err_set(ERR_USAGE, "a %s has %u GPU%s; --gpus-per-node %u is more",
+			site->machine, info->gpu_count, info->gpu_count == 1 ? "" : "s",
+			gpus);
 	if (args->nics > site->nics)
-		return err_set(ERR_USAGE, "a %s has %u NICs; --nics %u is more",
-			site->machine, site->nics, args->nics);
+		return err_set(ERR_USAGE, "a %s has %u NIC%s; --nics %u is more",
+			site->machine, site->nics, site->nics == 1 ? "" : "s",
+			args->nics);
 	e = net_apply(
 		args->net == SIM_NET_MACHINE && !args->own_choice && is_told_sockets(site)
 			? SIM_NET_SOCKET
