@@ -117,15 +117,20 @@ const char *plan_advice(const struct plan_run *run)
 		return "the optimizer passes over its states: shard them over more "
 		       "ranks, or a larger batch";
 	case PART_POINT:
-		return "memory bandwidth: fused kernels, or less recomputation";
+		return run->layout.recompute
+			       ? "memory bandwidth: fused kernels, or less recomputation"
+			       : "memory bandwidth: fused kernels";
 	case PART_OTHER:
 		return "launches and waiting: larger micro-batches";
 	case PART_ATTENTION:
 		return "attention: a better kernel, context parallelism, shorter "
 		       "sequences";
 	default:
-		return "matrix products: lower precision, larger products, less "
-		       "recomputation";
+		return run->layout.recompute
+			       ? "matrix products: lower precision, larger products, "
+				 "less "
+				 "recomputation"
+			       : "matrix products: lower precision, larger products";
 	}
 }
 

@@ -128,10 +128,10 @@ static bool has_large(const struct points *points)
 	return false;
 }
 
-/* The same with its sign: below 0 where most are faster than they should be. */
-static double lag(const struct sim_run *run, const struct points *points)
+/* By how much each large one differs, in logarithms: how many there are. */
+static uint32_t differences(
+	const struct sim_run *run, const struct points *points, double of[POINTS_MAX])
 {
-	static double of[POINTS_MAX];
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < points->count; i++) {
@@ -141,28 +141,34 @@ static double lag(const struct sim_run *run, const struct points *points)
 			!sim_run_ask(run, points->list[i].bytes, &a))
 			of[found++] = log(points->list[i].time_us / a.time_us);
 	}
-	if (!found)
+	return found;
+}
+
+/* Of an even number it is between the two in the middle. */
+static double middle(double *of, uint32_t count)
+{
+	if (!count)
 		return 0;
-	qsort(of, found, sizeof(*of), by_size);
-	return of[found / 2];
+	qsort(of, count, sizeof(*of), by_size);
+	return (of[(count - 1) / 2] + of[count / 2]) / 2;
+}
+
+/* Below 0 where most are faster than they should be. */
+static double lag(const struct sim_run *run, const struct points *points)
+{
+	static double of[POINTS_MAX];
+
+	return middle(of, differences(run, points, of));
 }
 
 static double distance(const struct sim_run *run, const struct points *points)
 {
 	static double of[POINTS_MAX];
-	uint32_t found = 0;
+	uint32_t count = differences(run, points, of);
 
-	for (uint32_t i = 0; i < points->count; i++) {
-		struct sim_answer a;
-
-		if (points->list[i].bytes >= 1 << 20 &&
-			!sim_run_ask(run, points->list[i].bytes, &a))
-			of[found++] = fabs(log(points->list[i].time_us / a.time_us));
-	}
-	if (!found)
-		return 0;
-	qsort(of, found, sizeof(*of), by_size);
-	return of[found / 2];
+	for (uint32_t i = 0; i < count; i++)
+		of[i] = fabs(of[i]);
+	return middle(of, count);
 }
 
 /* Nearer than that a measurement is what it should be; a logarithm. */
@@ -261,9 +267,15 @@ static void causes_print(const struct sim_run *run, const struct points *points)
 			exp(late));
 		return;
 	}
-	printf("In the middle a call takes %.2f times as long as it should. Known "
-	       "causes:\n",
-		exp(fmax(late, now)));
+	if (late > GOOD)
+		printf("In the middle a call takes %.2f times as long as it should. "
+		       "Known "
+		       "causes:\n",
+			exp(late));
+	else
+		printf("Some calls are faster than they should be and others slower, "
+		       "%.2f times in the middle. Known causes:\n",
+			exp(now));
 	found = causes_outside(run, points, now) + causes_inside(run, points, now);
 	if (!found)
 		printf("  none of them explains it. Tried: %sNVLS off, "
