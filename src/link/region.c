@@ -203,6 +203,17 @@ static bool pages_copy(char *ptr, size_t bytes)
 	return mremap(fresh, all, all, MREMAP_MAYMOVE | MREMAP_FIXED, first) == first;
 }
 
+/* Whole pages, for what lies beside the memory on its first or last one has another
+ * page, too. */
+static void plugins_tell(char *ptr, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	size_t before = (uintptr_t)ptr % page;
+
+	bytes = (before + bytes + page - 1) / page * page;
+	net_plugins_pages_replaced(ptr - before, bytes);
+}
+
 /* Have `renew` put pages of our own under a part of a region, which is none any more. */
 static void region_part(void *ptr, size_t bytes, bool (*renew)(char *ptr, size_t bytes))
 {
@@ -221,7 +232,7 @@ static void region_part(void *ptr, size_t bytes, bool (*renew)(char *ptr, size_t
 		atomic_fetch_add(&generation, 1);
 	}
 	pthread_rwlock_unlock(&lock);
-	net_plugins_pages_replaced(ptr, bytes);
+	plugins_tell(ptr, bytes);
 }
 
 void region_withdraw(void *ptr, size_t bytes)

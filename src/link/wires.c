@@ -158,6 +158,17 @@ void wires_forget(const struct wires *wires, void *data, size_t bytes)
 		net_plugin_forget(wires->plugin, data, bytes);
 }
 
+void wires_rest(const struct wires *wires)
+{
+	for (uint32_t i = 0; wires->net->rest && i < wires->rank_count * WIRE_PURPOSES;
+		i++) {
+		if (wires->to[i])
+			wires->net->rest(wires->to[i]);
+		if (wires->from[i])
+			wires->net->rest(wires->from[i]);
+	}
+}
+
 const char *wires_name(const struct wires *wires)
 {
 	return wires->plugin ? net_plugin_name(wires->plugin) : wires->net->name;

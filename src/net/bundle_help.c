@@ -100,7 +100,7 @@ void helpers_stop(struct bundle *bundle)
 		close(bundle->help.threads[i].wake_fd);
 	}
 	bundle->help.count = 0;
-	bundle->help.is_there = false;
+	bundle->help.is_there = bundle->help.is_closing = false;
 	free(bundle->help.threads);
 	bundle->help.threads = NULL;
 }

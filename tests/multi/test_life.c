@@ -508,6 +508,48 @@ static void life_messages(struct rank *rank)
 
 /* ---- memory ---- */
 
+/* What a call that failed had on its stack may be anything by now. */
+static void late_watch(struct rank *rank)
+{
+	volatile unsigned char later[96 << 10];
+
+	for (size_t i = 0; i < sizeof(later); i++)
+		later[i] = 0x5a;
+	rank_meet(rank); /* the message is sent */
+	rank_meet(rank);
+	usleep(100000);
+	for (size_t i = 0; i < sizeof(later); i++)
+		EQ(later[i], 0x5a);
+}
+
+/* Threads of a connection take nothing for a call that has failed. */
+static void life_late(struct rank *rank)
+{
+	int from = 1, to = 0, own[2] = {0};
+	ncclComm_t comm;
+
+	if (!has_hosts())
+		return;
+	setenv("WEFT_SOCKET_HELPERS", "1", 1);
+	setenv("NCCL_SOCKET_NTHREADS", "1", 1);
+	comm = rank_comm(rank, 0);
+	if (rank->rank) {
+		OK(ncclRecv(&to, 1, ncclInt, 0, comm, NULL));
+		OK(ncclGroupStart());
+		OK(ncclRecv(&to, 1, ncclInt, 0, comm, NULL));
+		OK(ncclSend(own, 1, ncclInt, 1, comm, NULL));
+		OK(ncclRecv(own, 2, ncclInt, 1, comm, NULL));
+		GIVES(ncclGroupEnd(), ncclInvalidUsage);
+		late_watch(rank);
+	} else {
+		OK(ncclSend(&from, 1, ncclInt, 1, comm, NULL));
+		rank_meet(rank);
+		(void)ncclSend(&from, 1, ncclInt, 1, comm, NULL);
+		rank_meet(rank);
+	}
+	OK(ncclCommAbort(comm));
+}
+
 static void life_windows(struct rank *rank)
 {
 	ncclComm_t comm = rank_comm(rank, 0);
@@ -694,6 +736,7 @@ static const struct test tests[] = {
 	{"messages", life_messages, 3, 1},
 	{"messages, threads", life_messages, 1, 3},
 	{"messages to oneself", life_messages, 1, 1},
+	{"late messages", life_late, 2, 1},
 	{"windows", life_windows, 2, 1},
 	{"stale memory", life_stale, 4, 1},
 	{"stale memory, threads", life_stale, 1, 3},

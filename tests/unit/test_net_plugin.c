@@ -8,6 +8,7 @@
 
 #include "base/param.h"
 #include "child.h"
+#include "link/region.h"
 #include "log_text.h"
 #include "net/plugin_abi.h"
 #include "net_pair.h"
@@ -317,6 +318,35 @@ static void test_kept_under_way(void)
 	pair_end(&pair); /* .. and nobody has received it */
 }
 
+/* Pages are replaced whole, also those of which a part was asked for. */
+static void test_kept_beside(void)
+{
+	enum { PAGE = 4096, BYTES = PAGE + 2000 };
+	struct net_request sent, taken;
+	struct pair pair;
+	void *memory;
+	char *pages;
+
+	EQ(region_alloc(2 * PAGE, &memory), OK);
+	pages = memory;
+	pair_open(&pair);
+	EQ(net_plugin_keep(pair_plugin, pages, BYTES), OK);
+	for (int i = 0; i < 3; i++) {
+		int before = counted("net_test_registered");
+
+		if (i == 2)
+			region_withdraw(pages + BYTES, 2 * PAGE - BYTES);
+		EQ(net->send(pair.to, pages, BYTES, &sent), OK);
+		EQ(net->recv(pair.from, kept_in, BYTES, &taken), OK);
+		run_both(&sent, &taken);
+		if (i) /* what is received is not kept */
+			EQ(counted("net_test_registered") - before, i);
+	}
+	net_plugin_forget(pair_plugin, pages, BYTES);
+	pair_end(&pair);
+	EQ(region_free(memory), OK);
+}
+
 static void test_versions(void)
 {
 	for (int version = PLUGIN_VERSION_MIN; version <= PLUGIN_VERSION_MAX; version++) {
@@ -595,6 +625,7 @@ int main(void)
 	test_kept();
 	test_kept_parts();
 	test_kept_under_way();
+	test_kept_beside();
 	unlink(log_path);
 	return 0;
 }

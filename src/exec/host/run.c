@@ -223,6 +223,13 @@ static struct doing call_doing(const struct host_call *call)
 	return doing;
 }
 
+/* What is not over is given up: its memory may be somebody else's from now on. */
+static void engine_rest(const struct host_engine *engine)
+{
+	if (engine->remote)
+		wires_rest(remote_wires(engine->remote));
+}
+
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 {
 	struct idle idle = {.spin_turns = engine->waits.spin_turns};
@@ -258,8 +265,10 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 	}
 	if (engine->notes.has_told && is_note_over(e))
 		doing_end(engine);
-	if (e)
+	if (e) {
 		host_call_leave(&call);
+		engine_rest(engine);
+	}
 	return e;
 }
 
@@ -512,6 +521,8 @@ enum err host_run(const struct host_job *const *jobs, uint32_t count)
 	for (uint32_t i = 0; e && i < count; i++)
 		if (all[i].asked.kind == JOB_COLL && all[i].started && all[i].result)
 			host_call_leave(&all[i].call);
+	for (uint32_t i = 0; e && i < count; i++)
+		engine_rest(all[i].asked.engine);
 	if (all != few)
 		free(all);
 	return e;
