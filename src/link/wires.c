@@ -160,12 +160,11 @@ void wires_forget(const struct wires *wires, void *data, size_t bytes)
 
 void wires_rest(const struct wires *wires)
 {
-	for (uint32_t i = 0; wires->net->rest && i < wires->rank_count * WIRE_PURPOSES;
-		i++) {
-		if (wires->to[i])
-			wires->net->rest(wires->to[i]);
-		if (wires->from[i])
-			wires->net->rest(wires->from[i]);
+	if (wires->plugin)
+		return;
+	for (uint32_t i = 0; i < wires->rank_count * WIRE_PURPOSES; i++) {
+		net_socket_rest(wires->to[i]);
+		net_socket_rest(wires->from[i]);
 	}
 }
 

@@ -56,7 +56,7 @@ bool wires_try_gpu(
 enum err wires_keep(const struct wires *wires, void *data, size_t bytes);
 void wires_forget(const struct wires *wires, void *data, size_t bytes);
 
-/* Nothing comes or goes until somebody asks or tests again (net_ops.rest). */
+/* Nothing comes or goes by threads of ours until somebody asks or tests again. */
 void wires_rest(const struct wires *wires);
 
 /* By what a message travels that can, for people: the plugin's name. */

@@ -97,14 +97,14 @@ struct net_ops {
 	/* OK: done. ERR_AGAIN: not yet, after waiting `wait_us` at most where the network
 	 * can wait. Else the connection is lost, and so is all that was asked of it. */
 	enum err (*test)(const struct net_request *request, uint32_t wait_us);
-	/* What is not done is moved by nobody, until it is tested or more is asked for:
-	 * its memory is the caller's again. NULL: the network moves nothing by itself, or
-	 * cannot be kept from it. */
-	void (*rest)(struct net_end *end);
 	void (*close)(struct net_end *end); /* NULL is fine */
 };
 
 /* TCP. */
 extern const struct net_ops net_socket;
+
+/* What is not done is moved by nobody, until it is tested or more is asked for: threads
+ * that help with the end stop, and its memory is the caller's again. NULL is fine. */
+void net_socket_rest(struct net_end *end);
 
 #endif

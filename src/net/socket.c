@@ -311,9 +311,9 @@ static enum err socket_test(const struct net_request *request, uint32_t wait_us)
 	return e ? e : ERR_AGAIN;
 }
 
-static void socket_rest(struct net_end *end)
+void net_socket_rest(struct net_end *end)
 {
-	if (end->bundle)
+	if (end && end->bundle)
 		helpers_stop(end->bundle);
 }
 
@@ -325,6 +325,5 @@ const struct net_ops net_socket = {
 	.send = socket_send,
 	.recv = socket_recv,
 	.test = socket_test,
-	.rest = socket_rest,
 	.close = end_close,
 };

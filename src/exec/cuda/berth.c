@@ -132,9 +132,6 @@ static enum err berths_make(struct cuda_berths *berths, size_t bytes)
 	size_t all = count * (WORDS_BYTES + bytes);
 	enum err e = block_make(all, &block, &device);
 
-	if (!e)
-		berths->owner.made(berths->owner.owner, block->memory, all);
-
 	for (uint32_t i = 0; i < count && !e; i++) {
 		size_t offset = i * (WORDS_BYTES + bytes);
 		struct cuda_berth *made = calloc(1, sizeof(*made));
@@ -152,6 +149,8 @@ static enum err berths_make(struct cuda_berths *berths, size_t bytes)
 			.bytes = bytes,
 			.next = berths->list};
 		atomic_store(&berths->list, made);
+		if (!i)
+			berths->owner.made(berths->owner.owner, block->memory, all);
 	}
 	return e;
 }
