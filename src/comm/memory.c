@@ -68,12 +68,6 @@ static void plugin_keeps(const struct comm *comm, void *ptr, size_t bytes)
 		log_info(LOG_REG, "%s", err_last());
 }
 
-static void plugin_forgets(const struct comm *comm, void *ptr, size_t bytes)
-{
-	if (param_int(PARAM_LOCAL_REGISTER))
-		wires_forget(comm->hosts.wires, ptr, bytes);
-}
-
 /* The link that points at the registration, or at NULL when there is none. Lock held. */
 static struct registration **registration_find(
 	struct comm *comm, const void *base, size_t bytes)
@@ -124,7 +118,7 @@ enum err comm_deregister(struct comm *comm, void *handle)
 		*link = r->next;
 	pthread_mutex_unlock(&comm->lock);
 	if (is_last) {
-		plugin_forgets(comm, r->base, r->bytes);
+		wires_forget(comm->hosts.wires, r->base, r->bytes);
 		free(r);
 	}
 	return r ? OK
@@ -412,7 +406,7 @@ enum err comm_window_deregister(struct comm *comm, struct window *window)
 	if (!found)
 		return no_window(window);
 	if (found->is_kept)
-		plugin_forgets(comm, found->base, found->bytes);
+		wires_forget(comm->hosts.wires, found->base, found->bytes);
 	window_free(found);
 	return OK;
 }

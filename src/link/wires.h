@@ -52,7 +52,7 @@ bool wires_try_gpu(
 	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
 
 /* Memory that stays until it is forgotten: a plugin need not be told of it for each
- * message (net/plugin.h). No wires is fine. */
+ * message (net/plugin.h). No wires is fine, and to forget what was not kept. */
 enum err wires_keep(const struct wires *wires, void *data, size_t bytes);
 void wires_forget(const struct wires *wires, void *data, size_t bytes);
 

@@ -313,7 +313,7 @@ static const struct rack_word {
 
 static void rack_apply(const char *name, struct sim_site *site)
 {
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(rack_words) / sizeof(rack_words[0]); i++) {
 		if (site->inner != SIM_MNNVL || !has_word(name, rack_words[i].word))
 			continue;
 		if (!site->nodes)

@@ -138,34 +138,35 @@ static void test_monotony(void)
 	}
 }
 
-/* Five NICs on two planes: three and two, and every leaf has the way up of its own. */
-static void test_odd_planes(void)
+/* Two planes that join four nodes with so many NICs each. */
+static struct traffic_report two_planes(uint32_t nics, enum sim_traffic traffic)
 {
-	struct sim_site at = site(4, 5);
+	struct sim_site at = site(4, nics);
 	struct traffic_report report;
 	struct fabric_plan plan;
 	struct fabric fabric;
 
 	EQ(fabric_plan_read("dual:leaf=1,spine=2", &plan), OK);
 	EQ(fabric_build(&plan, &at, &fabric), OK);
-	EQ(traffic_measure(&fabric, SIM_TRAFFIC_ALL, 4e8, TRAFFIC_COUNT, &report), OK);
-	TRUE(near(report.time_us, report.ideal_us, 1e-6));
+	EQ(traffic_measure(&fabric, traffic, 4e8, TRAFFIC_COUNT, &report), OK);
 	fabric_free(&fabric);
+	return report;
+}
+
+/* Five NICs on two planes: three and two, and every leaf has the way up of its own. */
+static void test_odd_planes(void)
+{
+	struct traffic_report report = two_planes(5, SIM_TRAFFIC_ALL);
+
+	TRUE(near(report.time_us, report.ideal_us, 1e-6));
 }
 
 /* One NIC is in the first plane; nobody needs the second. */
 static void test_empty_plane(void)
 {
-	struct sim_site at = site(4, 1);
-	struct traffic_report report;
-	struct fabric_plan plan;
-	struct fabric fabric;
+	struct traffic_report report = two_planes(1, SIM_TRAFFIC_RING);
 
-	EQ(fabric_plan_read("dual:leaf=1,spine=2", &plan), OK);
-	EQ(fabric_build(&plan, &at, &fabric), OK);
-	EQ(traffic_measure(&fabric, SIM_TRAFFIC_RING, 4e8, TRAFFIC_COUNT, &report), OK);
 	TRUE(report.time_us >= report.ideal_us && isfinite(report.time_us));
-	fabric_free(&fabric);
 }
 
 /* As many links as 32 bits cannot count. */
