@@ -24,9 +24,12 @@ static enum err check_range(const char *function, const void *buff, size_t size)
 {
 	enum err e = check_pointer(buff, function, "buff");
 
-	if (!e && (!size || size > UINTPTR_MAX - (uintptr_t)buff))
-		e = err_set(ERR_ARGUMENT, "%s: size %zu does not fit in memory", function,
-			size);
+	if (!e && !size)
+		e = err_set(ERR_ARGUMENT, "%s: size is 0", function);
+	if (!e && size > UINTPTR_MAX - (uintptr_t)buff)
+		e = err_set(ERR_ARGUMENT,
+			"%s: size %zu from buff %p on is more than there are addresses",
+			function, size, buff);
 	return e;
 }
 

@@ -260,7 +260,9 @@ enum err sim_resolve(const struct sim_words *words, struct sim_site *site)
 	e = platform_apply(words, site);
 	if (e)
 		return e;
-	sim_site_version(site, words->version);
+	e = sim_site_version(site, words->version);
+	if (e)
+		return e;
 	net_apply(words, site);
 	return racks_apply(words, site);
 }

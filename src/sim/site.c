@@ -1,6 +1,8 @@
 #include "sim/site.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -299,16 +301,24 @@ void sim_site_sockets(struct sim_site *site)
 
 enum { FIRST_NVLS = 17, FIRST_TUNER = 19 };
 
-void sim_site_version(struct sim_site *site, const char *version)
+enum err sim_site_version(struct sim_site *site, const char *version)
 {
-	unsigned major, minor;
+	bool is_second = !strncmp(version, "2.", 2);
+	size_t digits = is_second ? strspn(version + 2, "0123456789") : 0;
+	uint32_t minor;
 
-	if (sscanf(version, "%3u.%3u", &major, &minor) != 2 || major != 2)
-		return;
+	if (!isdigit((unsigned char)version[0]))
+		return OK;
+	if (digits < 1 || digits > 2)
+		return err_set(ERR_USAGE,
+			"'%.40s' is no version of NCCL; 2.18 is one, and 2.27.7",
+			version);
+	minor = (uint32_t)strtoul(version + 2, NULL, 10);
 	site->minor = minor;
 	site->no_nvls |= minor < FIRST_NVLS;
 	if (minor < FIRST_TUNER)
 		site->regions = REGION_NONE;
+	return OK;
 }
 
 /* One thread of the host moves so much through sockets. NCCL's proxy sends and receives

@@ -87,9 +87,9 @@ void sim_site_sockets(struct sim_site *site);
 
 /* What an NCCL of this version ("2.18.5", "2.9.9 era") cannot choose: it has no switch
  * before 2.17, no tree over switches before 2.18, no plugin's tuner before 2.19 and no
- * PAT before 2.23. Words that begin with no version say nothing. After
- * sim_site_machine(). */
-void sim_site_version(struct sim_site *site, const char *version);
+ * PAT before 2.23. Words that begin with no digit say nothing; what begins with
+ * one and is no version is ERR_USAGE. After sim_site_machine(). */
+enum err sim_site_version(struct sim_site *site, const char *version);
 
 /* The same as XML, with the site's NICs; the caller's. */
 enum err sim_site_tree(const struct sim_site *site, struct xml_node **tree);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sim/resolve.h"
 #include "topo/instance.h"
 
 enum err net_make(
@@ -16,9 +17,11 @@ enum err net_make(
 
 	*net = (struct train_net){.scale = 1};
 	net->site.nodes = nodes;
-	e = sim_site_machine(&net->site, machine);
+	e = sim_site_named(&net->site, machine);
 	if (e)
 		return e;
+	if (net->site.domain > nodes) /* a rack's name says of how many trays it is */
+		net->site.domain = nodes;
 	info = instance_find(net->site.machine);
 	if (gpus > info->gpu_count)
 		return err_set(ERR_USAGE, "a %s has %u GPUs; %u are more",

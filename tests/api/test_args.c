@@ -183,7 +183,9 @@ static void test_memory(void)
 	FAILS(ncclMemAlloc(&ptr, 0), ncclInvalidArgument, "size is 0");
 	EQ(ncclMemFree(NULL), ncclSuccess);
 	FAILS(ncclCommRegister(comm, NULL, 1, &handle), ncclInvalidArgument, "buff");
-	FAILS(ncclCommRegister(comm, in, 0, &handle), ncclInvalidArgument, "size");
+	FAILS(ncclCommRegister(comm, in, 0, &handle), ncclInvalidArgument, "size is 0");
+	FAILS(ncclCommRegister(comm, in, SIZE_MAX, &handle), ncclInvalidArgument,
+		"more than there are addresses");
 	FAILS(ncclCommRegister(comm, in, 4, NULL), ncclInvalidArgument, "handle");
 	FAILS(ncclCommDeregister(comm, NULL), ncclInvalidArgument, "handle");
 	EQ(ncclMemAlloc(&ptr, 8192), ncclSuccess);

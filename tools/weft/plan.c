@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "sim/resolve.h"
 #include "weft/command.h"
 #include "weft/versus.h"
 
@@ -100,6 +101,17 @@ static bool questions_agree(const struct plan_args *args)
 	return !wrong;
 }
 
+/* What another name than the machine's own was taken for, as weft sim says it. */
+static void taken_print(const struct plan_run *run)
+{
+	char site[SIM_TAKEN_BYTES];
+
+	if (!strcasecmp(run->args->machine, run->net.site.machine))
+		return;
+	sim_site_text(&run->net.site, site);
+	fprintf(stderr, "weft plan: '%s' is taken for %s\n", run->args->machine, site);
+}
+
 int command_plan(int argc, char **argv)
 {
 	static struct plan_run run;
@@ -130,6 +142,7 @@ int command_plan(int argc, char **argv)
 	e = plan_run_make(&args, !args.search, &run);
 	if (e)
 		return plan_failed(e);
+	taken_print(&run);
 	status = args.search ? plan_search(&run) : show(&run, argc, argv);
 	plan_run_free(&run);
 	return status;

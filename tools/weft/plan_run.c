@@ -1,6 +1,7 @@
 /* One question: the model, the machines with their pods, the layout, and the answer. */
 #include <string.h>
 
+#include "sim/resolve.h"
 #include "topo/instance.h"
 #include "weft/plan.h"
 
@@ -58,13 +59,14 @@ static enum err model_of(const struct plan_args *args, struct train_model *model
 /* Nodes by --nodes, or as many as --gpus fill. */
 static enum err nodes_of(const struct plan_args *args, uint32_t *nodes, uint32_t *each)
 {
-	const struct instance_info *info = instance_find(args->machine);
-	uint32_t own = info ? info->gpu_count : 0;
+	struct sim_site site = {.nodes = 1};
+	enum err e = sim_site_named(&site, args->machine);
+	uint32_t own = e ? 0 : instance_find(site.machine)->gpu_count;
 
 	*nodes = args->nodes;
 	*each = args->gpus_per_node;
-	if (!args->gpus_first || !own)
-		return OK;
+	if (e || !args->gpus_first)
+		return e;
 	if (*each)
 		own = *each;
 	if (args->gpus_first < own) {
@@ -112,7 +114,7 @@ static enum err machine_make(const struct plan_args *args, struct plan_run *run)
 				"H200, B200, GB200 and others",
 				args->gpu);
 	} else if (!e) {
-		e = gpu_of_machine(args->machine, &run->gpu);
+		e = gpu_of_machine(run->net.site.machine, &run->gpu);
 	}
 	if (e)
 		return e;

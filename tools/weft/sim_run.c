@@ -86,8 +86,9 @@ static enum err site_make(const struct sim_args *args, struct sim_site *site)
 		return e;
 	site->gpus = gpus ? gpus : info->gpu_count;
 	site->is_environment = !args->own_choice;
-	sim_site_version(site, args->nccl);
-	e = threads_read(&site->threads);
+	e = sim_site_version(site, args->nccl);
+	if (!e)
+		e = threads_read(&site->threads);
 	if (e)
 		return e;
 	fabric_plan_apply(&args->plan, site);
