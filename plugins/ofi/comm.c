@@ -33,14 +33,14 @@ static uint32_t requests_open(struct ofi_comm *comm, bool calls_off)
 {
 	uint32_t count = rdma_cancel(comm, calls_off);
 
-	count += request_cancel(comm->port, &comm->call_request, calls_off);
-	count += request_cancel(comm->port, &comm->answer_request, calls_off);
+	count += request_cancel(&comm->call_request, calls_off);
+	count += request_cancel(&comm->answer_request, calls_off);
 	for (uint32_t i = 0; i < REQUESTS_MAX; i++)
-		count += request_cancel(comm->port, &comm->requests[i], calls_off);
+		count += request_cancel(&comm->requests[i], calls_off);
 	for (uint32_t i = 0; i < FLUSHES_MAX; i++)
-		count += request_cancel(comm->port, &comm->flushes[i], calls_off);
+		count += request_cancel(&comm->flushes[i], calls_off);
 	for (uint32_t i = 0; comm->callers && i < CALLERS; i++)
-		count += request_cancel(comm->port, &comm->callers[i].request, calls_off);
+		count += request_cancel(&comm->callers[i].request, calls_off);
 	return count;
 }
 
@@ -67,6 +67,8 @@ int comm_close(struct ofi_comm *comm)
 		comm->next = port->graves;
 		port->graves = comm;
 	}
+	if (comm->end == &comm->own)
+		port_end_close(&comm->own);
 	pthread_mutex_unlock(&port->lock);
 	if (!left)
 		comm_free(comm);
@@ -168,6 +170,7 @@ static int message_ask(
 	if (comm->rdma)
 		return is_sender ? rdma_send(comm, message, request)
 				 : rdma_recv(comm, message, request);
+	message->end = comm->end;
 	message->peer = comm->peers[0];
 	message->tag = comm->tag;
 	return is_sender ? port_send(comm->port, message, request)

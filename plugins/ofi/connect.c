@@ -40,7 +40,14 @@ static struct ofi_comm *comm_make(
 		free(comm);
 		return NULL;
 	}
+	comm->end = comm->port->device->holds_up ? &comm->own : &comm->port->rails[0].end;
 	return comm;
+}
+
+/* Have the end of its messages. With the lock. */
+static int end_get(struct ofi_comm *comm)
+{
+	return comm->end == &comm->own ? port_end_open(comm->port, &comm->own) : OFI_OK;
 }
 
 /* Hear as many as can be. There being no room now is no failure. */
@@ -52,7 +59,8 @@ static int callers_hear(struct ofi_comm *listener)
 		!result) {
 		struct caller *caller =
 			&listener->callers[listener->callers_heard % CALLERS];
-		struct port_message message = {.data = &caller->call,
+		struct port_message message = {.end = listener->end,
+			.data = &caller->call,
 			.bytes = sizeof(caller->call),
 			.tag = listener->tag};
 
@@ -69,7 +77,6 @@ int comm_listen(
 {
 	struct ofi_comm *comm = comm_make(context, device, COMM_LISTENER);
 	struct handle body = {.magic = MAGIC, .version = WIRE_VERSION};
-	const struct ofi_rail *rail;
 	struct ofi_port *port;
 	int result = OFI_OK;
 
@@ -78,13 +85,14 @@ int comm_listen(
 	port = comm->port;
 	comm->callers = calloc(CALLERS, sizeof(*comm->callers));
 	pthread_mutex_lock(&port->lock);
+	result = comm->callers ? end_get(comm) : OFI_SYSTEM;
 	comm->tag = port_id(port);
-	rail = &port->rails[0];
 	body.listener = comm->tag;
 	body.is_rdma = port->device->is_rdma;
-	body.address_bytes = (uint16_t)rail->address_bytes;
-	memcpy(body.address, rail->address, sizeof(body.address));
-	result = comm->callers ? callers_hear(comm) : OFI_SYSTEM;
+	body.address_bytes = (uint16_t)comm->end->address_bytes;
+	memcpy(body.address, comm->end->address, sizeof(body.address));
+	if (!result)
+		result = callers_hear(comm);
 	pthread_mutex_unlock(&port->lock);
 	if (result) {
 		say_wrong(OFI_SYSTEM, "%s cannot listen", port->device->name);
@@ -105,11 +113,17 @@ static int skew_tell(uint32_t magic, uint32_t version)
 		version, magic == MAGIC ? "" : " of another plugin", WIRE_VERSION);
 }
 
-static void addresses_give(
-	const struct ofi_port *port, unsigned char addresses[RAILS_MAX][ADDRESS_BYTES])
+/* Of the first rail it is the end of this connection. */
+static const struct ofi_end *end_of(const struct ofi_comm *comm, int rail)
 {
-	for (int i = 0; i < port->rail_count; i++)
-		memcpy(addresses[i], port->rails[i].address, ADDRESS_BYTES);
+	return rail ? &comm->port->rails[rail].end : comm->end;
+}
+
+static void addresses_give(
+	const struct ofi_comm *comm, unsigned char addresses[RAILS_MAX][ADDRESS_BYTES])
+{
+	for (int i = 0; i < comm->port->rail_count; i++)
+		memcpy(addresses[i], end_of(comm, i)->address, ADDRESS_BYTES);
 }
 
 /* The rails of the other end, as far as there are such here. */
@@ -125,7 +139,8 @@ static int peers_take(struct ofi_comm *comm, int rail_count,
 	if (comm->rail_count > rail_count)
 		comm->rail_count = rail_count;
 	for (int i = 0; i < comm->rail_count && !result; i++)
-		result = port_peer(comm->port, i, addresses[i], &comm->peers[i]);
+		result = port_peer(
+			comm->port, end_of(comm, i), addresses[i], &comm->peers[i]);
 	return result;
 }
 
@@ -149,24 +164,28 @@ static int connect_begin(struct ofi_comm *comm, const struct handle *handle)
 			     : OFI_OK;
 
 	if (!result)
-		result = port_peer(port, 0, handle->address, &comm->peers[0]);
+		result = end_get(comm);
+	if (!result)
+		result = port_peer(port, comm->end, handle->address, &comm->peers[0]);
 	comm->call = (struct call){.magic = MAGIC,
 		.version = WIRE_VERSION,
-		.address_bytes = (uint16_t)port->rails[0].address_bytes,
+		.address_bytes = (uint16_t)comm->end->address_bytes,
 		.is_rdma = port->device->is_rdma,
 		.rail_count = (uint8_t)port->rail_count,
 		.answer = port_id(port)};
-	addresses_give(port, comm->call.addresses);
+	addresses_give(comm, comm->call.addresses);
 	return result;
 }
 
 /* Hear the listener's answer, and call it. */
 static int listener_call(struct ofi_comm *comm, const struct handle *handle)
 {
-	struct port_message answer = {.data = &comm->answer,
+	struct port_message answer = {.end = comm->end,
+		.data = &comm->answer,
 		.bytes = sizeof(comm->answer),
 		.tag = comm->call.answer};
-	struct port_message call = {.data = &comm->call,
+	struct port_message call = {.end = comm->end,
+		.data = &comm->call,
 		.bytes = sizeof(comm->call),
 		.peer = comm->peers[0],
 		.tag = handle->listener};
@@ -201,9 +220,7 @@ static int connect_move(struct ofi_comm *comm, const struct handle *handle)
 		return skew_tell(comm->answer.magic, comm->answer.version);
 	comm->tag = comm->answer.tag;
 	comm->number = comm->answer.number;
-	if (comm->port->device->is_rdma)
-		result = peers_take(
-			comm, comm->answer.rail_count, comm->answer.addresses);
+	result = peers_take(comm, comm->answer.rail_count, comm->answer.addresses);
 	return result || !comm->port->device->is_rdma ? result : rdma_open(comm);
 }
 
@@ -308,6 +325,8 @@ static int accept_begin(struct ofi_comm *listener, struct call *call)
 	comm->tag = port_id(comm->port);
 	result = protocol_check(comm, call->is_rdma);
 	if (!result)
+		result = end_get(comm);
+	if (!result)
 		result = peers_take(comm, call->rail_count, call->addresses);
 	if (!result && comm->port->device->is_rdma) {
 		result = port_enlist(comm->port, comm, &comm->number);
@@ -321,13 +340,14 @@ static int accept_begin(struct ofi_comm *listener, struct call *call)
 		.number = comm->number,
 		.is_rdma = comm->port->device->is_rdma,
 		.rail_count = (uint8_t)comm->port->rail_count};
-	addresses_give(comm->port, comm->answer.addresses);
+	addresses_give(comm, comm->answer.addresses);
 	return result;
 }
 
 static int accept_move(struct ofi_comm *comm)
 {
-	struct port_message message = {.data = &comm->answer,
+	struct port_message message = {.end = comm->end,
+		.data = &comm->answer,
 		.bytes = sizeof(comm->answer),
 		.peer = comm->peers[0],
 		.tag = comm->answer_tag};

@@ -54,6 +54,18 @@ bool provider_takes_gpu(const char *provider)
 	return false;
 }
 
+/* tcp, which is net in 1.17, reads on only when the message in front is asked for; with
+ * the layer ofi_rxm over it each is taken in. shm gives out a few buffers for all. */
+bool provider_holds_up(const char *provider)
+{
+	static const char *const those[] = {"net", "tcp", "shm"};
+
+	for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
+		if (!strcmp(provider, those[i]))
+			return true;
+	return false;
+}
+
 bool list_has(const char *list, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -234,6 +246,7 @@ static void device_add(const struct fi_info *info, bool has_gpu)
 	device->takes_dmabuf = has_gpu && api_version() >= API_DMABUF &&
 			       !setting_int(SET_DISABLE_DMABUF);
 	device->is_reg_global = !(info->domain_attr->mr_mode & FI_MR_ENDPOINT);
+	device->holds_up = provider_holds_up(info->fabric_attr->prov_name);
 	count++;
 }
 
@@ -295,7 +308,7 @@ static bool gpu_is_reached(struct fi_info *info, bool is_rdma, bool *keeps_lines
 	if (!rc)
 		rc = fi_domain(rail.fabric, info, &rail.domain, NULL);
 	if (!rc)
-		rc = fi_endpoint(rail.domain, info, &rail.ep, NULL);
+		rc = fi_endpoint(rail.domain, info, &rail.end.ep, NULL);
 	if (!rc)
 		rc = rail_gpu_set(&rail);
 	*keeps_lines = !rc && rail_lines_set(&rail, is_rdma);
@@ -350,6 +363,7 @@ static void rails_join(const struct ofi_device *nics, const struct nic_groups *g
 		device->nic_count = groups->sizes[g] < rails ? groups->sizes[g] : rails;
 		device->speed_mbps *= device->nic_count;
 		device->rail_count = rails;
+		device->holds_up = false; /* whatever comes is asked for */
 		device->is_rdma = true;
 		for (int r = 0; r < rails; r++)
 			device->infos[r] =

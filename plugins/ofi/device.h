@@ -32,6 +32,7 @@ struct ofi_device {
 	bool keeps_lines;   /* LL128 may be used: lines of 128 bytes come whole */
 	bool ends_early;    /* receives may be done before their data is there */
 	bool is_reg_global; /* a registration is no matter of endpoints */
+	bool holds_up; /* a message that is not asked for yet keeps others from coming */
 };
 
 /* Look for them, once in a process; what is wrong is said. */
@@ -46,6 +47,9 @@ int provider_rank(const char *provider);
 
 /* May it be asked to take memory of GPUs? */
 bool provider_takes_gpu(const char *provider);
+
+/* Does a message that nobody has asked for keep others of the same endpoints waiting? */
+bool provider_holds_up(const char *provider);
 
 /* Is a name in a comma list? */
 bool list_has(const char *list, const char *name);

@@ -74,7 +74,7 @@ static int memory_reg_on(struct ofi_port *port, int rail, const struct known_ran
 	else
 		rc = range_reg(port, rail, range, access, mr);
 	if (!rc && info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-		rc = fi_mr_bind(*mr, &port->rails[rail].ep->fid, 0);
+		rc = fi_mr_bind(*mr, &port->rails[rail].end.ep->fid, 0);
 		if (!rc)
 			rc = fi_mr_enable(*mr);
 	}
@@ -141,11 +141,17 @@ static void port_drain(struct ofi_port *port)
 	}
 }
 
+void port_end_close(struct ofi_end *end)
+{
+	fid_close(end->ep ? &end->ep->fid : NULL);
+	fid_close(end->av ? &end->av->fid : NULL);
+	*end = (struct ofi_end){.ep = NULL};
+}
+
 void rail_close(struct ofi_rail *rail)
 {
-	fid_close(rail->ep ? &rail->ep->fid : NULL);
+	port_end_close(&rail->end);
 	fid_close(rail->cq ? &rail->cq->fid : NULL);
-	fid_close(rail->av ? &rail->av->fid : NULL);
 	fid_close(rail->domain ? &rail->domain->fid : NULL);
 	fid_close(rail->fabric ? &rail->fabric->fid : NULL);
 }
@@ -170,10 +176,10 @@ int rail_gpu_set(struct ofi_rail *rail)
 	int p2p = FI_HMEM_P2P_REQUIRED, rc;
 	bool is_permitted = false;
 
-	rc = fi_setopt(
-		&rail->ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p));
+	rc = fi_setopt(&rail->end.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p,
+		sizeof(p2p));
 	if (!rc && FI_VERSION_GE(fi_version(), FI_VERSION(1, 18)))
-		rc = fi_setopt(&rail->ep->fid, FI_OPT_ENDPOINT, NEWER_OPT_CUDA_API,
+		rc = fi_setopt(&rail->end.ep->fid, FI_OPT_ENDPOINT, NEWER_OPT_CUDA_API,
 			&is_permitted, sizeof(is_permitted));
 	return rc == -FI_ENOPROTOOPT || rc == -FI_ENOSYS ? 0 : rc;
 }
@@ -182,7 +188,7 @@ bool rail_lines_set(struct ofi_rail *rail, bool is_rdma)
 {
 	bool is_wanted = true;
 
-	return !fi_setopt(&rail->ep->fid, FI_OPT_ENDPOINT,
+	return !fi_setopt(&rail->end.ep->fid, FI_OPT_ENDPOINT,
 		is_rdma ? NEWER_OPT_EFA_LINES_WRITTEN : NEWER_OPT_EFA_LINES_SENT,
 		&is_wanted, sizeof(is_wanted));
 }
@@ -198,44 +204,74 @@ static int port_prepare(struct ofi_port *port)
 		return -FI_ENOMEM;
 	range.data = port->page;
 	for (int i = 0; i < port->rail_count && !rc; i++)
-		rc = fi_av_insert(port->rails[i].av, port->rails[i].address, 1,
+		rc = fi_av_insert(port->rails[i].end.av, port->rails[i].end.address, 1,
 			     &port->rails[i].self, 0, NULL) == 1
 			     ? 0
 			     : -FI_EINVAL;
 	return rc ? rc : -known_get(&port->cache, &range, &port->page_known);
 }
 
-static int endpoint_open(const struct ofi_device *device, struct ofi_rail *rail,
+static int end_bind(struct ofi_end *end, const struct ofi_rail *rail,
 	struct fi_info *info, const char **step)
+{
+	struct fi_av_attr av = {.type = FI_AV_TABLE};
+	int rc;
+
+	*step = "fi_av_open";
+	rc = fi_av_open(rail->domain, &av, &end->av, NULL);
+	if (rc)
+		return rc;
+	*step = "fi_endpoint";
+	rc = fi_endpoint(rail->domain, info, &end->ep, NULL);
+	if (!rc)
+		rc = fi_ep_bind(end->ep, &end->av->fid, 0);
+	return rc ? rc : fi_ep_bind(end->ep, &rail->cq->fid, FI_SEND | FI_RECV);
+}
+
+static int end_enable(struct ofi_end *end, const char **step)
 {
 	int rc;
 
-	*step = "fi_endpoint";
-	rc = fi_endpoint(rail->domain, info, &rail->ep, NULL);
-	if (!rc)
-		rc = fi_ep_bind(rail->ep, &rail->av->fid, 0);
-	if (!rc)
-		rc = fi_ep_bind(rail->ep, &rail->cq->fid, FI_SEND | FI_RECV);
+	*step = "fi_enable";
+	rc = fi_enable(end->ep);
+	if (rc)
+		return rc;
+	*step = "fi_getname";
+	end->address_bytes = sizeof(end->address);
+	return fi_getname(&end->ep->fid, end->address, &end->address_bytes);
+}
+
+static int rail_end_open(const struct ofi_device *device, struct ofi_rail *rail,
+	struct fi_info *info, const char **step)
+{
+	int rc = end_bind(&rail->end, rail, info, step);
+
 	if (!rc && device->takes_gpu)
 		rc = rail_gpu_set(rail);
 	if (!rc && device->keeps_lines && !rail_lines_set(rail, device->is_rdma))
 		rc = -FI_EOPNOTSUPP;
-	if (rc)
-		return rc;
-	*step = "fi_enable";
-	rc = fi_enable(rail->ep);
-	if (rc)
-		return rc;
-	*step = "fi_getname";
-	rail->address_bytes = sizeof(rail->address);
-	return fi_getname(&rail->ep->fid, rail->address, &rail->address_bytes);
+	return rc ? rc : end_enable(&rail->end, step);
+}
+
+/* Those that need one of their own take no memory of GPUs. */
+int port_end_open(struct ofi_port *port, struct ofi_end *end)
+{
+	const char *step = "";
+	int rc = end_bind(end, &port->rails[0], port->device->infos[0], &step);
+
+	if (!rc)
+		rc = end_enable(end, &step);
+	if (!rc)
+		return OFI_OK;
+	port_end_close(end);
+	return say_wrong(OFI_SYSTEM, "%s on %s failed: %s%s", step, port->device->name,
+		fi_strerror(-rc), rc == -FI_EMFILE ? "; see ulimit -n" : "");
 }
 
 /* 0, or libfabric's error of the step. */
 static int rail_open(const struct ofi_device *device, struct ofi_rail *rail,
 	struct fi_info *info, const char **step)
 {
-	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq = {
 		.format = FI_CQ_FORMAT_TAGGED, .size = (size_t)setting_int(SET_CQ_SIZE)};
 	int rc;
@@ -248,13 +284,9 @@ static int rail_open(const struct ofi_device *device, struct ofi_rail *rail,
 	rc = fi_domain(rail->fabric, info, &rail->domain, NULL);
 	if (rc)
 		return rc;
-	*step = "fi_av_open";
-	rc = fi_av_open(rail->domain, &av, &rail->av, NULL);
-	if (rc)
-		return rc;
 	*step = "fi_cq_open";
 	rc = fi_cq_open(rail->domain, &cq, &rail->cq, NULL);
-	return rc ? rc : endpoint_open(device, rail, info, step);
+	return rc || device->holds_up ? rc : rail_end_open(device, rail, info, step);
 }
 
 static int port_open(struct ofi_port *port, const char **step)
@@ -373,10 +405,10 @@ uint32_t port_id(struct ofi_port *port)
 	return port->next_id++;
 }
 
-int port_peer(
-	struct ofi_port *port, int rail, const unsigned char *address, fi_addr_t *peer)
+int port_peer(struct ofi_port *port, const struct ofi_end *end,
+	const unsigned char *address, fi_addr_t *peer)
 {
-	int rc = fi_av_insert(port->rails[rail].av, address, 1, peer, 0, NULL);
+	int rc = fi_av_insert(end->av, address, 1, peer, 0, NULL);
 
 	return rc == 1 ? OFI_OK
 		       : say_wrong(OFI_SYSTEM, "%s takes no address of a peer: %s",
@@ -543,8 +575,7 @@ int port_move(struct ofi_port *port)
 	return result;
 }
 
-uint32_t request_cancel(
-	struct ofi_port *port, struct ofi_request *request, bool calls_off)
+uint32_t request_cancel(struct ofi_request *request, bool calls_off)
 {
 	uint32_t count = 0;
 
@@ -555,7 +586,7 @@ uint32_t request_cancel(
 			continue;
 		count++;
 		if (calls_off)
-			fi_cancel(&port->rails[piece->rail].ep->fid, &piece->context);
+			fi_cancel(&piece->ep->fid, &piece->context);
 	}
 	return count;
 }
@@ -578,23 +609,25 @@ static int asked(struct ofi_port *port, struct ofi_piece *piece, ssize_t rc)
 }
 
 /* It is known as asked for before it is: the answer may come first. */
-static struct ofi_piece *piece_begin(struct ofi_request *request, size_t bytes)
+static struct ofi_piece *piece_begin(struct ofi_port *port,
+	const struct port_message *message, struct ofi_request *request)
 {
 	struct ofi_piece *piece = &request->pieces[0];
+	const struct ofi_end *end = message->end ? message->end : &port->rails[0].end;
 
-	request->posted = bytes;
+	request->posted = message->bytes;
 	request->piece_count = 1;
-	*piece = (struct ofi_piece){.request = request, .is_asked = true};
+	*piece = (struct ofi_piece){.request = request, .ep = end->ep, .is_asked = true};
 	return piece;
 }
 
 int port_send(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request)
 {
-	struct ofi_piece *piece = piece_begin(request, message->bytes);
+	struct ofi_piece *piece = piece_begin(port, message, request);
 
 	return asked(port, piece,
-		fi_tsend(port->rails[0].ep, message->data, message->bytes,
+		fi_tsend(piece->ep, message->data, message->bytes,
 			descriptor_of(message->known, 0), message->peer, message->tag,
 			&piece->context));
 }
@@ -602,10 +635,10 @@ int port_send(struct ofi_port *port, const struct port_message *message,
 int port_recv(struct ofi_port *port, const struct port_message *message,
 	struct ofi_request *request)
 {
-	struct ofi_piece *piece = piece_begin(request, message->bytes);
+	struct ofi_piece *piece = piece_begin(port, message, request);
 
 	return asked(port, piece,
-		fi_trecv(port->rails[0].ep, message->data, message->bytes,
+		fi_trecv(piece->ep, message->data, message->bytes,
 			descriptor_of(message->known, 0), FI_ADDR_UNSPEC, message->tag, 0,
 			&piece->context));
 }
@@ -613,9 +646,10 @@ int port_recv(struct ofi_port *port, const struct port_message *message,
 int port_write(
 	struct ofi_port *port, const struct port_write *write, struct ofi_piece *piece)
 {
+	piece->ep = port->rails[piece->rail].end.ep;
 	piece->is_asked = true;
 	return asked(port, piece,
-		fi_writedata(port->rails[piece->rail].ep, write->data, write->bytes,
+		fi_writedata(piece->ep, write->data, write->bytes,
 			descriptor_of(write->known, piece->rail), write->number,
 			write->peer, write->address, write->key, &piece->context));
 }
@@ -625,9 +659,10 @@ int port_read_own(
 {
 	const struct ofi_rail *rail = &port->rails[piece->rail];
 
+	piece->ep = rail->end.ep;
 	piece->is_asked = true;
 	return asked(port, piece,
-		fi_read(rail->ep, (void *)(uintptr_t)read->data, read->bytes,
+		fi_read(piece->ep, (void *)(uintptr_t)read->data, read->bytes,
 			descriptor_of(read->known, piece->rail), rail->self,
 			read->address, read->key, &piece->context));
 }

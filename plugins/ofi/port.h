@@ -7,6 +7,10 @@
  * together: its rails, each with an endpoint. One lock guards a port: whoever calls the
  * plugin takes it, and moves on the work of all connections of the port while it is at
  * it.
+ *
+ * Where a provider has one stream between two endpoints, a message that nobody has asked
+ * for yet holds up all that come behind it (device.h, `holds_up`). There each connection
+ * has an end of its own, as the connections of NCCL must not wait for each other.
  */
 #ifndef PLUGINS_OFI_PORT_H
 #define PLUGINS_OFI_PORT_H
@@ -26,6 +30,7 @@ struct ofi_request;
 struct ofi_piece {
 	struct fi_context2 context; /* first: libfabric gives this back */
 	struct ofi_request *request;
+	struct fid_ep *ep; /* that was asked */
 	uint8_t rail;
 	bool is_asked, is_done;
 };
@@ -51,15 +56,20 @@ struct ofi_request {
 	void *known;
 };
 
-struct ofi_rail {
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
+/* Where messages leave and arrive, and whom it knows. */
+struct ofi_end {
 	struct fid_av *av;
-	struct fid_cq *cq;
 	struct fid_ep *ep;
 	unsigned char address[ADDRESS_BYTES];
 	size_t address_bytes;
-	fi_addr_t self; /* its own address, where memory of GPUs is taken */
+};
+
+struct ofi_rail {
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_cq *cq;
+	struct ofi_end end; /* of all connections; not open where each has its own */
+	fi_addr_t self;	    /* its own address, where memory of GPUs is taken */
 };
 
 void rail_close(struct ofi_rail *rail);
@@ -104,10 +114,14 @@ void context_end(struct ofi_context *context);
 int port_get(struct ofi_context *context, int device, struct ofi_port **port);
 void port_put(struct ofi_context *context, struct ofi_port *port);
 
+/* An end for one connection alone, on the first rail; and closed again. */
+int port_end_open(struct ofi_port *port, struct ofi_end *end);
+void port_end_close(struct ofi_end *end);
+
 /* A fresh tag. With the port's lock, as all that follow. */
 uint32_t port_id(struct ofi_port *port);
-int port_peer(
-	struct ofi_port *port, int rail, const unsigned char *address, fi_addr_t *peer);
+int port_peer(struct ofi_port *port, const struct ofi_end *end,
+	const unsigned char *address, fi_addr_t *peer);
 
 /* A number for who is written to; OFI_SYSTEM: there is none left. */
 int port_enlist(struct ofi_port *port, struct ofi_comm *comm, uint32_t *number);
@@ -117,11 +131,11 @@ void port_delist(struct ofi_port *port, uint32_t number);
 int port_move(struct ofi_port *port);
 
 /* Call off what is under way of a request; how many pieces are left. */
-uint32_t request_cancel(
-	struct ofi_port *port, struct ofi_request *request, bool calls_off);
+uint32_t request_cancel(struct ofi_request *request, bool calls_off);
 
 /* Ask for a message, on the first rail. OFI_AGAIN: there is no room now. */
 struct port_message {
+	const struct ofi_end *end; /* NULL: that of the port's first rail */
 	void *data;
 	size_t bytes;
 	void *known;	/* its registration, or NULL */

@@ -253,7 +253,7 @@ uint32_t rdma_cancel(struct ofi_comm *comm, bool calls_off)
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; end && (request = own_request(comm, i)); i++)
-		left += request_cancel(comm->port, request, calls_off);
+		left += request_cancel(request, calls_off);
 	if (!left && end && end->known) {
 		known_put(&comm->port->cache, end->known);
 		end->known = NULL;

@@ -9,7 +9,7 @@
 
 /* A test has a plugin of another version. */
 #ifndef OFI_WIRE_VERSION
-#define OFI_WIRE_VERSION 3
+#define OFI_WIRE_VERSION 4
 #endif
 
 enum {
@@ -51,7 +51,9 @@ struct ofi_comm {
 	enum comm_kind kind;
 	struct ofi_context *context;
 	struct ofi_port *port;
-	struct ofi_comm *next; /* of the port's graves, or of those that connect */
+	struct ofi_comm *next;	   /* of the port's graves, or of those that connect */
+	struct ofi_end own;	   /* where each connection needs one .. */
+	const struct ofi_end *end; /* .. or that of the port's first rail */
 	fi_addr_t peers[RAILS_MAX];
 	int rail_count; /* that both ends have */
 	uint32_t tag;	/* of its messages; of a listener what callers use */

@@ -70,6 +70,10 @@ static void test_choice(void)
 	TRUE(!list_has("lo,docker0", "docker"));
 	TRUE(!list_has("lo,docker0", "lo0"));
 	TRUE(!list_has("", "lo"));
+	TRUE(provider_holds_up("net"));
+	TRUE(provider_holds_up("tcp"));
+	TRUE(!provider_holds_up("tcp;ofi_rxm"));
+	TRUE(!provider_holds_up("efa"));
 	TRUE(strstr(port_meaning("efa", 4126), "first rank that failed"));
 	TRUE(strstr(port_meaning("efa", 15), "security group"));
 	EQ_STR(port_meaning("efa", 4000), "");
