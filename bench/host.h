@@ -79,19 +79,25 @@ static inline void host_address(int host, int pretended, char text[32])
 		snprintf(text, 32, "10.77.1.%d", host + 1);
 }
 
-/* A core for each rank where there is one, as the MPIs' launchers do. */
-static inline void host_bind(int rank, int ranks)
+/* Cores for each rank, as many as asked for, where there are so many. */
+static inline void host_bind_to(int rank, int ranks, int cores)
 {
-	cpu_set_t all, one;
-	int left = rank;
+	cpu_set_t all, own;
+	int at = 0;
 
-	CPU_ZERO(&one);
-	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < ranks)
+	CPU_ZERO(&own);
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < ranks * cores)
 		return;
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &all) && left-- == 0)
-			CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
+		if (CPU_ISSET(cpu, &all) && at++ / cores == rank)
+			CPU_SET(cpu, &own);
+	sched_setaffinity(0, sizeof(own), &own);
+}
+
+/* A core for each, as the MPIs' launchers do. */
+static inline void host_bind(int rank, int ranks)
+{
+	host_bind_to(rank, ranks, 1);
 }
 
 #endif

@@ -5,7 +5,8 @@
  * `threads` and `processes` use ncclMemAlloc, `malloc` is processes with plain memory.
  * `hosts=K` is processes spread over the first K of the hosts weft0, weft1, .. that were
  * made of namespaces on this machine; `hosts=K,malloc` with plain memory. `loopback=K`
- * only pretends to be on so many: sockets, but no network between them.
+ * only pretends to be on so many: sockets, but no network between them. A rank has a
+ * core; with `,cores=C` it has so many, for the threads that move its large calls.
  * `./ours call 1` prints what one call costs that has nobody to wait for.
  */
 #include <nccl.h>
@@ -33,6 +34,7 @@ struct job {
 	bool plain_memory;
 	int host; /* to be on, or -1 .. */
 	bool pretends;
+	int cores; /* of each rank; 0: one */
 	const size_t *sizes;
 };
 
@@ -151,7 +153,10 @@ static void *rank_main(void *argument)
 	ncclComm_t comm;
 	ncclResult_t result;
 
-	host_bind(job->rank, job->ranks);
+	if (job->cores)
+		host_bind_to(job->rank, job->ranks, job->cores);
+	else
+		host_bind(job->rank, job->ranks);
 	if (job->pretends)
 		host_pretend(job->host);
 	else if (job->host >= 0)
@@ -236,6 +241,7 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "";
 	int ranks = argc > 2 ? atoi(argv[2]) : 0;
 	int hosts = host_count(mode);
+	const char *cores = strstr(mode, ",cores=");
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -259,6 +265,7 @@ int main(int argc, char **argv)
 			.plain_memory = strstr(mode, "malloc"),
 			.host = hosts ? host_of(i, ranks, hosts) : -1,
 			.pretends = host_is_pretended(mode),
+			.cores = cores ? atoi(cores + 7) : 0,
 			.sizes = sizes};
 	return !strcmp(mode, "threads") ? run_threads(jobs, ranks)
 					: run_processes(jobs, ranks);

@@ -337,6 +337,21 @@ static void warn_topology(void)
 			file);
 }
 
+/* It may be read on another host only, or much later. */
+static void warn_value(const char *name, const char *value)
+{
+	const struct param_info *info;
+	enum param id;
+
+	if (!param_find(name, &id) || param_takes(id, value))
+		return;
+	info = param_info(id);
+	log_warn("%s=%.40s does not count: it takes whole numbers from %lld to %lld, "
+		 "and is %lld now; correct or unset it",
+		name, value, (long long)info->lowest, (long long)info->highest,
+		(long long)info->fallback);
+}
+
 void env_names_warn(void)
 {
 	static atomic_bool done;
@@ -351,10 +366,13 @@ void env_names_warn(void)
 		char name[ENV_NAME_BYTES];
 		enum env_name_kind kind;
 
-		if (!bytes || bytes >= sizeof(name) || !begins(text, "NCCL_"))
+		if (!bytes || bytes >= sizeof(name) || !name_family_of(text))
 			continue;
 		memcpy(name, text, bytes);
 		name[bytes] = 0;
+		warn_value(name, equals + 1);
+		if (!begins(name, "NCCL_"))
+			continue;
 		kind = env_name_kind(name, &why);
 		if (kind == ENV_NAME_UNKNOWN || kind == ENV_NAME_OBSOLETE)
 			warn(name, kind, why);

@@ -30,7 +30,8 @@ bool env_name_is_ours(const char *name);
 bool env_name_nearest(const char *name, char nearest[ENV_NAME_BYTES]);
 
 /* Warn, once in a process, of what its environment gets wrong: NCCL_* variables that are
- * unknown or do nothing any more, and a topology file that is empty or cannot be read. */
+ * unknown or do nothing any more, numbers of ours that are none or out of range, and a
+ * topology file that is empty or cannot be read. */
 void env_names_warn(void);
 
 #endif

@@ -16,7 +16,7 @@ static char newest[ERR_TEXT_BYTES];
 
 /* This thread's own sentence or, while `is_own` is false, its copy of `newest`. */
 static _Thread_local char text[ERR_TEXT_BYTES];
-static _Thread_local bool is_own;
+static _Thread_local bool is_own, is_hushed;
 
 enum err err_set(enum err code, const char *format, ...)
 {
@@ -30,6 +30,10 @@ enum err err_set(enum err code, const char *format, ...)
 	va_end(args);
 	memcpy(text, fresh, sizeof(text));
 	is_own = true;
+	if (is_hushed) {
+		errno = saved;
+		return code;
+	}
 	pthread_mutex_lock(&lock);
 	memcpy(newest, fresh, sizeof(newest));
 	pthread_mutex_unlock(&lock);
@@ -42,6 +46,11 @@ void err_adopt(const char *sentence)
 {
 	snprintf(text, sizeof(text), "%s", sentence);
 	is_own = true;
+}
+
+void err_hush(void)
+{
+	is_hushed = true;
 }
 
 const char *err_last(void)

@@ -30,6 +30,10 @@ enum err err_set(enum err code, const char *format, ...)
  */
 void err_adopt(const char *sentence);
 
+/* From now on this thread's sentences are for who adopts them alone, and are not logged.
+ */
+void err_hush(void);
+
 /* The newest sentence of this thread, else of the process; "" when nothing failed. */
 const char *err_last(void);
 

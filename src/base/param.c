@@ -76,6 +76,12 @@ static const struct param_info table[PARAM_COUNT] = {
 		"turns a waiting rank spins before it yields its core; -1 automatic"},
 	[PARAM_SCHEDULE] = {"WEFT_SCHEDULE", PARAM_TEXT, .meaning =
 		"name of the schedule to use instead of the tuner's choice"},
+	[PARAM_SQUAD] = {"WEFT_CALL_THREADS", PARAM_INT, 0, 0, 8, .meaning =
+		"threads of a rank that move a large collective between hosts, the caller's included; the "
+		"least of all ranks counts; 0: by the cores there are"},
+	[PARAM_SHARE_BYTES] = {"WEFT_CALL_SHARE", PARAM_INT, 0, 0, 1 << 30, .meaning =
+		"such a thread takes at least so many bytes of each chunk; the most of all ranks counts; "
+		"0: automatic"},
 	[PARAM_TILE] = {"WEFT_TILE", PARAM_INT, 0, 0, 1 << 30, .meaning =
 		"bytes per tile; 0 automatic"},
 	[PARAM_EAGER_BYTES] = {"WEFT_EAGER_BYTES", PARAM_INT, -1, -1, 1 << 20, NULL,
@@ -88,6 +94,9 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_GPU_PART] = {"WEFT_GPU_PART", PARAM_INT, 0, 0, 1 << 30, .meaning =
 		"bytes of each chunk that are copied at a time between device and host memory in a call "
 		"between hosts; 0 automatic"},
+	[PARAM_GPU_HAUL] = {"WEFT_GPU_HAUL", PARAM_INT, 0, 0, INT64_MAX, .meaning =
+		"collectives between hosts whose larger buffer has so many bytes are run by kernels of all "
+		"ranks, whose messages a thread carries; 0 none"},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =
@@ -476,6 +485,14 @@ static bool number_parse(const struct param_info *info, const char *text, int64_
 		return false;
 	*number = value;
 	return true;
+}
+
+bool param_takes(enum param id, const char *text)
+{
+	int64_t number;
+
+	return !*text || table[id].kind == PARAM_TEXT ||
+	       number_parse(&table[id], text, &number);
 }
 
 /* One line per variable and process, after the value is cached and the lock is free. */

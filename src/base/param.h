@@ -38,11 +38,14 @@ enum param {
 	PARAM_STALL,	    /* WEFT_STALL_SEC: 0 = no warning */
 	PARAM_SPIN,	    /* WEFT_SPIN: turns before a waiting rank yields; -1 auto */
 	PARAM_SCHEDULE,	    /* WEFT_SCHEDULE: force a schedule by name */
+	PARAM_SQUAD,	    /* WEFT_CALL_THREADS */
+	PARAM_SHARE_BYTES,  /* WEFT_CALL_SHARE */
 	PARAM_TILE,	    /* WEFT_TILE: bytes per tile; 0 auto */
 	PARAM_EAGER_BYTES,  /* WEFT_EAGER_BYTES: -1 auto */
 	PARAM_NET_LATENCY,  /* WEFT_NET_LATENCY_US: of a message between hosts */
 	PARAM_NET_MB_PER_SEC, /* WEFT_NET_MB_PER_SEC: between two hosts, one way */
 	PARAM_GPU_PART,	      /* WEFT_GPU_PART: bytes copied at a time; 0 auto */
+	PARAM_GPU_HAUL,	      /* WEFT_GPU_HAUL: least bytes that kernels run; 0 none */
 	PARAM_ISA,	      /* WEFT_ISA: highest vector unit to use */
 	PARAM_SECRET,	      /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
 	PARAM_P2P_DISABLE,    /* NCCL_P2P_DISABLE */
@@ -144,6 +147,9 @@ const struct param_info *param_info(enum param id);
 /* The id of a full name such as "NCCL_DEBUG"; false when the table has none. Every id
  * from 0 to PARAM_COUNT - 1 is valid, so a plain loop lists them all. */
 bool param_find(const char *name, enum param *id);
+
+/* Would this text be taken for the parameter? A text always is; nothing is read. */
+bool param_takes(enum param id, const char *text);
 
 /* The value now in force. Read once and cached; out of range or unparsable gives the
  * default and one log line. An empty value is an unset one. */

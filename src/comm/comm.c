@@ -221,6 +221,17 @@ enum err comm_async_get(struct comm *comm)
 	return (enum err)atomic_load(&comm->life.async);
 }
 
+/* Why this thread's call failed. One that an abort took out of the middle of something
+ * may have no words for it. */
+static const char *reason_here(const struct comm *comm)
+{
+	const char *last = err_last();
+
+	return last[0] || !atomic_load(&comm->life.abort)
+		       ? last
+		       : "the communicator was aborted";
+}
+
 /* The first failure's sentence stays with it. */
 void comm_async_set(struct comm *comm, enum err code)
 {
@@ -231,7 +242,8 @@ void comm_async_set(struct comm *comm, enum err code)
 		pthread_mutex_lock(&comm->lock);
 	now = atomic_load(&comm->life.async);
 	if (is_failure && (now == OK || now == ERR_PROGRESS))
-		snprintf(comm->life.reason, sizeof(comm->life.reason), "%s", err_last());
+		snprintf(comm->life.reason, sizeof(comm->life.reason), "%s",
+			reason_here(comm));
 	while ((now == OK || now == ERR_PROGRESS) &&
 		!atomic_compare_exchange_weak(&comm->life.async, &now, (int)code))
 		;

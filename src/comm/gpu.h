@@ -40,6 +40,9 @@ enum err gpu_takes(struct comm *comm, const void *in, const void *out, bool *tak
 /* Is CUDA in the process now? */
 bool gpu_look(struct comm *comm);
 
+/* Did it work for all? They must not go different ways. On host memory, by all ranks. */
+enum err gpu_vote(struct comm *comm, bool *all);
+
 /* Its ranks are on several hosts: device memory is relayed through host memory. */
 void gpu_relay(struct comm *comm, const struct cuda_hello *const *hellos);
 

@@ -26,8 +26,7 @@ void gpu_prepare(struct comm *comm, struct cuda_hello *hello)
 		snprintf(comm->gpu.reason, sizeof(comm->gpu.reason), "%s", err_last());
 }
 
-/* Did it work for all? They must not go different ways. */
-static enum err vote(struct comm *comm, bool *all)
+enum err gpu_vote(struct comm *comm, bool *all)
 {
 	int32_t mine = *all, least = 0;
 	struct host_spec spec = {
@@ -132,7 +131,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 	/* others may be using what is ours until they have voted */
 	if (!works)
 		reason_set(comm, err_last());
-	e = vote(comm, &works);
+	e = gpu_vote(comm, &works);
 	if (e)
 		return e;
 	if (!works) {
@@ -140,7 +139,7 @@ enum err gpu_connect(struct comm *comm, const struct cuda_hello *const *hellos)
 		return OK;
 	}
 	passes = cuda_engine_passes_fds(comm->gpu.made);
-	e = vote(comm, &passes);
+	e = gpu_vote(comm, &passes);
 	cuda_engine_pass_fds(comm->gpu.made, passes);
 	if (!e)
 		e = gpu_slots_connect(comm, comm->gpu.made);

@@ -1,8 +1,10 @@
 #include "comm/hosts.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -24,6 +26,10 @@ struct host_record {
 	char plugin[PLUGIN_NAME_BYTES];	 /* which calls itself so; "": it has none */
 	struct control_peer control;
 	uint32_t pid, cache_bytes; /* the second-level cache of a core; 0: not known */
+	/* threads that it would move a call by; and as many layers has its host's board,
+	 * if it is the first of that host */
+	uint32_t squad, layers;
+	uint32_t share_bytes; /* the least that one is to take; 0: automatic */
 };
 
 /* A rank listens by its plugin and by sockets: what it uses is known when everybody's
@@ -38,6 +44,7 @@ struct data_net {
 
 /* For how long a rank that is stopped by another's end looks for it. */
 enum { CAUSE_MS = 30 };
+enum { CORES_EACH = 2, FILES_PART = 4, SQUAD_AUTO_MAX = 4 };
 enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 2 };
 
 _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
@@ -64,8 +71,8 @@ struct board_size comm_board_size(const struct comm *comm)
 	uint32_t signals = (uint32_t)comm->config.rma_contexts *
 			   (uint32_t)comm->config.rma_signals;
 
-	return (struct board_size){
-		comm_near_count(comm), signals ? signals : 1, comm->rank_count};
+	return (struct board_size){comm_near_count(comm), signals ? signals : 1,
+		comm->rank_count, comm->hosts.layers};
 }
 
 enum err comm_hosts_number(struct comm *comm, const uint64_t *identities)
@@ -420,6 +427,70 @@ size_t comm_hosts_tile(const struct comm *comm)
 	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
 }
 
+/* A quarter of the files that this process may have open is for connections of large
+ * calls: each thread may have two each way with every rank of another host. */
+static uint32_t squad_of_files(const struct comm *comm)
+{
+	uint64_t far = comm->rank_count - comm_near_count(comm), most;
+	struct rlimit limit;
+
+	if (!far || getrlimit(RLIMIT_NOFILE, &limit))
+		return SQUAD_MAX;
+	most = limit.rlim_cur / FILES_PART / (4 * far);
+	return most < SQUAD_MAX ? (uint32_t)most : SQUAD_MAX;
+}
+
+/* Half of the cores that the ranks of this host may use are for the squads: what a thread
+ * receives has been handled by the kernel, on another core as it may be. A rank that a
+ * launcher has given cores of its own is taken to share them, which is never too much. */
+static uint32_t squad_wish(const struct comm *comm)
+{
+	uint32_t asked = (uint32_t)param_int(PARAM_SQUAD), wish = 1, files;
+	cpu_set_t cores;
+
+	if (asked)
+		return asked;
+	if (!sched_getaffinity(0, sizeof(cores), &cores))
+		wish = (uint32_t)CPU_COUNT(&cores) / comm_near_count(comm) / CORES_EACH;
+	files = squad_of_files(comm);
+	wish = wish < files ? wish : files;
+	return wish < 1 ? 1 : wish < SQUAD_AUTO_MAX ? wish : SQUAD_AUTO_MAX;
+}
+
+/* The same for all ranks: as few threads as any has, and as large shares as any asks. */
+static void squad_agree(struct comm *comm, const struct host_record *records)
+{
+	uint32_t least = wires_has_sets(comm->hosts.wires) ? SQUAD_MAX : 1;
+	uint32_t share = 0;
+
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++) {
+		if (records[rank].squad < least)
+			least = records[rank].squad;
+		if (records[rank].layers < least)
+			least = records[rank].layers;
+		if (records[rank].share_bytes > share)
+			share = records[rank].share_bytes;
+	}
+	comm->hosts.squad = (struct squad_room){least, share};
+	if (least > 1)
+		log_info(LOG_INIT | LOG_NET,
+			"large collectives between hosts: by %u threads of each rank",
+			least);
+}
+
+/* What the first rank of this host has laid out. */
+static enum err board_join(struct comm *comm, const struct host_record *records)
+{
+	uint32_t first = first_of_host(comm), layers = records[first].layers;
+
+	if (!layers || layers > SQUAD_MAX)
+		return err_set(
+			ERR_INTERNAL, "rank %u has a board of %u layers", first, layers);
+	comm->hosts.layers = layers;
+	return comm->hosts.board ? OK
+				 : comm_board_attach(comm, &records[first].board, first);
+}
+
 enum err comm_hosts_connect(
 	struct comm *comm, struct meeting *meeting, const struct gpu_place *places)
 {
@@ -427,26 +498,31 @@ enum err comm_hosts_connect(
 	struct host_record mine = {
 		.pid = (uint32_t)getpid(), .cache_bytes = cache_of_a_core()};
 	struct data_net net = {0};
-	enum err e = records ? board_renew(comm)
-			     : err_set(ERR_SYSTEM, "no memory to meet %u ranks",
-				       comm->rank_count);
+	enum err e;
 
+	mine.share_bytes = (uint32_t)param_int(PARAM_SHARE_BYTES);
+	mine.squad = mine.layers = comm->hosts.layers = squad_wish(comm);
+	e = records ? board_renew(comm)
+		    : err_set(ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
 	if (!e && comm->hosts.board)
 		mine.board = board_address(comm->hosts.board);
 	if (!e)
 		e = data_listen(comm, meeting, &net, places, &mine);
+	if (net.wires.manner.cables > 1 || net.plugin)
+		mine.squad = 1;
 	if (!e)
 		e = touch_listen(comm, &mine.control);
 	e = boot_gather(meeting, e, &mine, sizeof(mine), records);
 	if (!e && !records) /* without them this rank has refused to come */
 		e = ERR_SYSTEM;
-	if (!e && !comm->hosts.board)
-		e = comm_board_attach(
-			comm, &records[first_of_host(comm)].board, first_of_host(comm));
+	if (!e)
+		e = board_join(comm, records);
 	if (!e)
 		e = data_choose(comm, &net, records);
 	if (!e)
 		e = wires_make(comm, &net.wires, records);
+	if (!e)
+		squad_agree(comm, records);
 	data_close(&net);
 	comm->hosts.records = records;
 	return e;

@@ -14,6 +14,7 @@
 #include "comm/gpu.h"
 #include "comm/hosts.h"
 #include "comm/near_nets.h"
+#include "comm/relay.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "comm/wiring.h"
@@ -50,7 +51,7 @@ struct peer_record {
 
 _Static_assert(sizeof(struct peer_record) <= BOOT_RECORD_MAX, "it fits");
 
-enum { RECORD_VERSION = 5 };
+enum { RECORD_VERSION = 6 };
 
 static void settings_read(struct setting *mine)
 {
@@ -287,6 +288,7 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 	start = clock_ns();
 	args.limits = comm->limits;
 	args.tile_bytes = comm_hosts_tile(comm);
+	args.squad = comm->hosts.squad;
 	if (comm->hosts.numbers)
 		args.far = (struct host_far){far_note, far_put, comm};
 	if (!e)
@@ -331,13 +333,15 @@ static enum err comm_relay_gpu(struct comm *comm, const struct peer_record *reco
 	return e;
 }
 
+/* On one host they reach each other's memory; between hosts kernels may run calls. */
 static enum err comm_meet_gpu(struct comm *comm, const struct peer_record *records)
 {
 	const struct cuda_hello **hellos;
 	enum err e = hellos_list(comm, records, &hellos);
 
 	if (!e)
-		e = gpu_connect(comm, hellos);
+		e = comm->hosts.numbers ? relay_haul(comm, hellos)
+					: gpu_connect(comm, hellos);
 	free(hellos);
 	/* others may be in one of its votes */
 	if (e)
@@ -392,7 +396,6 @@ static enum err comm_join(struct comm *comm, const struct peer_record *records,
 
 	if (!e && comm->hosts.numbers)
 		e = comm_relay_gpu(comm, records);
-	on_gpu = on_gpu && !comm->hosts.numbers;
 	if (!e && comm->hosts.numbers)
 		e = comm_far_connect(comm, records, meeting);
 	else if (!e)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "comm/haul_trip.h"
 #include "comm/inside.h"
 #include "comm/replay.h"
 #include "comm/state.h"
@@ -29,6 +30,7 @@ struct relay {
 	struct planner *planner;
 	struct replays *replays; /* owned: NULL until a call is captured */
 	struct straight straight;
+	struct hauling hauling;
 	bool is_settled; /* no stream comes to any of these any more */
 };
 
@@ -99,6 +101,18 @@ enum err relay_open(struct comm *comm, const void *ptr, bool may_wait)
 	return OK;
 }
 
+/* A rank without a relay takes part, so that no other has kernels that wait for it. */
+enum err relay_haul(struct comm *comm, const struct cuda_hello *const *hellos)
+{
+	struct relay *relay = comm->gpu.relay;
+	cu_context had = relay ? cuda_berths_enter(relay->berths) : NULL;
+	enum err e = hauling_meet(comm, hellos, relay ? &relay->hauling : NULL);
+
+	if (relay)
+		cuda_berths_go(relay->berths, had);
+	return e;
+}
+
 void relay_close(struct comm *comm)
 {
 	struct relay *relay = comm->gpu.relay;
@@ -111,6 +125,7 @@ void relay_close(struct comm *comm)
 		replays_destroy(relay->replays);
 	else if (relay->replays)
 		cuda_berths_let_go(relay->berths);
+	cuda_haul_close(relay->hauling.haul, relay->is_settled);
 	cuda_berths_close(relay->berths, relay->ferry);
 	planner_destroy(relay->planner);
 	free(relay);
@@ -147,6 +162,7 @@ void relay_let_go(struct comm *comm)
 	if (!relay)
 		return;
 	replays_end(relay->replays);
+	cuda_haul_stop(relay->hauling.haul);
 	cuda_berths_let_go(relay->berths);
 }
 
@@ -179,10 +195,19 @@ enum err relay_await(const struct work *work)
 
 void relay_hand_back(const struct work *work)
 {
+	if (work->carry.list && comm_has_failed(work->comm))
+		cuda_haul_stop(work->comm->gpu.relay->hauling.haul);
 	if (work->trial.is_over)
 		straight_learn(&work->comm->gpu.relay->straight, &work->trial);
 	if (work->berth)
 		cuda_berth_hand_back(work->berth);
+}
+
+void relay_give_up(const struct work *work)
+{
+	if (work->carry.list)
+		cuda_haul_stop(work->comm->gpu.relay->hauling.haul);
+	relay_hand_back(work);
 }
 
 /* ---- enqueuing ---- */
@@ -190,6 +215,7 @@ void relay_hand_back(const struct work *work)
 /* What is refused is refused before anything of its group has begun. */
 static enum err trip_check(struct trip *trip)
 {
+	struct relay *relay = trip->call->comm->gpu.relay;
 	cu_stream stream = (cu_stream)trip->call->gpu_stream;
 	int status = 0;
 	enum err e = OK;
@@ -197,14 +223,18 @@ static enum err trip_check(struct trip *trip)
 	trip->is_kept = !cuda_driver()->stream_is_capturing(stream, &status) && status;
 	if (trip->is_kept)
 		e = replays_can();
-	return e ? e : trip_measure(trip, &trip->call->comm->gpu.relay->straight);
+	trip->is_hauled = hauling_takes(&relay->hauling, trip->call);
+	if (e)
+		return e;
+	return trip->is_hauled ? haul_trip_measure(trip)
+			       : trip_measure(trip, &relay->straight);
 }
 
 static enum err trip_book(struct trip *trip)
 {
 	const struct comm_call *call = trip->call;
 	struct relay *relay = call->comm->gpu.relay;
-	struct cuda_berth *berth;
+	struct cuda_berth *berth = NULL;
 	size_t bytes;
 	enum err e;
 
@@ -213,12 +243,16 @@ static enum err trip_book(struct trip *trip)
 		trip->relayed.profile = NULL;
 	bytes = trip_place(trip);
 	trip_cut(trip, &relay->planner);
-	e = cuda_berth_take(relay->berths,
-		(struct berth_wish){
-			bytes, trip->cut.parts, trip->is_kept, trip->is_behind},
-		&call->comm->life.abort, &berth);
-	if (!e)
+	e = trip->is_hauled && !bytes
+		    ? OK
+		    : cuda_berth_take(relay->berths,
+			      (struct berth_wish){bytes, trip->cut.parts, trip->is_kept,
+				      trip->is_behind},
+			      &call->comm->life.abort, &berth);
+	if (!e && berth)
 		trip_board(trip, berth);
+	if (!e && trip->is_hauled)
+		e = haul_trip_plan(trip, &relay->hauling, &relay->planner);
 	if (!e && trip->is_kept && !relay->replays)
 		e = replays_create(relay->stream, &relay->replays);
 	return e;
@@ -227,8 +261,14 @@ static enum err trip_book(struct trip *trip)
 /* The buffers of a call that is cut come and go while it runs. */
 static void tide_fill(const struct trip *trip, struct work *work)
 {
-	struct berth_tide berth = cuda_berth_tide(trip->berth);
+	struct berth_tide berth;
 
+	if (trip->is_hauled) {
+		work->carry = trip->carry;
+		work_join(work);
+		return;
+	}
+	berth = cuda_berth_tide(trip->berth);
 	if (work->job.kind == JOB_P2P)
 		work->job.p2p.piece_bytes = trip->piece_bytes;
 	if (trip->cut.parts == 1)
@@ -238,7 +278,7 @@ static void tide_fill(const struct trip *trip, struct work *work)
 		.count = trip->cut.parts,
 		.come = berth.ready,
 		.done = berth.done};
-	work_join_tide(work);
+	work_join(work);
 }
 
 /* A batch goes to the thread at once, or when its stream comes to it. */
@@ -300,7 +340,7 @@ static enum err comm_push(const struct trip *trips, uint32_t first, uint32_t cou
 		if (trips[i].call->comm != comm)
 			continue;
 		work_fill(&trips[i].relayed, &works[used]);
-		works[used].berth = trips[i].berth;
+		works[used].berth = trips[i].is_hauled ? NULL : trips[i].berth;
 		straight_fill(&trips[i], &works[used]);
 		tide_fill(&trips[i], &works[used]);
 		works[used++].profile = trip_profile(&trips[i]);
@@ -386,6 +426,26 @@ static bool trips_lack(
 	return false;
 }
 
+static enum err begin_any(struct trip *trip)
+{
+	if (!trip->is_hauled)
+		return trip_begin(trip);
+	trip->loaded = trip->unloaded = trip->cut.parts;
+	return haul_trip_begin(trip);
+}
+
+static enum err haul_any(struct trip *trip)
+{
+	return trip->is_hauled
+		       ? haul_trip_run(trip, &trip->call->comm->gpu.relay->hauling)
+		       : OK;
+}
+
+static enum err end_any(struct trip *trip)
+{
+	return trip->is_hauled ? OK : trip_end(trip);
+}
+
 /* What the streams do. Parts of messages go in turns, since messages run side by side. */
 static enum err trips_enqueue(struct trip *trips, uint32_t count)
 {
@@ -394,12 +454,14 @@ static enum err trips_enqueue(struct trip *trips, uint32_t count)
 
 	if (trips_load(trips, count, &args))
 		return trips_ferry(trips, &args);
-	e = trips_step(trips, count, trip_begin);
+	e = trips_step(trips, count, begin_any);
 	while (!e && trips_lack(trips, count, trip_is_loaded))
 		e = trips_step(trips, count, trip_load);
+	if (!e)
+		e = trips_step(trips, count, haul_any);
 	while (!e && trips_lack(trips, count, trip_is_unloaded))
 		e = trips_step(trips, count, trip_unload);
-	return e ? e : trips_step(trips, count, trip_end);
+	return e ? e : trips_step(trips, count, end_any);
 }
 
 /* The thread is told before the streams are: it wakes up meanwhile. */
@@ -441,6 +503,13 @@ static enum err stream_settle(const struct trip *trip)
 	return e;
 }
 
+static bool is_result_on_host(const struct trip *trip)
+{
+	if (trip->is_hauled)
+		return trip->out.is_aboard;
+	return trip->out.bytes && !trip->out.is_aboard && !trip->is_straight;
+}
+
 /* A result in host memory is there when the call returns, as a copy to such memory is.
  */
 static enum err hosts_wait(const struct trip *trips, uint32_t count)
@@ -451,10 +520,10 @@ static enum err hosts_wait(const struct trip *trips, uint32_t count)
 	for (uint32_t i = 0; i < count && !e; i++) {
 		struct comm *comm = trips[i].call->comm;
 
-		if (!trips[i].out.bytes || trips[i].out.is_aboard ||
-			trips[i].is_straight || trips[i].is_kept)
+		if (!is_result_on_host(&trips[i]) || trips[i].is_kept)
 			continue;
-		if (comm->gpu.relay->replays) /* the stream has to come to it first */
+		/* the stream has to come to it first */
+		if (comm->gpu.relay->replays || trips[i].is_hauled)
 			e = stream_settle(&trips[i]);
 		if (e)
 			return e;

@@ -13,6 +13,12 @@
 
 struct work;
 
+struct cuda_hello;
+
+/* The same ranks may have kernels run collectives between hosts: they meet (haul_trip.h).
+ * Nothing where no relay is open. */
+enum err relay_haul(struct comm *comm, const struct cuda_hello *const *hellos);
+
 /* A communicator on several hosts whose program works with CUDA, as device memory or the
  * meeting has shown: all its calls are enqueued on CUDA streams from then on. `ptr` is
  * such memory; NULL: what is current. `may_wait`: kernels may wait on the GPU, see
@@ -27,6 +33,8 @@ enum err relay_submit(const struct comm_call *calls, uint32_t count);
  * over, however it ended. Nothing for a call that came another way. */
 enum err relay_await(const struct work *work);
 void relay_hand_back(const struct work *work);
+/* The same for one that is never run: kernels do not wait for it. */
+void relay_give_up(const struct work *work);
 
 /* Calls that streams are still to come to have been run then; where none of a graph were
  * enqueued, there are no others than comm_drain() knows of. */

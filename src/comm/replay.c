@@ -54,10 +54,13 @@ enum err replays_create(struct stream *stream, struct replays **replays)
 	return OK;
 }
 
-static void batch_drop(const struct replay_batch *batch)
+/* When all is over the communicator may be gone, and kernels have been told. */
+static void batch_drop(const struct replay_batch *batch, bool is_over)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
-		relay_hand_back(&batch->works[i]);
+		if (is_over)
+			batch->works[i].carry.list = NULL;
+		relay_give_up(&batch->works[i]);
 		if (!batch->is_kept)
 			profile_over(batch->works[i].profile);
 	}
@@ -73,8 +76,7 @@ static struct work *batch_works(const struct replay_batch *batch)
 	if (batch->is_kept && works)
 		memcpy(works, batch->works, bytes);
 	for (uint32_t i = 0; works && i < batch->count; i++)
-		if (works[i].tide.count)
-			work_join_tide(&works[i]);
+		work_join(&works[i]);
 	return works;
 }
 
@@ -99,7 +101,7 @@ static void batch_hand_over(void *argument)
 	if (works) /* what cannot be pushed is handed back there */
 		e = stream_push(replays->stream, works, batch->count);
 	else
-		batch_drop(batch);
+		batch_drop(batch, replays->is_over);
 	if (e) /* the others wait for it; the lock keeps the communicator */
 		comm_fail(comm, e, comm->rank);
 	pthread_mutex_unlock(&replays->lock);
@@ -144,7 +146,7 @@ enum err replays_add(
 			"have a stream call the host");
 	}
 	if (e) {
-		batch_drop(batch);
+		batch_drop(batch, false);
 		free(batch->works);
 		free(replay);
 		return e;

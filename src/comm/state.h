@@ -9,6 +9,7 @@
 
 #include "comm/comm.h"
 #include "comm/profile.h"
+#include "exec/host/carry.h"
 #include "exec/host/run.h"
 #include "link/peer.h"
 
@@ -51,6 +52,8 @@ struct comm_hosts {
 	uint16_t *numbers;   /* owned: each rank's host; NULL where all are on one */
 	struct host_record *records; /* owned: see hosts.c; NULL on one host */
 	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
+	uint32_t layers;	     /* of the board; 0: one */
+	struct squad_room squad;     /* threads that move a large call, of each rank */
 	struct control *control;     /* owned: the same for what is told; NULL: none */
 };
 
@@ -166,6 +169,8 @@ struct work {
 	struct cuda_berth *berth; /* where its buffers lie, see relay.h; NULL: nowhere */
 	struct p2p_trial trial;	  /* .. what is tried after it, if the job says so */
 	struct host_tide tide;	  /* .. and how they come and go, if the job says so */
+	/* of a call that kernels run; without a list: it is none */
+	struct host_carry carry;
 };
 
 /* What a CALL_COLL asks of an engine: what means nothing in it is made the same on all
@@ -175,8 +180,9 @@ struct host_spec call_spec(const struct comm_call *call);
 /* The job that a call is. */
 void work_fill(const struct comm_call *call, struct work *work);
 
-/* Its job's buffers come and go as its own `tide` says. */
-void work_join_tide(struct work *work);
+/* Its job's buffers come and go as its own `tide` says, and its messages are carried as
+ * its own `carry` says, where it has them: after it was copied. */
+void work_join(struct work *work);
 
 /* Come inside all of a batch's comms, or none; run it; and go again. A failure of the
  * first leaves them alive, and so does ERR_ARGUMENT of the second: nothing has begun. */

@@ -36,7 +36,8 @@ static void batch_finish(struct batch *batch, enum err result, bool has_begun)
 		 * culprit is this batch's */
 		if (result && has_begun)
 			comm_fail(comm, result, host_engine_culprit(comm->engine));
-		else if (result && (!comm->config.blocking || batch->works[i].berth))
+		else if (result && (!comm->config.blocking || batch->works[i].berth ||
+					   batch->works[i].carry.list))
 			comm_fail(comm, result, comm->rank);
 		profile_over(batch->works[i].profile);
 		relay_hand_back(&batch->works[i]);
@@ -142,7 +143,7 @@ enum err stream_push(struct stream *stream, struct work *works, uint32_t count)
 	if (!batch) {
 		for (uint32_t i = 0; i < count; i++) {
 			profile_over(works[i].profile);
-			relay_hand_back(&works[i]);
+			relay_give_up(&works[i]);
 			comm_busy_sub(works[i].comm);
 		}
 		free(works);

@@ -73,11 +73,13 @@ void work_fill(const struct comm_call *call, struct work *work)
 	work->job.p2p.told = call->profile;
 }
 
-void work_join_tide(struct work *work)
+void work_join(struct work *work)
 {
-	if (work->job.kind == JOB_COLL)
+	if (work->carry.list)
+		work->job.spec.carry = &work->carry;
+	if (work->tide.count && work->job.kind == JOB_COLL)
 		work->job.spec.tide = &work->tide;
-	if (work->job.kind == JOB_P2P)
+	if (work->tide.count && work->job.kind == JOB_P2P)
 		work->job.p2p.tide = &work->tide;
 }
 
@@ -99,12 +101,14 @@ enum err works_run(struct work *works, uint32_t count)
 	if (!jobs)
 		return err_set(ERR_SYSTEM, "no memory for %u calls", count);
 	for (uint32_t i = 0; i < count && !e; i++) {
-		if (works[i].scalar_pointer)
+		bool is_planned = works[i].carry.list != NULL;
+
+		if (works[i].scalar_pointer && !is_planned)
 			works[i].job.spec.scalar = scalar_read(
 				works[i].scalar_pointer, works[i].job.spec.key.type);
-		if (works[i].job.kind == JOB_COLL)
+		if (works[i].job.kind == JOB_COLL && !is_planned)
 			e = work_plan(&works[i]);
-		if (!e && works[i].job.kind == JOB_COLL)
+		if (!e && works[i].job.kind == JOB_COLL && !is_planned)
 			e = comm_log_choice(works[i].comm, &works[i].job.spec.key);
 		jobs[i] = &works[i].job;
 	}

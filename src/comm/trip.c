@@ -110,7 +110,8 @@ static bool can_be_cut(const struct trip *trip)
 	const char *in = call->in, *out = call->out;
 	bool are_apart = in + trip->in.bytes <= out || out + trip->out.bytes <= in;
 
-	if (call->kind != CALL_COLL || !(trip->in.is_aboard || trip->out.is_aboard) ||
+	if (call->kind != CALL_COLL || trip->is_hauled ||
+		!(trip->in.is_aboard || trip->out.is_aboard) ||
 		(call->comm->limits && limits_model(call->comm->limits)))
 		return false;
 	return are_apart || (call->coll != COLL_ALL_TO_ALL && call->coll != COLL_GATHER &&
@@ -334,6 +335,6 @@ bool trip_load_ferry(const struct trip *trip, struct ferry_args *args)
 		call->out, trip->out.at, trip->out.is_aboard ? trip->out.bytes : 0};
 
 	return !call->launched && !trip->is_kept && !trip->is_straight &&
-	       !trip->scalar.is_aboard && trip->cut.parts == 1 &&
+	       !trip->is_hauled && !trip->scalar.is_aboard && trip->cut.parts == 1 &&
 	       cuda_ferry_load(args, trip->berth, in, out);
 }

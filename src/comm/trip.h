@@ -8,6 +8,7 @@
 
 #include "comm/straight.h"
 #include "exec/cuda/ferry.h"
+#include "exec/cuda/haul.h"
 #include "plan/plan.h"
 
 /* A buffer of a call: of how many bytes, and where in the berth it is, if it is device
@@ -33,10 +34,13 @@ struct trip {
 	uint32_t loaded, unloaded; /* parts, so far */
 	struct cuda_berth *berth;
 	struct p2p_trial trial; /* of its buffer; data is NULL: none */
-	bool is_straight;	/* its buffer is the network's, and not in the berth */
-	bool is_alone;		/* the only one of its group */
-	bool is_kept;		/* it is captured into a graph */
-	bool is_behind; /* another of its communicator is before it in the group */
+	bool is_hauled;		/* kernels run it (haul_trip.h); the next two are its */
+	struct haul_call haul;
+	struct host_carry carry;
+	bool is_straight; /* its buffer is the network's, and not in the berth */
+	bool is_alone;	  /* the only one of its group */
+	bool is_kept;	  /* it is captured into a graph */
+	bool is_behind;	  /* another of its communicator is before it in the group */
 };
 
 /* How long its buffers are and where; whether it goes straight. What is refused is

@@ -49,7 +49,7 @@ size_t move_piece_of_many(
 static inline size_t move_piece(
 	const struct shape *shape, const struct move *move, uint32_t tile, uint32_t j)
 {
-	if (shape->tile_count == 1 && !shape->uneven)
+	if (shape->is_whole)
 		return shape->chunk_bytes;
 	return move_piece_of_many(shape, move, tile, j);
 }
@@ -82,7 +82,7 @@ static inline size_t place_offset(
 
 	if (place->space == PLACE_TMP)
 		return chunk * shape->tile_bytes;
-	return chunk * shape->chunk_bytes + (size_t)tile * shape->tile_bytes;
+	return chunk * shape->chunk_bytes + shape_tile_offset(shape, tile);
 }
 
 /* Copy bytes as they are; `streaming` stores past the caches. */

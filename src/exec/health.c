@@ -284,8 +284,12 @@ void health_give_up(struct health *health, uint32_t rank, const char *why)
 /* Everyone who may be asleep waiting for this rank. */
 static void sleepers_wake(const struct health *health)
 {
-	for (uint32_t i = 0; i < BOARD_CARDS; i++) {
-		struct card *card = peer_card(health->peers, health->rank, i);
+	const struct board *board = health->peers->board;
+
+	for (uint32_t i = 0; i < BOARD_CARDS * board->layer_count; i++) {
+		uint32_t layer = i / BOARD_CARDS;
+		struct card *card = board_card(
+			board, health->peers->local + layer * board->rank_count, i);
 
 		for (uint32_t lane = 0; lane < BOARD_LANES; lane++)
 			futex_wake(&card->position[lane]);

@@ -16,6 +16,7 @@
 #include "link/region.h"
 
 enum {
+	LAYERS_MAX = 64,
 	PAGE = 4096,
 	HEADER_BYTES = PAGE,
 	SIGNALS_MAX = 1 << 10,
@@ -27,7 +28,7 @@ enum {
 };
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom6";
+static const char board_magic[9] = "weftcom7";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {
@@ -58,6 +59,7 @@ static void board_layout(struct board *board, const struct board_size *size)
 		BOARD_REGIONS * sizeof(struct region_entry) + n * sizeof(uint32_t);
 	board->rank_count = size->rank_count;
 	board->signal_count = size->signal_count;
+	board->layer_count = size->layers ? size->layers : 1;
 	board->eager_bytes = n <= 16 ? 32 << 10 : n <= 64 ? 16 << 10 : 4 << 10;
 	board->bulk_bytes = clamp((32u << 20) / n, 256 << 10, 4 << 20) / PAGE * PAGE;
 	board->pair_bytes = clamp(
@@ -67,7 +69,7 @@ static void board_layout(struct board *board, const struct board_size *size)
 	board->bulk_offset = board->eager_offset + BOARD_CARDS * board->eager_bytes;
 	board->rank_bytes = align_up(board->bulk_offset + board->bulk_bytes, PAGE);
 	board->rank_bytes += RANK_SKEW;
-	board->bytes = HEADER_BYTES + n * board->rank_bytes;
+	board->bytes = HEADER_BYTES + n * board->layer_count * board->rank_bytes;
 	pair_layout(board);
 }
 
@@ -75,7 +77,7 @@ void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes)
 {
 	struct board board;
 
-	board_layout(&board, &(struct board_size){rank_count, 1, rank_count});
+	board_layout(&board, &(struct board_size){rank_count, 1, rank_count, 1});
 	*eager_bytes = board.eager_bytes;
 	*bulk_bytes = board.bulk_bytes;
 }
@@ -99,6 +101,7 @@ static void header_write(
 	header->rank_count = board->rank_count;
 	header->signal_count = board->signal_count;
 	header->job_ranks = size->job_ranks;
+	header->layer_count = board->layer_count;
 	header->created_pid = (uint32_t)getpid();
 	header->bytes = board->bytes;
 	header->created_ns = clock_ns();
@@ -113,9 +116,10 @@ enum err board_view(void *base, size_t bytes, struct board *view)
 	*view = (struct board){.base = base, .fd = -1};
 	if (bytes >= HEADER_BYTES && !memcmp(header->magic, board_magic, 8) &&
 		header->rank_count && header->rank_count <= BOARD_RANKS_MAX &&
-		header->signal_count && header->signal_count <= SIGNALS_MAX) {
-		size = (struct board_size){
-			header->rank_count, header->signal_count, header->job_ranks};
+		header->signal_count && header->signal_count <= SIGNALS_MAX &&
+		header->layer_count && header->layer_count <= LAYERS_MAX) {
+		size = (struct board_size){header->rank_count, header->signal_count,
+			header->job_ranks, header->layer_count};
 		board_layout(view, &size);
 	}
 	if (!view->bytes || view->bytes > bytes)

@@ -11,6 +11,9 @@
  *
  * The status comes first, so that who looks at all ranks needs one page of each.
  *
+ * Where a rank moves a call by several threads, each of the others has a layer of its
+ * own: all ranks' parts once more, of which the status stays unused.
+ *
  * Behind the parts come the boxes, slots and signals of pairs of ranks, as they are first
  * used: see pair.h.
  *
@@ -56,6 +59,7 @@ struct board_header {
 	uint32_t rank_count, created_pid;
 	uint32_t signal_count;
 	uint32_t job_ranks; /* of the communicator, those on other hosts included */
+	uint32_t layer_count;
 	uint64_t bytes, created_ns;  /* of the monotonic clock */
 	char name[BOARD_NAME_BYTES]; /* what the user called it, or nothing */
 	_Atomic uint32_t pair_count; /* numbers of pairs that were taken: see pair.h */
@@ -203,8 +207,8 @@ struct signal {
 struct board {
 	char *base;
 	size_t bytes;
-	uint32_t rank_count, signal_count;
-	/* layout, all derived from these two; `bytes` are without the pairs */
+	uint32_t rank_count, signal_count, layer_count;
+	/* layout, all derived from these; `bytes` are without the pairs */
 	size_t rank_bytes, eager_offset, bulk_offset;
 	size_t eager_bytes;	       /* of one card */
 	size_t bulk_bytes, pair_bytes; /* pair_bytes: of one slot, BOX_LETTERS of them */
@@ -223,10 +227,10 @@ struct board_address {
 	int32_t pid, fd;
 };
 
-/* Between how many ranks of this host, how many signals each has to each other, and how
- * many ranks there are on all hosts. */
+/* Between how many ranks of this host, how many signals each has to each other, how many
+ * ranks there are on all hosts, and how many layers of parts; 0: one. */
 struct board_size {
-	uint32_t rank_count, signal_count, job_ranks;
+	uint32_t rank_count, signal_count, job_ranks, layers;
 };
 
 /* Make the segment (one rank does) or find it (the others; ranks of one process share
@@ -246,6 +250,7 @@ void board_room(uint32_t rank_count, size_t *eager_bytes, size_t *bulk_bytes);
  * it is none. Nothing is owned. */
 enum err board_view(void *base, size_t bytes, struct board *view);
 
+/* Here and below a rank of layer `i` counts as rank + i * rank_count. */
 char *board_part(const struct board *board, uint32_t rank);
 struct card *board_card(const struct board *board, uint32_t rank, uint64_t call);
 struct rank_status *board_status(const struct board *board, uint32_t rank);

@@ -89,6 +89,7 @@ enum err peers_create(const struct peers_args *args, struct peers **peers)
 			p->host_count = memory.hosts[rank] + 1u;
 		if (!is_on_board(args, rank)) {
 			*peer = (struct peer){.part = shadow,
+				.status = (struct rank_status *)(void *)shadow,
 				.card_mask = SHADOW_CARDS - 1,
 				.kind = PEER_NET};
 			shadow += shadow_bytes(p->board);
@@ -97,12 +98,42 @@ enum err peers_create(const struct peers_args *args, struct peers **peers)
 		peer->local = p->local_count;
 		peer->kind = kind_of(args, rank, peer->local);
 		peer->part = board_part(p->board, peer->local);
+		peer->status = board_status(p->board, peer->local);
 		peer->card_mask = BOARD_CARDS - 1;
 		memory.locals[p->local_count++] = rank;
 	}
 	p->local = p->peer[p->rank].local;
 	*peers = p;
 	return OK;
+}
+
+enum err peers_layer(const struct peers *peers, uint32_t layer, struct peers **made)
+{
+	struct peers_args args = {.board = peers->board,
+		.rank = peers->rank,
+		.rank_count = peers->rank_count,
+		.hosts = peers->hosts};
+	uint32_t *pids = malloc(peers->rank_count * sizeof(*pids));
+	enum err e = pids ? OK
+			  : err_set(ERR_SYSTEM, "no memory for a communicator of %u",
+				    peers->rank_count);
+
+	for (uint32_t rank = 0; !e && rank < peers->rank_count; rank++)
+		pids[rank] = peer_status(peers, rank)->pid;
+	args.pids = pids;
+	if (!e)
+		e = peers_create(&args, made);
+	free(pids);
+	for (uint32_t rank = 0; !e && rank < peers->rank_count; rank++) {
+		struct peer *peer = &(*made)->peer[rank];
+
+		peer->status = peers->peer[rank].status;
+		if (peer->kind == PEER_NET)
+			continue;
+		peer->local += layer * peers->board->rank_count;
+		peer->part = board_part(peers->board, peer->local);
+	}
+	return e;
 }
 
 void peers_destroy(struct peers *peers)

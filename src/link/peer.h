@@ -24,7 +24,8 @@ enum peer_kind { PEER_HERE, PEER_HOST, PEER_NET };
 
 struct peer {
 	char *part; /* on the board; of a PEER_NET its shadow */
-	uint32_t local;
+	struct rank_status *status;
+	uint32_t local;	    /* of a layer: counted on, see board_part() */
 	uint32_t card_mask; /* how many cards it has, less one: a power of two */
 	enum peer_kind kind;
 };
@@ -48,6 +49,11 @@ struct peers_args {
 };
 
 enum err peers_create(const struct peers_args *args, struct peers **peers);
+
+/* The same ranks as another thread of this rank sees them, which has a layer of the board
+ * and shadows of its own. Their statuses are those of `peers`, which stay longer. */
+enum err peers_layer(const struct peers *peers, uint32_t layer, struct peers **made);
+
 void peers_destroy(struct peers *peers); /* NULL is fine */
 
 /* Where a rank of another host is; and that for a sentence: "on host 10.77.0.2", or "on
@@ -75,7 +81,7 @@ static inline struct card *peer_card(
 
 static inline struct rank_status *peer_status(const struct peers *peers, uint32_t rank)
 {
-	return (struct rank_status *)(void *)peers->peer[rank].part;
+	return peers->peer[rank].status;
 }
 
 /* Of a rank on another host: its signals to this one, and two words that only grow, of

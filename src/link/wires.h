@@ -3,8 +3,12 @@
  *
  * A wire is one way, between two ranks, for one purpose: the messages of a lane of the
  * collectives, or sends and receives. Who sends connects; who receives finds, among the
- * connections that have come to its listener, the one that claims to be it. One thread at
- * a time uses the wires.
+ * connections that have come to its listener, the one that claims to be it.
+ *
+ * There are sets of wires, for threads that work side by side: each set has connections
+ * of its own, and one thread at a time uses it. All have the same listener, so that a set
+ * costs nothing before it is used and needs no word at a meeting; what a rank sends by
+ * its set k comes by the other's set k.
  */
 #ifndef LINK_WIRES_H
 #define LINK_WIRES_H
@@ -12,6 +16,8 @@
 #include "net/net.h"
 
 enum wire_purpose { WIRE_LANE_0, WIRE_LANE_1, WIRE_P2P, WIRE_PURPOSES };
+
+enum { WIRE_SETS_MAX = 64 };
 
 struct wires;
 struct net_gpu;
@@ -26,8 +32,18 @@ struct wires_args {
 	struct net_manner manner;
 };
 
+/* `wires` is set 0. It is destroyed by whoever made it, and all other sets with it, when
+ * no thread uses any. */
 enum err wires_create(const struct wires_args *args, struct wires **wires);
 void wires_destroy(struct wires *wires); /* NULL is fine */
+
+/* May there be other sets than 0? Not where a connection has several sockets: the
+ * listener hands them to connections that are in use, by whichever thread. */
+bool wires_has_sets(const struct wires *wires);
+
+/* Another set, the same for the same number; from any thread, with any set of them. It
+ * is the wires' own. ERR_USAGE where there are none. */
+enum err wires_set(struct wires *wires, uint32_t number, struct wires **set);
 
 /* The end to send to a rank by; made when it is asked for first. */
 enum err wires_to(struct wires *wires, uint32_t rank, enum wire_purpose purpose,
@@ -58,6 +74,9 @@ void wires_forget(const struct wires *wires, void *data, size_t bytes);
 
 /* Nothing comes or goes by threads of ours until somebody asks or tests again. */
 void wires_rest(const struct wires *wires);
+
+/* Short messages that follow each other to a rank may go together (net/net.h). */
+void wires_bunch(const struct wires *wires, struct net_end *end, bool in_bunches);
 
 /* By what a message travels that can, for people: the plugin's name. */
 const char *wires_name(const struct wires *wires);

@@ -48,7 +48,8 @@ struct net_manner {
 	enum net_guard guard; /* the same at both ends */
 	uint32_t cables;      /* a message is striped over so many; 0: one */
 	uint32_t threads;     /* so many help with each end; 0: who tests does it all */
-	uint32_t silence_ms;  /* a cable that is mute for so long is lost; 0: never */
+	uint32_t silence_ms; /* a cable that is mute for so long is lost, and the only one
+			      * after twice that; 0: never */
 };
 
 /* Of connections with several cables those that are left carry on when one is lost. */
@@ -106,5 +107,13 @@ extern const struct net_ops net_socket;
 /* What is not done is moved by nobody, until it is tested or more is asked for: threads
  * that help with the end stop, and its memory is the caller's again. NULL is fine. */
 void net_socket_rest(struct net_end *end);
+
+/* Short messages may go in bunches, said at both ends: while one is on its way that the
+ * receiver has not read, the sender's kernel keeps the next ones, and sends them together
+ * when it has, or after 40 ms when it does not read. So who is ahead of its receiver pays
+ * less for each, and a receiver that comes late waits for one way there and back. For
+ * messages that nobody needs whom, in the end, the sender waits for. Nothing on several
+ * sockets, or with a guard. NULL is fine. */
+void net_socket_bunch(struct net_end *end, bool in_bunches);
 
 #endif

@@ -3,16 +3,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
+#include "base/param.h"
 
 struct kept_hold {
 	struct kept_hold *next; /* of the area's */
 	const struct plugin_line *line;
 	const struct net_gpu *gpu; /* in whose memory it lies; NULL: the host's */
 	void *known;		   /* the plugin's; NULL: it would not have it */
-	uint32_t messages;	   /* that are under way */
+	uint32_t messages;	   /* that are under way, or that it is asked for */
 	bool is_over;		   /* in no list any more: goes with the last message */
+	bool is_asked;		   /* the plugin has not returned yet */
+	bool is_given_up;	   /* .. and is waited for no more */
 };
 
 /* Memory that is kept. */
@@ -25,7 +29,9 @@ struct area {
 
 struct plugin_kept {
 	struct plugin_kept *next; /* of `all` */
-	pthread_mutex_t lock;	  /* of all below, and of the holds */
+	pthread_mutex_t lock;	  /* of all below, and of the holds; not while a plugin
+				   * is asked to know memory, which may take for ever */
+	pthread_cond_t returned;  /* one is known, or refused */
 	struct area *areas;	  /* owned; by base, and of equal bases by end */
 	size_t room;
 	_Atomic size_t area_count; /* read without the lock, too */
@@ -38,10 +44,15 @@ static struct plugin_kept *all;
 struct plugin_kept *plugin_kept_make(void)
 {
 	struct plugin_kept *kept = calloc(1, sizeof(*kept));
+	pthread_condattr_t by;
 
 	if (!kept)
 		return NULL;
 	pthread_mutex_init(&kept->lock, NULL);
+	pthread_condattr_init(&by);
+	pthread_condattr_setclock(&by, CLOCK_MONOTONIC);
+	pthread_cond_init(&kept->returned, &by);
+	pthread_condattr_destroy(&by);
 	pthread_mutex_lock(&all_lock);
 	kept->next = all;
 	all = kept;
@@ -60,6 +71,7 @@ void plugin_kept_free(struct plugin_kept *kept)
 		at = &(*at)->next;
 	*at = kept->next;
 	pthread_mutex_unlock(&all_lock);
+	pthread_cond_destroy(&kept->returned);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept->areas);
 	free(kept);
@@ -197,12 +209,54 @@ static void holds_end(struct area *area)
 		hold_end(&area->holds);
 }
 
+/* One that the plugin is just asked to know, of memory between these; NULL: none. */
+static struct kept_hold *hold_asked(
+	const struct plugin_kept *kept, const char *base, const char *end)
+{
+	for (size_t i = 0; i < kept->area_count; i++)
+		for (struct kept_hold *hold = kept->areas[i].holds; hold;
+			hold = hold->next)
+			if (hold->is_asked && !hold->is_given_up &&
+				kept->areas[i].end > base && kept->areas[i].base < end)
+				return hold;
+	return NULL;
+}
+
+static void hold_give_up(struct kept_hold *hold)
+{
+	const struct plugin_file *file = hold->line->plugin->file;
+
+	hold->is_given_up = true;
+	log_warn("the network plugin %s (v%d) may come to know memory that was given "
+		 "back: regMr has not returned for %lld s (WEFT_PLUGIN_SEC)",
+		file->name, file->version, (long long)param_int(PARAM_PLUGIN_SEC));
+}
+
+/* Nobody is asked to know any of it any more, or has not returned for too long. Lock
+ * held, but not all the time. */
+static void asked_wait(struct plugin_kept *kept, const char *base, const char *end)
+{
+	struct kept_hold *hold;
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += param_int(PARAM_PLUGIN_SEC);
+	while (hold_asked(kept, base, end))
+		if (pthread_cond_timedwait(&kept->returned, &kept->lock, &until))
+			break;
+	while ((hold = hold_asked(kept, base, end)))
+		hold_give_up(hold);
+}
+
 void plugin_kept_remove(struct plugin_kept *kept, char *data, size_t bytes)
 {
 	struct area *area;
 	size_t at;
 
 	pthread_mutex_lock(&kept->lock);
+	area = area_exact(kept, data, data + bytes, &at);
+	if (area && area->count == 1)
+		asked_wait(kept, data, data + bytes);
 	area = area_exact(kept, data, data + bytes, &at);
 	if (area && !--area->count) {
 		holds_end(area);
@@ -213,6 +267,26 @@ void plugin_kept_remove(struct plugin_kept *kept, char *data, size_t bytes)
 	pthread_mutex_unlock(&kept->lock);
 }
 
+/* Ask the plugin, without the lock; the area may be gone when it returns. */
+static int hold_ask(struct kept_hold *hold, const struct speak_memory *whole)
+{
+	const struct net_plugin *plugin = hold->line->plugin;
+	void *known = NULL;
+	int result;
+
+	hold->is_asked = true;
+	hold->messages++;
+	pthread_mutex_unlock(&plugin->kept->lock);
+	result = speak_reg(plugin, hold->line->comm, whole, &known);
+	pthread_mutex_lock(&plugin->kept->lock);
+	hold->known = result ? NULL : known;
+	hold->is_asked = false;
+	hold->messages--;
+	pthread_cond_broadcast(&plugin->kept->returned);
+	return result;
+}
+
+/* NULL: it is not kept any more by now. */
 static struct kept_hold *hold_make(const struct plugin_line *line,
 	const struct speak_memory *whole, struct area *area)
 {
@@ -226,9 +300,11 @@ static struct kept_hold *hold_make(const struct plugin_line *line,
 	hold->gpu = whole->gpu;
 	hold->next = area->holds;
 	area->holds = hold;
-	result = speak_reg(line->plugin, line->comm, whole, &hold->known);
-	if (result)
-		hold->known = NULL;
+	result = hold_ask(hold, whole);
+	if (hold->is_over) {
+		hold_free(hold);
+		return NULL;
+	}
 	log_info(LOG_NET | LOG_REG, "NET/Plugin: %s %s %zu bytes at %p for rank %u%s%s",
 		file->name, result ? "does not take" : "knows", whole->bytes, whole->data,
 		plugin_line_rank(line),
@@ -316,6 +392,7 @@ void net_plugins_pages_replaced(const void *data, size_t bytes)
 	pthread_mutex_lock(&all_lock);
 	for (struct plugin_kept *kept = all; kept; kept = kept->next) {
 		pthread_mutex_lock(&kept->lock);
+		asked_wait(kept, base, base + bytes);
 		for (size_t i = 0; i < kept->area_count; i++)
 			if (kept->areas[i].end > base &&
 				kept->areas[i].base < base + bytes)

@@ -9,7 +9,8 @@
  * pages.
  *
  * Any thread may keep and forget, as NCCL has one thread register memory of a connection
- * that another one moves messages on.
+ * that another one moves messages on. A plugin that does not return from regMr holds up
+ * who forgets that very memory, for WEFT_PLUGIN_SEC, and nobody else.
  */
 #ifndef NET_PLUGIN_KEPT_H
 #define NET_PLUGIN_KEPT_H

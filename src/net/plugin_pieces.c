@@ -8,7 +8,7 @@
 
 enum {
 	DEPTH = 8, /* messages of a connection that the plugin has at once */
-	SHORT_BYTES = 4096,
+	SHORT_BYTES = 8192,
 	LOOKS_PER_GLANCE = 1024, /* .. at the clock, while nothing moves */
 	STILL_SEC = 10
 };
@@ -198,14 +198,23 @@ static enum err frame_lost(struct plugin_line *line, size_t came, size_t wanted)
 		file->name, file->version, came, plugin_line_rank(line), wanted);
 }
 
-/* A message by itself; after a frame it waits until that has come. */
+/* May a long message be asked for behind a frame? One that is asked for with long ones
+ * behind has one message alone. What goes through the connection's memory would go where
+ * that frame does. */
+static bool is_behind_frame(const struct plugin_line *line)
+{
+	return plugin_piece_at(line, 0)->request &&
+	       !plugin_piece_at(line, line->posted)->is_short;
+}
+
+/* A message by itself; after frames it waits until they have come. */
 static enum err lone_post(struct plugin_line *line)
 {
 	bool is_receiver = line->kind == END_RECEIVER;
 	enum err e = OK;
 
 	if (is_receiver && line->posted && plugin_piece_at(line, 0)->is_framed)
-		e = ERR_AGAIN;
+		e = is_behind_frame(line) ? OK : ERR_AGAIN;
 	else if (is_receiver && line->frame_at < line->frame_end)
 		e = frame_lost(line, line->frame_end - line->frame_at, 0);
 	if (!e)
@@ -256,6 +265,9 @@ static enum err frame_take(struct plugin_line *line, struct plugin_piece *piece)
 		return frame_lost(line, line->frame_end - line->frame_at, piece->bytes);
 	memcpy(piece->data, line->shorts + line->frame_at, piece->bytes);
 	line->frame_at += piece->bytes;
+	if (line->frame_at < line->frame_end &&
+		!plugin_piece_at(line, line->posted - 1)->is_framed)
+		return frame_lost(line, line->frame_end - line->frame_at, 0);
 	return OK;
 }
 

@@ -12,7 +12,8 @@
  * Short messages that follow each other on a packed connection travel in one, a frame, as
  * far as they are there when it is sent: a call's words and its few bytes are one message
  * of the plugin. The receiver asks for a frame when it wants the first of its messages,
- * and for nothing behind it before it has come.
+ * and for nothing behind it before it has come, but for long messages: if one follows
+ * that first one, the frame ends in front of it.
  */
 #ifndef NET_PLUGIN_PIECES_H
 #define NET_PLUGIN_PIECES_H

@@ -11,6 +11,8 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +21,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "net/bundle.h"
 #include "net/socket.h"
 
 enum { LINE_BYTES = 64, FRAME_ROOM = 56, PIECE_PARTS = 3, LIST_MAX = 48 };
+enum { WATCH_NS = 100000000 };
 
 static const uint64_t frame_max = (uint64_t)1 << 62;
 
@@ -78,6 +82,7 @@ static enum err socket_connect(const struct net_connect_args *args, struct net_e
 		return e;
 	}
 	made->is_sender = true;
+	made->silence_ms = net_bare_silence(&args->manner);
 	*end = made;
 	return OK;
 }
@@ -169,6 +174,24 @@ static uint32_t pieces_list(const struct net_end *end, struct iovec *list)
 	return count;
 }
 
+/* The socket is full. Is there still a host that takes it? Asked now and then. What the
+ * kernel knows of answers counts from the last one, which may have come before a long
+ * time in which nothing was sent. */
+static enum err full_check(struct net_end *end)
+{
+	uint64_t now = clock_ns();
+
+	if (!end->full_ns)
+		end->full_ns = now;
+	if (now - end->watched_ns < WATCH_NS)
+		return ERR_AGAIN;
+	end->watched_ns = now;
+	return now - end->full_ns >= end->silence_ms * CLOCK_MS &&
+			       cable_is_mute(&end->cable, end->silence_ms)
+		       ? cable_lost(&end->cable, cable_unanswered)
+		       : ERR_AGAIN;
+}
+
 static enum err pieces_write(struct net_end *end)
 {
 	while (end->pieces.count) {
@@ -178,11 +201,13 @@ static enum err pieces_write(struct net_end *end)
 		ssize_t sent = sendmsg(end->cable.fd, &message, MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EAGAIN)
-			return ERR_AGAIN;
+			return full_check(end);
 		if (sent < 0 && errno != EINTR)
 			return cable_lost(&end->cable, strerror(errno));
-		if (sent > 0)
+		if (sent > 0) {
+			end->full_ns = 0;
 			pieces_written(end, (size_t)sent);
+		}
 	}
 	return OK;
 }
@@ -315,6 +340,23 @@ void net_socket_rest(struct net_end *end)
 {
 	if (end && end->bundle)
 		helpers_stop(end->bundle);
+}
+
+/* A sender follows Nagle's rule, which looks for an answer of the other kernel. That one
+ * answers what is short as soon as it was read, unless it has sent something by this
+ * connection lately, as the welcome: then it has an answer wait for more to go along,
+ * which is right for all other calls (8 B of all_reduce take 7.2 us so, and 8.4 us with
+ * answers at once). */
+void net_socket_bunch(struct net_end *end, bool in_bunches)
+{
+	int value = end && end->is_sender ? !in_bunches : in_bunches;
+
+	if (!end || end->bundle || end->in_bunches == in_bunches ||
+		end->cable.phase != CABLE_OPEN)
+		return;
+	if (!setsockopt(end->cable.fd, IPPROTO_TCP,
+		    end->is_sender ? TCP_NODELAY : TCP_QUICKACK, &value, sizeof(value)))
+		end->in_bunches = in_bunches;
 }
 
 const struct net_ops net_socket = {

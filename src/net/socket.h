@@ -118,7 +118,11 @@ struct net_end {
 	struct door *door; /* owned: of a listener */
 	struct cable cable;
 	struct bundle *bundle; /* owned: of an end that is more than one bare cable */
-	bool is_sender;
+	bool is_sender, in_bunches;
+	uint32_t silence_ms; /* of a bare one: the other host is lost after that; 0: never
+			      */
+	uint64_t watched_ns; /* when that was looked at last */
+	uint64_t full_ns;    /* since when nothing could be written; 0: it could */
 	/* what was asked for, first to last: struct piece */
 	struct ring pieces;
 	size_t piece_done; /* bytes of the first, a sender's with its frame's size */
@@ -126,6 +130,13 @@ struct net_end {
 	bool has_frame;	   /* of a receiving end: its size is known */
 	uint64_t frame_bytes;
 };
+
+/* A bare connection has no other cable to go on by, and a path that is mended is as good
+ * as new: it has twice the time of a cable. */
+static inline uint32_t net_bare_silence(const struct net_manner *manner)
+{
+	return 2 * manner->silence_ms;
+}
 
 /* An end without a connection yet; NULL after err_set(). */
 struct net_end *end_make(void);
@@ -137,6 +148,9 @@ void cable_close(struct cable *cable);
 
 /* Nothing more comes or goes by it: ERR_REMOTE, without a sentence. */
 enum err cable_lost(struct cable *cable, const char *why);
+
+/* Why a cable is lost whose other host is silent. */
+extern const char cable_unanswered[];
 
 /* One read: into `list`, and then at most `ahead` bytes more, which are kept. `direct`
  * is how many came into `list`. ERR_AGAIN: there is nothing now. */
@@ -158,7 +172,7 @@ void cable_drop(struct cable *cable, size_t bytes);
 /* Has the other host not answered for so long, though it was asked? */
 bool cable_is_mute(const struct cable *cable, uint32_t silence_ms);
 
-/* Notice that while nothing is sent, too. */
+/* Notice that while nothing is sent, too: reading fails then. */
 void cable_keep_alive(const struct cable *cable, uint32_t silence_ms);
 
 /* ---- socket_door.c ---- */

@@ -40,13 +40,16 @@ ssize_t cable_receive(const struct cable *cable, struct iovec list, size_t ahead
 	return recvmsg(cable->fd, &message, 0);
 }
 
+const char cable_unanswered[] = "it does not answer any more, see WEFT_SILENCE_SEC";
+
 enum err cable_received(
 	struct cable *cable, ssize_t got, struct iovec list, size_t *direct)
 {
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return ERR_AGAIN;
 	if (got < 0)
-		return cable_lost(cable, strerror(errno));
+		return cable_lost(
+			cable, errno == ETIMEDOUT ? cable_unanswered : strerror(errno));
 	if (!got)
 		return cable_lost(cable, "the other end has closed it");
 	*direct = (size_t)got < list.iov_len ? (size_t)got : list.iov_len;

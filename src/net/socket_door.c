@@ -248,6 +248,8 @@ static bool stranger_welcome(
 	cable->fd = stranger->fd;
 	cable->way = stranger->way;
 	cable->phase = CABLE_OPEN;
+	if (!stranger->words.is_bundle)
+		cable_keep_alive(cable, net_bare_silence(&door->manner));
 	stranger->fd = -1;
 	return true;
 }

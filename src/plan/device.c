@@ -53,7 +53,30 @@ static enum err plans_make(struct device_plans **plans)
 	return OK;
 }
 
-static enum err ranks_lower(const struct lower_args *args, struct kept_ranks **kept)
+/* A schedule that knows hosts, lowered as if all ranks shared memory: every message is
+ * staged, and those between hosts are carried from one copy of the slot to the other. */
+static enum err hosts_lower(const struct lower_args *args,
+	const struct sched_hosts *hosts, struct program **programs)
+{
+	struct sched *scheds = calloc(args->rank_count, sizeof(*scheds));
+	uint32_t written = 0;
+	enum err e = scheds ? OK
+			    : err_set(ERR_SYSTEM, "no memory for schedules of %u ranks",
+				      args->rank_count);
+
+	for (; written < args->rank_count && !e; written += !e)
+		e = catalog_write_hosts(
+			args->kind, hosts, written, args->root, &scheds[written]);
+	if (!e)
+		e = program_lower_all(scheds, args, programs);
+	while (written)
+		sched_fini(&scheds[--written]);
+	free(scheds);
+	return e;
+}
+
+static enum err ranks_lower(const struct lower_args *args,
+	const struct sched_hosts *hosts, struct kept_ranks **kept)
 {
 	struct kept_ranks *made = calloc(1, sizeof(*made));
 	enum err e;
@@ -71,7 +94,9 @@ static enum err ranks_lower(const struct lower_args *args, struct kept_ranks **k
 		return err_set(ERR_SYSTEM, "no memory for programs of %u ranks",
 			args->rank_count);
 	}
-	e = program_lower_all(NULL, args, made->program.ranks);
+	e = hosts && args->kind->drivers != DRIVERS_NONE
+		    ? hosts_lower(args, hosts, made->program.ranks)
+		    : program_lower_all(NULL, args, made->program.ranks);
 	if (e) {
 		free(made->program.ranks);
 		free(made);
@@ -82,7 +107,7 @@ static enum err ranks_lower(const struct lower_args *args, struct kept_ranks **k
 }
 
 static enum err ranks_get(struct device_plans *plans, const struct lower_args *args,
-	const struct device_program **program)
+	const struct sched_hosts *hosts, const struct device_program **program)
 {
 	struct kept_ranks *kept;
 	enum err e;
@@ -95,7 +120,7 @@ static enum err ranks_get(struct device_plans *plans, const struct lower_args *a
 			*program = &kept->program;
 			return OK;
 		}
-	e = ranks_lower(args, &kept);
+	e = ranks_lower(args, hosts, &kept);
 	if (e)
 		return e;
 	kept->program.number = plans->programs ? plans->programs->program.number + 1 : 0;
@@ -105,10 +130,11 @@ static enum err ranks_get(struct device_plans *plans, const struct lower_args *a
 	return OK;
 }
 
-static enum err choice_make(struct device_plans *plans, const struct plan_room *room,
+static enum err choice_make(struct device_plans *plans, const struct device_job *job,
 	const struct device_ask *ask, struct device_plan *plan)
 {
 	const struct plan_key *key = &ask->key;
+	const struct plan_room *room = job->room;
 	const struct device_question question = {.limits = room->limits,
 		.call = {.coll = key->coll,
 			.type = key->type,
@@ -116,6 +142,7 @@ static enum err choice_make(struct device_plans *plans, const struct plan_room *
 			.bytes = key->count * dtype_size(key->type)},
 		.has_slots = ask->has_slots,
 		.is_apart = ask->is_apart,
+		.hosts = ask->is_hauled ? job->hosts : NULL,
 		.schedule = key->schedule,
 		.protos = ask->protos};
 	struct device_choice choice;
@@ -128,16 +155,17 @@ static enum err choice_make(struct device_plans *plans, const struct plan_room *
 
 	*plan = (struct device_plan){
 		.is_staged = choice.is_staged, .proto = choice.proto};
-	return e ? e : ranks_get(plans, &args, &plan->program);
+	return e ? e : ranks_get(plans, &args, question.hosts, &plan->program);
 }
 
 static bool is_same(const struct device_ask *a, const struct device_ask *b)
 {
 	return plan_key_equal(&a->key, &b->key) && a->protos == b->protos &&
-	       a->has_slots == b->has_slots && a->is_apart == b->is_apart;
+	       a->has_slots == b->has_slots && a->is_apart == b->is_apart &&
+	       a->is_hauled == b->is_hauled;
 }
 
-enum err device_plans_get(struct device_plans **plans, const struct plan_room *room,
+enum err device_plans_get(struct device_plans **plans, const struct device_job *job,
 	const struct device_ask *ask, struct device_plan *plan)
 {
 	struct kept_choice *slot;
@@ -149,7 +177,7 @@ enum err device_plans_get(struct device_plans **plans, const struct plan_room *r
 	if (!is_same(&slot->ask, ask)) {
 		struct kept_choice made = {.ask = *ask};
 
-		e = choice_make(*plans, room, ask, &made.plan);
+		e = choice_make(*plans, job, ask, &made.plan);
 		if (e)
 			return e;
 		*slot = made;

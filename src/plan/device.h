@@ -1,5 +1,5 @@
 /*
- * device.h - plans of collectives on device memory, for the ranks of one host.
+ * device.h - plans of collectives on device memory.
  *
  * How a call is run is tune's choice (tune/device.h). What is kept is the planner's: the
  * choice, found again by what was asked, and the programs of all ranks, since one launch
@@ -17,6 +17,7 @@ struct device_ask {
 	unsigned protos; /* that the caller allows, a bit each; 0: it does not say */
 	bool has_slots;	 /* there is memory for messages to go through */
 	bool is_apart;	 /* .. and they must: buffers are out of reach */
+	bool is_hauled;	 /* .. and between hosts somebody carries what lies there */
 };
 
 /* A schedule lowered for all ranks. */
@@ -45,7 +46,13 @@ enum err plan_get_device(
 
 /* What a planner keeps of it; NULL: it was never asked. */
 struct device_plans;
-enum err device_plans_get(struct device_plans **plans, const struct plan_room *room,
+
+/* Whose plans they are. */
+struct device_job {
+	const struct plan_room *room;
+	const struct sched_hosts *hosts; /* NULL: one */
+};
+enum err device_plans_get(struct device_plans **plans, const struct device_job *job,
 	const struct device_ask *ask, struct device_plan *plan);
 void device_plans_free(struct device_plans *plans); /* NULL is fine */
 

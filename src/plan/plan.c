@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "plan/device.h"
 #include "tune/choose.h"
+#include "tune/squad.h"
 
 enum {
 	CACHE_PLANS = 64, /* direct mapped */
@@ -145,6 +146,8 @@ enum err shape_make(const struct program *program, const struct plan_key *key,
 	made.uneven = coll_is_vector(key->coll) && made.chunk_bytes * chunks != bytes;
 	made.tile_count =
 		(uint32_t)((made.chunk_bytes + made.tile_bytes - 1) / made.tile_bytes);
+	made.tile_stride = made.tile_bytes;
+	made.is_whole = made.tile_count == 1 && !made.uneven;
 	made.staged_bytes = made.tile_bytes;
 	made.slot_bytes = made.staged_bytes * program->slot_chunks;
 	made.inbox_bytes = made.staged_bytes * program->inbox_chunks;
@@ -256,6 +259,29 @@ static enum err plan_choose(struct planner *planner, const struct plan_key *key,
 	}
 }
 
+/* A large call between hosts is cut so that several threads have a share of it, unless
+ * somebody asks for another tile. Its chunks are known with the program. */
+static enum err plan_man(const struct planner *planner, const struct program *program,
+	struct choice *choice, struct plan *plan)
+{
+	const struct squad_room *room = &planner->room.squad;
+	const struct shape_room any = {.stage = SIZE_MAX, .inbox = SIZE_MAX};
+	struct shape whole;
+	enum err e;
+
+	plan->squad = 1;
+	if (choice->eager || room->threads <= 1 || !planner->room.hosts)
+		return OK;
+	e = shape_make(program, &plan->key, &any, &whole);
+	if (e)
+		return e;
+	plan->squad = squad_size(whole.chunk_bytes, room->threads, room->share_bytes);
+	choice->staged_tile = squad_tile(
+		whole.chunk_bytes, choice->staged_tile, plan->squad);
+	choice->direct_tile = choice->staged_tile;
+	return OK;
+}
+
 static uint32_t plan_lead(const struct plan *plan)
 {
 	uint32_t direct = program_lead(plan->shapes[MODE_DIRECT].program, 0);
@@ -283,11 +309,16 @@ static enum err plan_build(
 	plan->eager = choice.eager;
 	plan_buffers(plan, room);
 	plan->terse = choice.eager || plan->in_bytes + plan->out_bytes <= TERSE_BYTES;
+	e = plan_man(planner, program, &choice, plan);
+	if (e)
+		return e;
 	plan->sign = plan_sign(key, &choice);
 	limits.tile = choice.staged_tile;
 	limits.stage = choice.eager ? room->eager_bytes : room->bulk_bytes;
 	e = shape_for_board(program, key, &limits, &plan->shapes[MODE_STAGED]);
 	plan->shapes[MODE_STAGED].schedule = choice.staged->name;
+	if (!e && plan->squad > plan->shapes[MODE_STAGED].tile_count)
+		plan->squad = plan->shapes[MODE_STAGED].tile_count;
 	if (!e && choice.eager)
 		shape_pack(&plan->shapes[MODE_STAGED], room->inline_bytes);
 	if (e || choice.eager)
@@ -352,7 +383,9 @@ enum err plan_get(
 enum err plan_get_device(
 	struct planner *planner, const struct device_ask *ask, struct device_plan *plan)
 {
-	return device_plans_get(&planner->device, &planner->room, ask, plan);
+	const struct device_job job = {&planner->room, planner->hosts};
+
+	return device_plans_get(&planner->device, &job, ask, plan);
 }
 
 enum lower_mode plan_next_mode(const struct plan *plan)
@@ -379,7 +412,7 @@ void plan_note(struct planner *planner, const struct plan *plan, enum lower_mode
 
 size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile)
 {
-	size_t offset = (size_t)tile * shape->tile_bytes, length = shape->chunk_bytes;
+	size_t offset = shape_tile_offset(shape, tile), length = shape->chunk_bytes;
 
 	if (shape->uneven) {
 		size_t begin = chunk * shape->chunk_bytes;
@@ -389,4 +422,20 @@ size_t shape_piece(const struct shape *shape, uint32_t chunk, uint32_t tile)
 	}
 	length = length > offset ? length - offset : 0;
 	return length < shape->tile_bytes ? length : shape->tile_bytes;
+}
+
+uint32_t share_tiles(uint32_t tiles, uint32_t index, uint32_t count)
+{
+	return tiles > index ? (tiles - index + count - 1) / count : 0;
+}
+
+struct shape shape_share(const struct shape *shape, uint32_t index, uint32_t count)
+{
+	struct shape share = *shape;
+
+	share.tile_offset = index * shape->tile_bytes;
+	share.tile_stride = count * shape->tile_bytes;
+	share.tile_count = share_tiles(shape->tile_count, index, count);
+	share.is_whole = shape->is_whole && count == 1;
+	return share;
 }

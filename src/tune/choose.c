@@ -55,6 +55,22 @@ enum { PIPELINE_TILE = 128 << 10 };
 /* Between hosts, where the caches are not known: see comm_hosts_tile(). */
 enum { BETWEEN_TILE = 128 << 10 };
 
+/* What one rank gives or gets is only copied, and goes one way: none of it is to be in a
+ * cache when something is added, so its messages may carry more. */
+enum { ONE_WAY_TILES = 2 };
+
+static size_t between_tile(const struct choose_args *args)
+{
+	int64_t asked = param_int(PARAM_TILE);
+	size_t tile = args->tile_bytes ? args->tile_bytes : BETWEEN_TILE;
+
+	if (asked > 0)
+		return (size_t)asked;
+	return coll_has_root(args->coll) && !coll_reduces(args->coll)
+		       ? tile * ONE_WAY_TILES
+		       : tile;
+}
+
 /* Blocks a rank stages at once in the eager schedule. */
 static uint32_t eager_blocks(enum coll coll, uint32_t n)
 {
@@ -152,8 +168,6 @@ static enum err choose_between(
 	const struct choose_args *args, const char *forced, struct choice *choice)
 {
 	const struct sched_kind *kind = find_between(args, forced);
-	int64_t asked = param_int(PARAM_TILE);
-	size_t tile = args->tile_bytes ? args->tile_bytes : BETWEEN_TILE;
 
 	if (!kind)
 		return err_set(ERR_ARGUMENT,
@@ -161,15 +175,13 @@ static enum err choose_between(
 			"rank has at most %d connections",
 			coll_name(args->coll), args->hosts->host_count,
 			args->hosts->local_max, PROG_PEERS_MAX);
-	if (asked > 0)
-		tile = (size_t)asked;
 	*choice = (struct choice){.eager = is_eager(args, &rows[args->coll]),
 		.staged = kind,
 		.depth = CHOOSE_STAGED_DEPTH};
 	if (choice->eager)
 		return OK;
 	choice->direct = kind;
-	choice->direct_tile = choice->staged_tile = tile;
+	choice->direct_tile = choice->staged_tile = between_tile(args);
 	return OK;
 }
 

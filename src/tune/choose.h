@@ -27,7 +27,7 @@ struct choose_args {
 	uint32_t rank_count;
 	const struct sched_hosts *hosts; /* borrowed: where the ranks are; NULL: one */
 	size_t bytes;			 /* of the vector, or of one rank's block */
-	size_t tile_bytes;		 /* between hosts; 0: as tune has it */
+	size_t tile_bytes;     /* between hosts, of calls that add; 0: as tune has it */
 	size_t eager_bytes;    /* room for staged data on a card; 0: never eager */
 	struct limits *limits; /* borrowed: what NCCL_ALGO and a plugin say; NULL none */
 	const char *asked;     /* the schedule the call names; NULL none */

@@ -1,6 +1,7 @@
 #include "tune/device.h"
 
 #include "base/param.h"
+#include "tune/choose.h"
 
 /* Up to so many bytes the first, the second order of protocols is best. */
 enum { SMALL = 64 << 10, MIDDLE = 4 << 20, SLOTS_DEPTH = 4 };
@@ -55,9 +56,38 @@ static enum err choose_slots(
 	return OK;
 }
 
+/* The schedule is the one that the host would run, so that results are the same to the
+ * bit. Flags in slots do not travel. */
+static enum err choose_hauled(
+	const struct device_question *question, struct device_choice *choice)
+{
+	const struct choose_args args = {.coll = question->call.coll,
+		.type = question->call.type,
+		.rank_count = question->call.rank_count,
+		.hosts = question->hosts,
+		.bytes = question->call.bytes,
+		.limits = question->limits,
+		.asked = question->schedule};
+	struct choice made;
+	enum err e = choose(&args, &made);
+
+	*choice = (struct device_choice){.kind = made.staged,
+		.is_staged = true,
+		.proto = PROTO_SIMPLE,
+		.depth = SLOTS_DEPTH};
+	return e;
+}
+
+size_t device_haul_least(void)
+{
+	return (size_t)param_int(PARAM_GPU_HAUL);
+}
+
 enum err device_choose(
 	const struct device_question *question, struct device_choice *choice)
 {
+	if (question->hosts)
+		return choose_hauled(question, choice);
 	*choice = (struct device_choice){
 		.kind = catalog_find(question->call.coll, "direct"),
 		.proto = PROTO_SIMPLE,

@@ -462,8 +462,9 @@ int cpu_kernel_do(const char *name, const struct cpu_grid *grid, void *args)
 		data_do(name, grid, args);
 		return DONE;
 	}
+	if (begins_with(name, "steps_"))
+		return steps_do(grid, name, args);
 	if (!fold && !ends_with(name, "_copy"))
 		return NOT_SUPPORTED;
-	return begins_with(name, "steps_") ? steps_do(grid, name, args)
-					   : moves_do(args, grid->ranks, fold);
+	return moves_do(args, grid->ranks, fold);
 }

@@ -5,14 +5,16 @@
  * does with positions, and lines.cuh with flags, as steps_abi.h says it.
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cpu_kernels.h"
 #include "exec/cuda/lists/steps_abi.h"
+#include "exec/host/kernel.h"
 
-enum { DONE = 0, NO_MEMORY = 2, NOT_SUPPORTED = 801, NAP_US = 20 };
+enum { DONE = 0, NO_MEMORY = 2, NAP_US = 20 };
 
 /* Of a slot with flags: what a unit takes there, and holds. */
 static const struct {
@@ -23,8 +25,9 @@ static const struct {
 struct run {
 	const struct steps_args *args;
 	enum steps_codec codec;
-	fold_of *fold;
-	char *sum, *input; /* a tile each */
+	const struct kernel *kernel; /* NULL: it only copies */
+	size_t width;		     /* of an element */
+	char *sum, *input;	     /* a tile each */
 };
 
 /* A block, and how far it is. */
@@ -47,8 +50,11 @@ static bool is_reached(
 {
 	uint64_t tiles = lane->tile < wait->back ? 0 : lane->tile - wait->back;
 	uint64_t want = tiles * wait->length + wait->position;
-	const struct dev_word *word = word_of(run, wait->rank, lane->channel, wait->lane);
+	const struct dev_end *end = &run->args->ends[wait->rank];
+	const struct dev_word *word = touch(
+		wait->kind == STEPS_WAIT_ACK ? end->acks : end->words);
 
+	word += lane->channel * STEPS_LANES + wait->lane;
 	if (lane->tile < wait->back)
 		want = 0;
 	return (int64_t)(__atomic_load_n(&word->position, __ATOMIC_SEQ_CST) -
@@ -213,6 +219,19 @@ static bool input_read(const struct run *run, const struct lane *lane,
 	return true;
 }
 
+/* A rank's pre-operator: the number itself, or where it is. */
+static union kernel_scalar scalar_of(const struct run *run, const struct lane *lane)
+{
+	const struct steps_args *args = run->args;
+	union kernel_scalar scalar = {.bits = args->is_posted
+						      ? args->posts[lane->index].scalar
+						      : args->mail[lane->index].scalar};
+
+	if (args->scalars_at >> lane->index & 1)
+		memcpy(scalar.bytes, touch(scalar.bits), run->width);
+	return scalar;
+}
+
 static bool step_fold(
 	const struct run *run, const struct lane *lane, const struct dev_step *step)
 {
@@ -224,9 +243,15 @@ static bool step_fold(
 
 		if (!input_read(run, lane, &places[i], to, bytes))
 			return false;
+		if (run->args->is_scaled && places[i].space == SPACE_IN)
+			run->kernel->scale(
+				to, to, scalar_of(run, lane), bytes / run->width);
 		if (i)
-			run->fold(run->sum, run->input, bytes);
+			run->kernel->fold(
+				run->sum, run->sum, run->input, bytes / run->width);
 	}
+	if (run->args->divisor && step->op & OP_POST)
+		run->kernel->divide(run->sum, run->args->divisor, bytes / run->width);
 	for (uint32_t i = 0; i < step->output_count; i++) {
 		const struct dev_step_place *place = &places[step->input_count + i];
 		char *to = place_at(run, lane, place);
@@ -266,14 +291,27 @@ static bool lane_begin(const struct run *run, struct lane *lane)
 {
 	for (uint32_t r = 0; r < run->args->head.rank_count && !lane->has_begun; r++)
 		for (uint32_t l = 0; l < STEPS_LANES; l++) {
-			const struct dev_step_wait wait = {
-				.rank = (uint16_t)r, .lane = (uint8_t)l};
+			const struct dev_step_wait wait = {.rank = (uint16_t)r,
+				.lane = (uint8_t)l,
+				.kind = STEPS_WAIT_ACK};
 
 			if (!is_reached(run, lane, &wait))
 				return false;
 		}
 	lane->has_begun = true;
 	return true;
+}
+
+/* Does anybody wait for the position after it? A move of several chunks is told with its
+ * last. */
+static bool is_heard(
+	const struct run *run, const struct lane *lane, const struct dev_step *step)
+{
+	uint32_t heard = TELL_ACK | TELL_LOCAL |
+			 (run->codec == STEPS_SIMPLE ? TELL_DATA : 0);
+
+	heard |= lane->tile + 1 < run->args->tile_count ? TELL_ACK_LATER : 0;
+	return step->tell & heard;
 }
 
 /* As far as it gets; false: not a step. */
@@ -293,9 +331,10 @@ static bool lane_run(const struct run *run, struct lane *lane)
 		}
 		if (!are_waits_over(run, lane, step) || !step_fold(run, lane, step))
 			return has_moved;
-		lane_tell(run, lane,
-			lane->base + (uint64_t)lane->tile * step->length +
-				step->position);
+		if (is_heard(run, lane, step))
+			lane_tell(run, lane,
+				lane->base + (uint64_t)lane->tile * step->length +
+					step->position);
 		lane->step++;
 		has_moved = true;
 	}
@@ -332,6 +371,9 @@ static void lanes_make(
 			&word_of(run, lanes[i].rank, lanes[i].channel, lanes[i].lane)
 				 ->position,
 			__ATOMIC_SEQ_CST);
+		if (args->is_followed && !x)
+			__atomic_store_n(&word_of(run, lanes[i].rank, 0, 0)->cleaned,
+				lanes[i].base + 1, __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -359,17 +401,36 @@ static enum steps_codec codec_of(const char *name)
 	return strncmp(name, "steps_ll_", strlen("steps_ll_")) ? STEPS_SIMPLE : STEPS_LL;
 }
 
+/* What it folds by, from steps_<codec>_<type>_<op>. */
+static void run_arith(struct run *run, const char *name)
+{
+	char end[64];
+
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		for (int o = REDOP_SUM; o <= REDOP_MIN; o++) {
+			size_t length = (size_t)snprintf(end, sizeof(end), "_%s_%s",
+				dtype_name((enum dtype)t), redop_name((enum redop)o));
+
+			if (strlen(name) < length ||
+				strcmp(name + strlen(name) - length, end))
+				continue;
+			run->kernel = kernel_get((enum dtype)t, (enum redop)o);
+			run->width = dtype_size((enum dtype)t);
+		}
+}
+
 int steps_do(const struct cpu_grid *grid, const char *name, void *arguments)
 {
 	const struct steps_args *args = arguments;
 	struct run run = {.args = args,
 		.codec = codec_of(name),
-		.fold = fold_find(name),
+		.width = 1,
 		.sum = malloc(args->tile_bytes + 1),
 		.input = malloc(args->tile_bytes + 1)};
 	struct lane *lanes = calloc(grid->blocks * grid->ranks, sizeof(*lanes));
-	int code = args->is_scaled || args->divisor ? NOT_SUPPORTED : DONE;
+	int code = DONE;
 
+	run_arith(&run, name);
 	if (!run.sum || !run.input || !lanes)
 		code = NO_MEMORY;
 	if (!code && mail_is_alike(args)) {

@@ -4,17 +4,19 @@
  * a call costs the thread that makes it.
  *
  *   gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] [-m MAX_MIB] [--mps] [--hosts N]
- *             [--copies]
+ *             [--copies] [-k KIND]
  *
  * Ranks are processes, threads, or driven by one thread with group calls; -G: calls are
  * captured into a graph and replayed; --mps: the first line says that MPS is on; --hosts:
  * the ranks are on so many hosts, as far as the library can tell; --copies: only what a
- * copy between device memory and pinned memory takes, of one rank and of all at once.
+ * copy between device memory and pinned memory takes, of one rank and of all at once; -k:
+ * only rows of one kind, in more sizes.
  *
  * A collective must read every byte of its inputs and write every byte of its outputs
  * once; the share is that, divided by the time and by the rate of the copy.
  */
 #include <getopt.h>
+#include <string.h>
 
 #include "parts.h"
 
@@ -25,13 +27,21 @@ enum kind {
 	BROADCAST,
 	ALL_TO_ALL,
 	SEND_RECV,
+	EXCHANGE, /* an alltoall of sends and receives */
 	KIND_COUNT
 };
 
 static const char *const kind_names[KIND_COUNT] = {"all_reduce", "all_gather",
-	"reduce_scatter", "broadcast", "alltoall", "sendrecv"};
+	"reduce_scatter", "broadcast", "alltoall", "sendrecv", "exchange"};
 
-enum { ROUNDS = 4, PATTERN = 1000, CHECKED = 1000, LIMIT_S = 60, CAPTURED = 10 };
+enum {
+	ROUNDS = 4,
+	PATTERN = 1000,
+	CHECKED = 1000,
+	LIMIT_S = 60,
+	CAPTURED = 10,
+	SIZES_MAX = 12
+};
 
 /* Words of the page: wrong elements, refusals, the followers' slowest call. */
 enum { WRONG, REFUSED, FOLLOWERS_NS };
@@ -42,6 +52,7 @@ struct options {
 	bool is_captured, has_mps, is_copies;
 	int hosts; /* 0: one */
 	size_t bytes_max;
+	const char *only; /* NULL: all kinds */
 };
 
 struct buffers {
@@ -75,7 +86,7 @@ static bool is_whole(enum kind kind)
 
 static bool can_be_in_place(enum kind kind)
 {
-	return kind != ALL_TO_ALL && kind != SEND_RECV;
+	return kind != ALL_TO_ALL && kind != SEND_RECV && kind != EXCHANGE;
 }
 
 static float value(int rank, size_t i)
@@ -132,6 +143,21 @@ static ncclResult_t send_recv(
 	return ncclGroupEnd();
 }
 
+static ncclResult_t exchange(
+	const struct seat *seat, const struct row *row, struct buffers b)
+{
+	cudaStream_t stream = (cudaStream_t)seat->stream;
+
+	OK(ncclGroupStart());
+	for (int r = 0; r < seat->rank_count; r++) {
+		size_t at = (size_t)r * row->count * sizeof(float);
+
+		ncclSend(b.in + at, row->count, ncclFloat, r, seat->comm, stream);
+		ncclRecv(b.out + at, row->count, ncclFloat, r, seat->comm, stream);
+	}
+	return ncclGroupEnd();
+}
+
 static ncclResult_t call_one(const struct seat *seat, const struct row *row)
 {
 	cudaStream_t stream = (cudaStream_t)seat->stream;
@@ -152,6 +178,8 @@ static ncclResult_t call_one(const struct seat *seat, const struct row *row)
 		return ncclBroadcast(b.in, b.out, count, ncclFloat, 0, comm, stream);
 	case SEND_RECV:
 		return send_recv(seat, row, b);
+	case EXCHANGE:
+		return exchange(seat, row, b);
 	default:
 		return ncclAlltoAll(b.in, b.out, count, ncclFloat, comm, stream);
 	}
@@ -408,14 +436,24 @@ static void warm_up(const struct bench *bench)
 	rank_meet(bench->rank);
 }
 
+/* An alltoall of messages is only shown when it is asked for. */
+static bool is_asked(const struct bench *bench, int kind)
+{
+	const char *only = bench->options->only;
+
+	return only ? !strcmp(only, kind_names[kind]) : kind != EXCHANGE;
+}
+
 static void rows(const struct bench *bench)
 {
-	static const size_t near[] = {
+	static const size_t near[SIZES_MAX] = {
 		8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, (size_t)1 << 30};
-	static const size_t far[] = {
+	static const size_t far[SIZES_MAX] = {
 		8, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 128 << 20};
-	enum { SIZES = sizeof(near) / sizeof(*near) };
-	const size_t *sizes = bench->options->hosts ? far : near;
+	static const size_t many[SIZES_MAX] = {8, 1 << 10, 16 << 10, 64 << 10, 256 << 10,
+		1 << 20, 2 << 20, 4 << 20, 16 << 20, 128 << 20, (size_t)1 << 30};
+	const char *only = bench->options->only;
+	const size_t *sizes = only ? many : bench->options->hosts ? far : near;
 
 	if (bench->rank->rank == 0) {
 		printf("# a copy in device memory reads and writes %.0f GB/s\n",
@@ -427,7 +465,8 @@ static void rows(const struct bench *bench)
 			"(GB/s)", "(GB/s)", "share", "host us", "host us", "(us)");
 	}
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		for (size_t i = 0; i < SIZES; i++)
+		for (size_t i = 0; i < SIZES_MAX && sizes[i] && is_asked(bench, kind);
+			i++)
 			if (sizes[i] <= bench->options->bytes_max &&
 				!row_run(bench, (enum kind)kind, sizes[i]))
 				break;
@@ -564,7 +603,7 @@ static bool options_read(int argc, char **argv, struct options *options)
 	int letter;
 
 	*options = (struct options){0};
-	while ((letter = getopt_long(argc, argv, "p:t:g:Gm:", longs, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, "p:t:g:Gm:k:", longs, NULL)) != -1) {
 		if (letter == 'p' || letter == 't' || letter == 'g') {
 			options->way = (char)letter;
 			options->rank_count = atoi(optarg);
@@ -572,6 +611,8 @@ static bool options_read(int argc, char **argv, struct options *options)
 			options->bytes_max = (size_t)atoi(optarg) << 20;
 		} else if (letter == 'G') {
 			options->is_captured = true;
+		} else if (letter == 'k') {
+			options->only = optarg;
 		} else if (letter == 'M') {
 			options->has_mps = true;
 		} else if (letter == 'H') {
@@ -600,8 +641,9 @@ int main(int argc, char **argv)
 		.limit_s = LIMIT_S};
 
 	if (!options_read(argc, argv, &options)) {
-		fprintf(stderr, "usage: gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] "
-				"[-m MAX_MIB] [--mps] [--hosts N] [--copies]\n");
+		fprintf(stderr,
+			"usage: gpu_bench -p RANKS | -t RANKS | -g RANKS [-G] "
+			"[-m MAX_MIB] [--mps] [--hosts N] [--copies] [-k KIND]\n");
 		return 2;
 	}
 	if (options.way == 'p')
@@ -609,6 +651,7 @@ int main(int argc, char **argv)
 	if (options.way == 't')
 		ranks.threads = options.rank_count;
 	gpu_need();
+	setvbuf(stdout, NULL, _IOLBF, 0); /* one that hangs shows how far it came */
 	printf("# %d ranks on one GPU %s%s%s", options.rank_count,
 		options.way == 'p'   ? "as processes"
 		: options.way == 't' ? "as threads"

@@ -102,7 +102,7 @@ void world_begin(struct world *world, uint32_t n, enum steps_codec codec, bool i
 
 		world->ends[r].stage = room_make(
 			world, r, stage + steps_words_bytes(world->channels_max));
-		world->ends[r].words = world->ends[r].stage + stage;
+		world->ends[r].words = world->ends[r].acks = world->ends[r].stage + stage;
 		CUDA(driver->mem_alloc(&world->ends[r].scratch, SCRATCH_BYTES));
 	}
 	CUDA(driver->mem_alloc(&world->ends_device, sizeof(world->ends)));

@@ -92,7 +92,7 @@ static void pair_close(struct pair *pair)
 
 /* Short and long ones, alone and together; what is sent is not cut where the socket cuts
  * it. */
-static void check_sizes(void)
+static inline void check_sizes(void)
 {
 	static const size_t sizes[] = {
 		0, 1, 8, 100, 4095, 4096, 5000, 16384, 70000, 3 << 20, 1, 0, 17, 9 << 20};

@@ -124,6 +124,16 @@ int main(void)
 	EQ(count(text, "is NCCL_SOCKET_IFNAME meant?"), 1);
 	EQ(count(text, "NCCL_P2P_DIRECT_READ is set and has no effect"), 1);
 	EQ(count(text, "NCCL_TOPO_FILE is set to nothing"), 1);
+	setenv("WEFT_SILENCE_SEC", "abc", 1);
+	setenv("WEFT_TIMEOUT_SEC", "5", 1);
+	setenv("WEFT_STALL_SEC", "", 1);
+	setenv("NCCL_COMM_BLOCKING", "1e99", 1);
+	warnings_of(text, sizeof(text));
+	EQ(count(text, "NCCL WARN"), 5);
+	EQ(count(text,
+		   "WEFT_SILENCE_SEC=abc does not count: it takes whole numbers from 0"),
+		1);
+	EQ(count(text, "NCCL_COMM_BLOCKING=1e99 does not count"), 1);
 	setenv("NCCL_TOPO_FILE", "/nowhere/at/all.xml", 1);
 	warnings_of(text, sizeof(text));
 	EQ(count(text, "NCCL_TOPO_FILE=/nowhere/at/all.xml cannot be read"), 1);

@@ -16,6 +16,37 @@ static void *other_thread(void *unused)
 	return NULL;
 }
 
+/* What it says is for who adopts it. */
+static void *hushed_thread(void *kept)
+{
+	err_hush();
+	EQ(err_set(ERR_USAGE, "quiet"), ERR_USAGE);
+	EQ_STR(err_last(), "quiet");
+	strcpy(kept, err_last());
+	return NULL;
+}
+
+static void *asking_thread(void *unused)
+{
+	(void)unused;
+	EQ_STR(err_last(), "newest");
+	return NULL;
+}
+
+static void a_hushed_thread_tells_nobody(void)
+{
+	char kept[ERR_TEXT_BYTES];
+	pthread_t thread;
+
+	EQ(err_set(ERR_USAGE, "newest"), ERR_USAGE);
+	EQ(pthread_create(&thread, NULL, hushed_thread, kept), 0);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(pthread_create(&thread, NULL, asking_thread, NULL), 0);
+	EQ(pthread_join(thread, NULL), 0);
+	err_adopt(kept);
+	EQ_STR(err_last(), "quiet");
+}
+
 static void names_are_nccls(void)
 {
 	EQ_STR(err_name(OK), "no error");
@@ -56,5 +87,6 @@ int main(void)
 	EQ(err_set(ERR_INTERNAL, "%s", big), ERR_INTERNAL);
 	EQ(strlen(err_last()), 511);
 	names_are_nccls();
+	a_hushed_thread_tells_nobody();
 	return 0;
 }

@@ -30,7 +30,7 @@ static void rank_begin(struct world *world, uint32_t rank)
 
 static void world_make(struct world *world)
 {
-	EQ(board_create(&(struct board_size){RANKS, 1, RANKS}, "", &world->board), OK);
+	EQ(board_create(&(struct board_size){RANKS, 1, RANKS, 1}, "", &world->board), OK);
 	for (uint32_t r = 0; r < RANKS; r++) {
 		board_status(world->board, r)->pid = (uint32_t)getpid();
 		atomic_store(&board_status(world->board, r)->state, RANK_LIVE);

@@ -62,7 +62,8 @@ static void test_layout(uint32_t rank_count)
 	struct board *board;
 	struct extent last;
 
-	EQ(board_create(&(struct board_size){rank_count, 1, rank_count}, "", &board), OK);
+	EQ(board_create(&(struct board_size){rank_count, 1, rank_count, 1}, "", &board),
+		OK);
 	EQ(board->rank_count, rank_count);
 	last = (struct extent){"header", board->base, sizeof(uint64_t)};
 	for (uint32_t rank = 0; rank < rank_count; rank++)
@@ -77,17 +78,17 @@ static void test_same_process(void)
 	struct board *board, *again;
 	struct board_address address;
 
-	EQ(board_create(&(struct board_size){2, 1, 2}, "", &board), OK);
+	EQ(board_create(&(struct board_size){2, 1, 2, 1}, "", &board), OK);
 	address = board_address(board);
 	EQ(address.pid, getpid());
 	EQ(address.bytes, board->bytes);
-	EQ(board_attach(&address, &(struct board_size){2, 1, 2}, &again), OK);
+	EQ(board_attach(&address, &(struct board_size){2, 1, 2, 1}, &again), OK);
 	TRUE(again->base == board->base);
 	board_release(board);
 	board_card(again, 1, 0)->directory = 7; /* still mapped: one user is left */
 	board_release(again);
 	board_release(NULL);
-	EQ(board_attach(&address, &(struct board_size){2, 1, 2}, &again),
+	EQ(board_attach(&address, &(struct board_size){2, 1, 2, 1}, &again),
 		ERR_SYSTEM); /* .. and now it is gone */
 }
 
@@ -100,15 +101,15 @@ static void attach_in_child(const struct child *parent)
 	child_hear(parent, &address, sizeof(address));
 	wrong = address;
 	wrong.token++;
-	EQ(board_attach(&wrong, &(struct board_size){3, 1, 3}, &board), ERR_REMOTE);
+	EQ(board_attach(&wrong, &(struct board_size){3, 1, 3, 1}, &board), ERR_REMOTE);
 	TRUE(strstr(err_last(), "not this communicator"));
 	wrong = address;
 	wrong.bytes += 4096;
-	EQ(board_attach(&wrong, &(struct board_size){3, 1, 3}, &board), ERR_USAGE);
+	EQ(board_attach(&wrong, &(struct board_size){3, 1, 3, 1}, &board), ERR_USAGE);
 	TRUE(strstr(err_last(), "another version"));
-	EQ(board_attach(&address, &(struct board_size){4, 1, 4}, &board), ERR_USAGE);
+	EQ(board_attach(&address, &(struct board_size){4, 1, 4, 1}, &board), ERR_USAGE);
 
-	EQ(board_attach(&address, &(struct board_size){3, 1, 3}, &board), OK);
+	EQ(board_attach(&address, &(struct board_size){3, 1, 3, 1}, &board), OK);
 	EQ(board_card(board, 2, 1)->directory, 42);
 	EQ_STR(board_bulk(board, 2), "from the parent");
 	board_card(board, 1, 1)->directory = answer;
@@ -123,7 +124,7 @@ static void test_other_process(void)
 	struct board *board;
 	uint32_t answer;
 
-	EQ(board_create(&(struct board_size){3, 1, 3}, "", &board), OK);
+	EQ(board_create(&(struct board_size){3, 1, 3, 1}, "", &board), OK);
 	board_card(board, 2, 1)->directory = 42;
 	strcpy(board_bulk(board, 2), "from the parent");
 	address = board_address(board);
@@ -188,7 +189,7 @@ static void test_skew(void)
 	bool is_taken[PAGE / LINE] = {false};
 	struct board *b;
 
-	EQ(board_create(&(struct board_size){N, 1, N}, "", &b), OK);
+	EQ(board_create(&(struct board_size){N, 1, N, 1}, "", &b), OK);
 	for (uint32_t rank = 0; rank < N; rank++) {
 		size_t line = (uintptr_t)board_card(b, rank, 0) % PAGE / LINE;
 

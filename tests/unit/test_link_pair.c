@@ -15,7 +15,7 @@ static struct board *board_of(uint32_t rank_count, uint32_t signal_count)
 {
 	struct board *board;
 
-	EQ(board_create(&(struct board_size){rank_count, signal_count, rank_count}, "",
+	EQ(board_create(&(struct board_size){rank_count, signal_count, rank_count, 1}, "",
 		   &board),
 		OK);
 	return board;
@@ -131,7 +131,7 @@ static void race_in_child(const struct child *parent)
 	struct board *board;
 
 	child_hear(parent, &address, sizeof(address));
-	EQ(board_attach(&address, &(struct board_size){RANKS, 1, RANKS}, &board), OK);
+	EQ(board_attach(&address, &(struct board_size){RANKS, 1, RANKS, 1}, &board), OK);
 	race(board);
 	child_say(parent, &address, sizeof(address));
 	board_release(board);

@@ -11,7 +11,7 @@ static struct board *board_of(uint32_t local_count, uint32_t rank_count)
 {
 	struct board *board;
 
-	EQ(board_create(&(struct board_size){local_count, 1, rank_count}, "", &board),
+	EQ(board_create(&(struct board_size){local_count, 1, rank_count, 1}, "", &board),
 		OK);
 	return board;
 }
@@ -137,10 +137,42 @@ static void test_view(void)
 	board_release(board);
 }
 
+/* Another thread's cards, stages and shadows are its own; who is alive is known to all.
+ */
+static void test_layer(void)
+{
+	static const uint16_t hosts[] = {0, 2, 0, 1, 2};
+	struct peers *peers, *layer;
+	struct board *board;
+
+	EQ(board_create(&(struct board_size){2, 1, 5, 3}, "", &board), OK);
+	EQ(peers_create(
+		   &(struct peers_args){
+			   .board = board, .rank = 4, .rank_count = 5, .hosts = hosts},
+		   &peers),
+		OK);
+	EQ(peers_layer(peers, 2, &layer), OK);
+	EQ(layer->local, 1);
+	EQ(layer->local_count, 2);
+	for (uint32_t rank = 0; rank < 5; rank++) {
+		EQ(peer_is_local(layer, rank), peer_is_local(peers, rank));
+		TRUE(peer_status(layer, rank) == peer_status(peers, rank));
+		TRUE(peer_card(layer, rank, 3) != peer_card(peers, rank, 3));
+	}
+	TRUE(peer_card(layer, 4, 3) == board_card(board, 5, 3));
+	TRUE(peer_bulk(layer, 1) == board_bulk(board, 4));
+	TRUE(peer_region(layer, 4, 0) == board_region(board, 5, 0));
+	TRUE(peer_bulk(layer, 4) + board->bulk_bytes <= board->base + board->bytes);
+	peers_destroy(layer);
+	peers_destroy(peers);
+	board_release(board);
+}
+
 int main(void)
 {
 	test_one_host();
 	test_hosts();
+	test_layer();
 	test_view();
 	return 0;
 }

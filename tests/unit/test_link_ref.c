@@ -46,7 +46,7 @@ static void test_one_process(void)
 	uint64_t ref;
 	void *ptr;
 
-	EQ(board_create(&(struct board_size){2, 1, 2}, "", &board), OK);
+	EQ(board_create(&(struct board_size){2, 1, 2, 1}, "", &board), OK);
 	for (uint32_t rank = 0; rank < 2; rank++)
 		board_status(board, rank)->pid = (uint32_t)getpid();
 	for (uint32_t rank = 0; rank < 2; rank++) /* zero copy or not: it is a load */
@@ -76,7 +76,7 @@ static struct ref_table *child_table(const struct child *parent, struct board **
 	struct ref_table *table;
 
 	child_hear(parent, &address, sizeof(address));
-	EQ(board_attach(&address, &(struct board_size){2, 1, 2}, board), OK);
+	EQ(board_attach(&address, &(struct board_size){2, 1, 2, 1}, board), OK);
 	EQ(ref_table_create(peers_of(*board, THEIRS), true, &table), OK);
 	return table;
 }
@@ -87,7 +87,7 @@ static struct ref_table *parent_table(
 	struct board_address address;
 	struct ref_table *table;
 
-	EQ(board_create(&(struct board_size){2, 1, 2}, "", board), OK);
+	EQ(board_create(&(struct board_size){2, 1, 2, 1}, "", board), OK);
 	board_status(*board, MINE)->pid = (uint32_t)getpid();
 	board_status(*board, THEIRS)->pid = (uint32_t)child->pid;
 	address = board_address(*board);

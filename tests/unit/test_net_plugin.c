@@ -3,6 +3,7 @@
 #include "net/plugin.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -93,7 +94,7 @@ static void both_sizes(void)
 }
 
 /* What the test plugin of the newest version counts under this name. */
-static int counted(const char *name)
+static atomic_int *counter(const char *name)
 {
 	char path[PATH_BYTES];
 	void *library;
@@ -104,7 +105,12 @@ static int counted(const char *name)
 	TRUE(library);
 	count = (atomic_int *)dlsym(library, name);
 	TRUE(count);
-	return atomic_load(count);
+	return count;
+}
+
+static int counted(const char *name)
+{
+	return atomic_load(counter(name));
 }
 
 /* Sends and receives of so many bytes; how many messages of the plugin were they? */
@@ -135,8 +141,8 @@ static int messages_of(const struct pair *pair, const size_t *sizes, int count)
 /* What is short goes together, as far as it has room and nothing else is between. */
 static void test_packed(void)
 {
-	static const size_t two[] = {48, 8}, full[] = {4000, 80, 8, 8, 1};
-	static const size_t between[] = {8, 9000, 8, 0, 8}, edge[] = {4088, 4089};
+	static const size_t two[] = {48, 8}, full[] = {8000, 180, 8, 8, 1};
+	static const size_t between[] = {8, 9000, 8, 0, 8}, edge[] = {8184, 8185};
 	struct pair pair;
 
 	set_version(12);
@@ -156,6 +162,68 @@ static void test_packed(void)
 	net_plugin_close(pair_plugin);
 }
 
+/* Two ends whose short messages go together. */
+static void packed_open(struct pair *pair)
+{
+	set_version(12);
+	pair_plugin = open_for(NULL, 0);
+	pair_is_packed = true;
+	pair_listen(pair);
+	pair_join(pair);
+}
+
+static void packed_end(struct pair *pair)
+{
+	pair_close(pair);
+	pair_is_packed = false;
+	net_plugin_close(pair_plugin);
+}
+
+/* Long messages are asked for while the frame before them has not come. */
+static void test_packed_ahead(void)
+{
+	static const size_t sizes[] = {8, 9000, 20000, 8, 8184, 8185, 8, 8, 10000};
+	enum { COUNT = sizeof(sizes) / sizeof(*sizes), ALL = 60000 };
+	static char out[ALL], in[ALL];
+	struct net_request sent[COUNT], taken[COUNT];
+	struct pair pair;
+	size_t at = 0;
+
+	for (size_t i = 0; i < ALL; i++)
+		out[i] = (char)(i * 2654435761u >> 11);
+	packed_open(&pair);
+	for (int i = 0; i < COUNT; at += sizes[i++])
+		EQ(net->recv(pair.from, in + at, sizes[i], &taken[i]), OK);
+	for (int turn = 0; turn < 10; turn++)
+		EQ(net->test(&taken[COUNT - 1], 0), ERR_AGAIN);
+	at = 0;
+	for (int i = 0; i < COUNT; at += sizes[i++])
+		EQ(net->send(pair.to, out + at, sizes[i], &sent[i]), OK);
+	run_both(&sent[COUNT - 1], &taken[COUNT - 1]);
+	EQ(memcmp(in, out, at), 0);
+	packed_end(&pair);
+}
+
+/* A frame has more than what may be in front of a long message. */
+static void test_packed_more(void)
+{
+	struct net_request sent, taken;
+	static char text[9000];
+	struct pair pair;
+	enum err e;
+
+	packed_open(&pair);
+	EQ(net->recv(pair.from, text, 8, &taken), OK);
+	EQ(net->recv(pair.from, text, 9000, &taken), OK);
+	EQ(net->send(pair.to, text, 8, &sent), OK);
+	EQ(net->send(pair.to, text, 8, &sent), OK);
+	while ((e = net->test(&taken, 0)) == ERR_AGAIN)
+		net->test(&sent, 0);
+	EQ(e, ERR_REMOTE);
+	TRUE(strstr(err_last(), "says that 8 bytes came from rank 7 where 0 were sent"));
+	packed_end(&pair);
+}
+
 /* A frame ends in the middle of what is asked for: the ends do not agree. */
 static void test_packed_apart(void)
 {
@@ -164,20 +232,14 @@ static void test_packed_apart(void)
 	char text[64] = "";
 	enum err e;
 
-	set_version(12);
-	pair_plugin = open_for(NULL, 0);
-	pair_is_packed = true;
-	pair_listen(&pair);
-	pair_join(&pair);
+	packed_open(&pair);
 	EQ(net->send(pair.to, text, 8, &sent), OK);
 	EQ(net->recv(pair.from, text, 9, &taken), OK);
 	while ((e = net->test(&taken, 0)) == ERR_AGAIN)
 		net->test(&sent, 0);
 	EQ(e, ERR_REMOTE);
 	TRUE(strstr(err_last(), "says that 8 bytes came from rank 7 where 9 were sent"));
-	pair_close(&pair);
-	pair_is_packed = false;
-	net_plugin_close(pair_plugin);
+	packed_end(&pair);
 }
 
 /* ---- memory that is kept ---- */
@@ -321,13 +383,13 @@ static void test_kept_under_way(void)
 /* Pages are replaced whole, also those of which a part was asked for. */
 static void test_kept_beside(void)
 {
-	enum { PAGE = 4096, BYTES = PAGE + 2000 };
+	enum { PAGE = 4096, ALL = 3 * PAGE, BYTES = 2 * PAGE + 2000 };
 	struct net_request sent, taken;
 	struct pair pair;
 	void *memory;
 	char *pages;
 
-	EQ(region_alloc(2 * PAGE, &memory), OK);
+	EQ(region_alloc(ALL, &memory), OK);
 	pages = memory;
 	pair_open(&pair);
 	EQ(net_plugin_keep(pair_plugin, pages, BYTES), OK);
@@ -335,7 +397,7 @@ static void test_kept_beside(void)
 		int before = counted("net_test_registered");
 
 		if (i == 2)
-			region_withdraw(pages + BYTES, 2 * PAGE - BYTES);
+			region_withdraw(pages + BYTES, ALL - BYTES);
 		EQ(net->send(pair.to, pages, BYTES, &sent), OK);
 		EQ(net->recv(pair.from, kept_in, BYTES, &taken), OK);
 		run_both(&sent, &taken);
@@ -345,6 +407,46 @@ static void test_kept_beside(void)
 	net_plugin_forget(pair_plugin, pages, BYTES);
 	pair_end(&pair);
 	EQ(region_free(memory), OK);
+}
+
+static void *part_moves_once(void *pair)
+{
+	part_moves(pair, 0);
+	return NULL;
+}
+
+/* A plugin that does not return from regMr: other memory is given back at once, that one
+ * after a while. What it has known in the end is deregistered. */
+static void test_kept_stuck(void)
+{
+	atomic_int *stuck;
+	struct pair pair;
+	pthread_t thread;
+	int known;
+
+	pair_open(&pair);
+	stuck = counter("net_test_stuck");
+	EQ(part_moves(&pair, 0), 2);
+	known = counted("net_test_known");
+	keep_both();
+	set(PARAM_PLUGIN_SEC, "1");
+	*stuck = 2;
+	EQ(pthread_create(&thread, NULL, part_moves_once, &pair), 0);
+	while (*stuck != 1)
+		usleep(100);
+	net_plugins_pages_replaced(kept_out + KEPT_BYTES + 1, 1);
+	EQ(*stuck, 1);
+	net_plugins_pages_replaced(kept_out, 1);
+	EQ(log_count(log_path, "regMr has not returned for 1 s"), 1);
+	net_plugins_pages_replaced(kept_out, 1); /* it is waited for no more */
+	EQ(log_count(log_path, "regMr has not returned for 1 s"), 1);
+	*stuck = 0;
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(counted("net_test_known"), known + 1); /* what is received, alone */
+	set(PARAM_PLUGIN_SEC, NULL);
+	EQ(part_moves(&pair, 0), 1);
+	forget_both();
+	pair_end(&pair);
 }
 
 static void test_versions(void)
@@ -549,11 +651,11 @@ static void body_kept_refused(const struct child *parent)
 	kept_in_vain(2);
 }
 
-/* .. or takes messages of 5,000 bytes at most. */
+/* .. or takes messages of 10,000 bytes at most. */
 static void body_kept_cut(const struct child *parent)
 {
 	(void)parent;
-	kept_in_vain(2 * PART_BYTES / 5000);
+	kept_in_vain(2 * PART_BYTES / 10000);
 }
 
 static void body_odd(const struct child *parent)
@@ -622,10 +724,13 @@ int main(void)
 	test_versions();
 	test_packed();
 	test_packed_apart();
+	test_packed_ahead();
+	test_packed_more();
 	test_kept();
 	test_kept_parts();
 	test_kept_under_way();
 	test_kept_beside();
+	test_kept_stuck();
 	unlink(log_path);
 	return 0;
 }

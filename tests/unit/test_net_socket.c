@@ -1,12 +1,15 @@
 /* Sockets: messages of all sizes in order, who gets in and who does not, and what is said
  * when a connection is lost. */
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/socket.h"
 #include "net_pair.h"
 
 static int stranger(const struct pair *pair)
@@ -104,6 +107,63 @@ static void test_lost(void)
 	pair_close(&pair);
 }
 
+/* Bytes that the kernel keeps and has not sent once. */
+static int kept(const struct pair *pair)
+{
+	int bytes = -1;
+
+	EQ(ioctl(pair->to->cable.fd, SIOCOUTQNSD, &bytes), 0);
+	return bytes;
+}
+
+/* Number `i` leaves, as far as the sender knows. */
+static void number_send(const struct pair *pair, uint32_t i)
+{
+	struct net_request request;
+
+	EQ(net->send(pair->to, &i, sizeof(i), &request), OK);
+	EQ(net->test(&request, 0), OK);
+}
+
+static void numbers_take(struct pair *pair, uint32_t from, uint32_t to)
+{
+	for (; from < to; from++)
+		pair_take(pair, (const char *)&from, sizeof(from));
+}
+
+/* In bunches, messages wait for their receiver, who gets all without another word of the
+ * sender's; and who wants them to leave at once again has all leave. */
+static void test_bunches(void)
+{
+	enum { COUNT = 6, MOST = 10000 }; /* fewer than a kernel sends unanswered */
+	struct pair pair;
+	uint32_t sent = 0, taken;
+
+	pair_listen(&pair);
+	pair_join(&pair);
+	for (; sent < COUNT; sent++) {
+		number_send(&pair, sent);
+		EQ(kept(&pair), 0);
+	}
+	numbers_take(&pair, 0, sent);
+	for (int on = 1; on >= 0; on--) {
+		taken = sent;
+		net_socket_bunch(pair.to, true);
+		net_socket_bunch(pair.from, true);
+		/* the other kernel answers by itself after a while */
+		for (int i = 0; i < COUNT || (!kept(&pair) && i < MOST); i++)
+			number_send(&pair, sent++);
+		TRUE(kept(&pair) > 0);
+		net_socket_bunch(pair.to, on);
+		EQ(on || !kept(&pair), true);
+		numbers_take(&pair, taken, sent);
+	}
+	number_send(&pair, sent);
+	EQ(kept(&pair), 0);
+	net_socket_bunch(NULL, true);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	EQ(auth_init(), OK);
@@ -111,5 +171,6 @@ int main(void)
 	check_lengths();
 	test_strangers();
 	test_lost();
+	test_bunches();
 	return 0;
 }

@@ -17,7 +17,8 @@ static struct planner *make_planner(uint32_t rank_count, uint32_t rank)
 	struct planner *planner;
 	struct board *board;
 
-	EQ(board_create(&(struct board_size){rank_count, 1, rank_count}, "", &board), OK);
+	EQ(board_create(&(struct board_size){rank_count, 1, rank_count, 1}, "", &board),
+		OK);
 	room.eager_bytes = board->eager_bytes;
 	room.bulk_bytes = board->bulk_bytes;
 	board_release(board);
@@ -75,7 +76,7 @@ static void check_plan(const struct plan *plan, const struct plan_key *key, uint
 {
 	struct board *board;
 
-	EQ(board_create(&(struct board_size){n, 1, n}, "", &board), OK);
+	EQ(board_create(&(struct board_size){n, 1, n, 1}, "", &board), OK);
 	EQ(plan->key.coll, key->coll);
 	EQ(plan->key.count, key->count);
 	EQ(plan->shapes[MODE_STAGED].program->mode, MODE_STAGED);

@@ -138,6 +138,39 @@ static void test_told(void)
 	sched_hosts_destroy(hosts);
 }
 
+static size_t tile_of(enum coll coll, size_t tile_bytes)
+{
+	struct sched_hosts *hosts = shape("2x2");
+	const struct choose_args args = {.coll = coll,
+		.rank_count = 4,
+		.hosts = hosts,
+		.bytes = 64 << 20,
+		.tile_bytes = tile_bytes};
+	struct choice choice;
+
+	EQ(choose(&args, &choice), OK);
+	EQ(choice.direct_tile, choice.staged_tile);
+	sched_hosts_destroy(hosts);
+	return choice.direct_tile;
+}
+
+/* What is copied one way goes in larger messages; what the user says holds for all. */
+static void test_tiles(void)
+{
+	const size_t tile = 512 << 10;
+
+	for (enum coll coll = 0; coll < COLL_COUNT; coll++) {
+		bool one_way = coll == COLL_BROADCAST || coll == COLL_GATHER ||
+			       coll == COLL_SCATTER;
+
+		EQ(tile_of(coll, tile), one_way ? 2 * tile : tile);
+		EQ(tile_of(coll, 0), tile_of(COLL_ALL_REDUCE, 0) << one_way);
+		set(PARAM_TILE, "65536");
+		EQ(tile_of(coll, tile), 65536);
+		set(PARAM_TILE, NULL);
+	}
+}
+
 /* Whatever is chosen is written for such hosts and fits; both ways are alike. */
 static void test_plans(const char *text)
 {
@@ -178,6 +211,7 @@ int main(void)
 	test_sizes();
 	test_network();
 	test_told();
+	test_tiles();
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		test_plans(shapes[i]);
 	return 0;

@@ -113,7 +113,7 @@ static json_t *stretches_json(const struct stretch *stretches, int count)
 static enum err eager_room(uint32_t ranks, size_t *bytes)
 {
 	struct board *board;
-	enum err e = board_create(&(struct board_size){ranks, 1, ranks}, "", &board);
+	enum err e = board_create(&(struct board_size){ranks, 1, ranks, 1}, "", &board);
 
 	if (e)
 		return e;

@@ -14,7 +14,6 @@ enum {
 	UNDER_WAY_MAX = 256 << 20, /* bytes of calls that are not through */
 	CALLS_MAX = 128,	   /* .. and calls */
 	HOST_REGISTERED = 1 | 2,   /* of cuMemHostRegister: portable, mapped */
-	SHORT_BYTES = 2048,	   /* to device memory: the driver's limit on an H200 */
 	GONE_MS = 20,		   /* until a stream's part is said to be stuck */
 	NAP_US = 50
 };
@@ -240,35 +239,12 @@ enum err cuda_berth_load(struct cuda_berth *berth, size_t at, const void *from,
 		"copy from device memory");
 }
 
-/* In two rows, or as many as there are bytes. To device memory the driver copies what is
- * short by the processors, unless it is no plain copy: then a copy engine does it, and no
- * other process is switched out (design/03). */
-static cu_result rows_copy(cu_ptr to, const void *from, size_t bytes, cu_stream stream)
-{
-	size_t rows = bytes % 2 ? bytes : 2;
-	const struct cu_copy_2d copy = {.from_type = CU_MEMORY_HOST,
-		.from_host = from,
-		.from_pitch = bytes / rows,
-		.to_type = CU_MEMORY_DEVICE,
-		.to_device = to,
-		.to_pitch = bytes / rows,
-		.row_bytes = bytes / rows,
-		.rows = rows};
-
-	return cuda_driver()->memcpy_2d_async(&copy, stream);
-}
-
 enum err cuda_berth_unload(
 	struct cuda_berth *berth, size_t at, void *to, size_t bytes, cu_stream stream)
 {
-	cu_ptr device = (cu_ptr)(uintptr_t)to;
-	cu_result result =
-		bytes < SHORT_BYTES
-			? rows_copy(device, cuda_berth_memory(berth) + at, bytes, stream)
-			: cuda_driver()->memcpy_async(device,
-				  berth->device + WORDS_BYTES + at, bytes, stream);
-
-	return cuda_check(result, "copy to device memory");
+	return cuda_check(cuda_copy_in(cuda_driver(), (cu_ptr)(uintptr_t)to,
+				  cuda_berth_memory(berth) + at, bytes, stream),
+		"copy to device memory");
 }
 
 static enum err words_submit(struct cu_memop *ops, unsigned count, cu_stream stream)

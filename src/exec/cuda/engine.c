@@ -203,6 +203,10 @@ static enum err parts_make(struct cuda_engine *engine, struct cuda_hello *hello)
 			&hello->ledger);
 	if (!e)
 		e = words_make(engine);
+	/* of the kind of memory that the driver has just taken */
+	if (!e && engine->words.are_shared)
+		e = trays_open(engine->rank, engine->rank_count, &engine->reach.trays,
+			&hello->trays);
 	if (!e)
 		e = functions_load(engine);
 	if (!e)
@@ -357,7 +361,8 @@ enum err cuda_engine_begin(struct cuda_engine *engine, const struct cuda_call *c
 	atomic_store(&engine->now.is_enqueuing, true);
 	engine->now.moment++;
 	engine->now.is_capturing = is_capturing(engine, call->stream);
-	engine->past.was_captured |= engine->now.is_capturing;
+	if (engine->now.is_capturing)
+		engine->past.was_captured = true;
 	had = context_enter(engine);
 	/* a collective like most: what others' captures forbid is said where it is done
 	 */

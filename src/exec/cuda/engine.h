@@ -23,6 +23,7 @@
 #include "exec/cuda/driver/driver.h"
 #include "exec/cuda/meet/desk.h"
 #include "exec/cuda/meet/ledger.h"
+#include "exec/cuda/meet/trays.h"
 #include "exec/fold.h"
 #include "exec/health.h"
 #include "plan/device.h"
@@ -44,6 +45,7 @@ struct cuda_hello {
 	struct cu_ipc_handle hall_handle;
 	struct desk_address desk;
 	struct ledger_address ledger;
+	struct trays_address trays;
 };
 
 /* Before the ranks meet. *engine stays NULL, and hello says so, in a program that shows
@@ -100,6 +102,9 @@ enum err cuda_memory_context(const void *ptr, cu_context *context);
 
 /* Is this memory the device's? False, at once, in a process without CUDA. */
 bool cuda_memory_is(const void *ptr);
+
+/* .. and do kernels on the current device reach it? */
+bool cuda_memory_is_here(const void *ptr);
 
 /* .. and such that a network card can be given it? Its number tells allocations apart. */
 bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id);

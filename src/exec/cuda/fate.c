@@ -297,6 +297,7 @@ static void device_free(struct cuda_engine *engine)
 		driver->event_destroy(engine->past.puts.event);
 	bounce_free(engine);
 	staged_free(engine);
+	trays_close(engine->reach.trays);
 	for (uint32_t r = 0; r < engine->rank_count; r++)
 		if (engine->reach.is_mapped[r])
 			driver->ipc_close(engine->reach.halls[r]);

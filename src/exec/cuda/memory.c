@@ -45,6 +45,20 @@ bool cuda_memory_is(const void *ptr)
 	       type == CU_MEMORY_DEVICE;
 }
 
+bool cuda_memory_is_here(const void *ptr)
+{
+	static const int wanted[] = {
+		CU_POINTER_MEMORY_TYPE, CU_POINTER_IS_MANAGED, CU_POINTER_DEVICE_ORDINAL};
+	const struct cuda_driver *driver = ptr ? cuda_driver() : NULL;
+	unsigned type = 0, is_managed = 0;
+	int device = -1;
+	void *values[] = {&type, &is_managed, &device};
+
+	return driver &&
+	       !driver->pointer_attributes(3, wanted, values, (cu_ptr)(uintptr_t)ptr) &&
+	       type == CU_MEMORY_DEVICE && (is_managed || device == cuda_device());
+}
+
 bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id)
 {
 	static const int wanted[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_IS_MANAGED,

@@ -5,7 +5,12 @@
  * writes; the other's stream waits until the word has grown. The numbers are the host's:
  * a graph would repeat them, so a stream that is captured is refused.
  */
+#include <sched.h>
+
+#include "base/clock.h"
 #include "exec/cuda/state.h"
+
+enum { GIVEN_MS = 500 };
 
 /* Is it a rank of this process? */
 static bool is_here(const struct cuda_engine *engine, uint32_t peer)
@@ -109,6 +114,22 @@ enum err cuda_engine_put(
 	return e;
 }
 
+/* Streams of one process share the GPU's channels, and one that waits can hold back the
+ * one it waits for. So a thread enqueues its wait behind the other's signal, which must
+ * have been made for that; when it is not made for long, its maker may wait for this
+ * thread, and then the stream waits. */
+static void given_await(const struct cuda_engine *engine, uint32_t peer)
+{
+	const uint32_t *abort = &engine->words.here->abort;
+	uint64_t end = clock_ns() + GIVEN_MS * CLOCK_MS;
+
+	if (!is_here(engine, peer))
+		return;
+	while (ledger_lacks_signals(engine->ledger, peer) &&
+		!__atomic_load_n(abort, __ATOMIC_ACQUIRE) && clock_ns() < end)
+		sched_yield();
+}
+
 enum err cuda_engine_await(
 	struct cuda_engine *engine, const struct cuda_await *await, cu_stream stream)
 {
@@ -121,12 +142,15 @@ enum err cuda_engine_await(
 		e = engine_is_well(engine);
 	if (!e) {
 		*awaited += await->count;
+		ledger_await(engine->ledger, await->peer, await->count);
+		given_await(engine, await->peer);
+		e = engine_is_well(engine);
+	}
+	if (!e) {
 		op = memop_wait(signal_at(engine->reach.hall, await->peer, await->signal),
 			*awaited);
 		e = memops_submit(engine, stream, &op, 1);
 	}
-	if (!e)
-		ledger_await(engine->ledger, await->peer, await->count);
 	context_leave(engine->driver, engine->context, had);
 	return e;
 }

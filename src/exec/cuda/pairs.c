@@ -17,6 +17,16 @@ static bool is_self(const struct cuda_engine *engine, const struct cuda_pair *pa
 	return pair->peer == engine->rank;
 }
 
+/* Must the other rank's process see the pair's memory? */
+static bool is_seen_by_peer(
+	const struct cuda_engine *engine, const struct cuda_pair *pair)
+{
+	const struct cuda_way *way = engine->way;
+
+	return pair->is_send && !is_self(engine, pair) && !way->is_one_process &&
+	       !(way->passes && way->passes(engine, pair->bytes));
+}
+
 /* Does the pair's memory have to be copied? Who receives only needs to reach it itself.
  */
 static enum err data_look(
@@ -25,8 +35,7 @@ static enum err data_look(
 	const struct bounce_buffer buffer = {.ptr = pair->data,
 		.bytes = pair->bytes,
 		.is_sent = pair->is_send,
-		.is_shown = pair->is_send && !is_self(engine, pair) &&
-			    !engine->way->is_one_process};
+		.is_shown = is_seen_by_peer(engine, pair)};
 
 	*is_bounced = false;
 	return pair->bytes ? bounce_look(engine, &buffer, is_bounced) : OK;
@@ -61,7 +70,7 @@ static enum err pair_fill(struct cuda_engine *engine, const struct cuda_pair *pa
 		.bytes = pair->bytes,
 		.peer = (uint16_t)pair->peer,
 		.is_send = pair->is_send};
-	if (e || !pair->is_send || !pair->bytes || engine->way->is_one_process)
+	if (e || !pair->bytes || !is_seen_by_peer(engine, pair))
 		return e;
 	e = engine_where(engine, here, &where);
 	if (!e)
@@ -272,20 +281,32 @@ enum err pair_copy(
 
 /* ---- the group ---- */
 
-/* Written where the others see it: before, and when it is enqueued. */
-static void pairs_write(
-	struct cuda_engine *engine, const struct cuda_call *call, bool is_made)
+/* Written where the others see it, before anything is enqueued. Does it fit the other
+ * side's, as far as that is known? No kernel looks at what passes by host memory. */
+static enum err pairs_announce(struct cuda_engine *engine, const struct cuda_call *call)
 {
+	enum err e = OK;
+
 	for (uint32_t i = 0; i < call->pair_count && !engine->now.is_capturing; i++) {
 		const struct cuda_pair *pair = &call->pairs[i];
 
 		if (is_self(engine, pair))
 			continue;
-		if (is_made)
+		ledger_pair_begin(engine->ledger, pair->is_send, pair->peer, pair->bytes);
+		if (!e)
+			e = ledger_pair_check(engine->ledger, pair->is_send, pair->peer);
+	}
+	return e;
+}
+
+/* .. and when it is enqueued. */
+static void pairs_enqueued(struct cuda_engine *engine, const struct cuda_call *call)
+{
+	for (uint32_t i = 0; i < call->pair_count && !engine->now.is_capturing; i++) {
+		const struct cuda_pair *pair = &call->pairs[i];
+
+		if (!is_self(engine, pair))
 			ledger_pair_end(engine->ledger, pair->is_send, pair->peer);
-		else
-			ledger_pair_begin(
-				engine->ledger, pair->is_send, pair->peer, pair->bytes);
 	}
 }
 
@@ -296,10 +317,11 @@ enum err pairs_begin(struct cuda_engine *engine, const struct cuda_call *call)
 
 	if (e)
 		return e;
-	pairs_write(engine, call, false);
-	e = engine->way->pairs(engine, &list, call->stream);
+	e = pairs_announce(engine, call);
 	if (!e)
-		pairs_write(engine, call, true);
+		e = engine->way->pairs(engine, &list, call->stream);
+	if (!e)
+		pairs_enqueued(engine, call);
 	free(list.pairs);
 	return e;
 }

@@ -255,6 +255,23 @@ static enum err hellos_keep(
 	return OK;
 }
 
+/* Where messages pass through trays, and all ranks have them. */
+static enum err trays_meet(struct cuda_engine *engine)
+{
+	struct trays_address addresses[MOVES_RANKS_MAX];
+	bool are_used = engine->way->passes != NULL;
+
+	for (uint32_t r = 0; r < engine->rank_count; r++) {
+		addresses[r] = engine->reach.hellos[r].trays;
+		are_used = are_used && addresses[r].pid;
+	}
+	if (are_used)
+		return trays_connect(engine->reach.trays, engine->driver, addresses);
+	trays_close(engine->reach.trays);
+	engine->reach.trays = NULL;
+	return OK;
+}
+
 enum err cuda_engine_connect(
 	struct cuda_engine *engine, const struct cuda_hello *const *hellos)
 {
@@ -268,6 +285,8 @@ enum err cuda_engine_connect(
 		e = engine->way->open(engine);
 	if (!e)
 		e = ledgers_connect(engine);
+	if (!e)
+		e = trays_meet(engine);
 	return e ? e : halls_connect(engine);
 }
 

@@ -163,6 +163,7 @@ static enum err ends_make(struct cuda_engine *engine, const cu_ptr *ranks)
 
 			ends[c * n + r] = (struct dev_end){.stage = stage,
 				.words = stage + (size_t)staged->channels * STAGE_BYTES,
+				.acks = stage + (size_t)staged->channels * STAGE_BYTES,
 				.scratch = ranks[r] + STEPS_CODECS * codec_bytes(staged)};
 		}
 	if (!e)
@@ -189,71 +190,21 @@ static enum err offers_map(struct cuda_engine *engine, const struct cuda_offer *
 
 /* ---- kernels ---- */
 
-static enum err module_get(
-	struct cuda_engine *engine, enum steps_codec codec, cu_module *module)
-{
-	static const unsigned char *const images[STEPS_CODECS] = {
-		[STEPS_SIMPLE] = cuda_steps_simple,
-		[STEPS_LL] = cuda_steps_ll,
-		[STEPS_LL128] = cuda_steps_ll128};
-	cu_module *kept = &engine->staged.modules[codec];
-	enum err e = OK;
-
-	if (!*kept)
-		e = cuda_check(engine->driver->module_load(kept, images[codec]),
-			"load the kernels");
-	*module = *kept;
-	return e;
-}
-
-/* The kernel for a type and an operator; without one (NULL) that which copies. */
-static enum err function_find(struct cuda_engine *engine, enum steps_codec codec,
-	enum dtype type, const char *op, cu_function *function)
-{
-	cu_module module;
-	char name[64];
-	enum err e = module_get(engine, codec, &module);
-
-	if (op)
-		snprintf(name, sizeof(name), "steps_%s_%s_%s", steps_codec_name(codec),
-			dtype_name(type), op);
-	else
-		snprintf(name, sizeof(name), "steps_%s_copy", steps_codec_name(codec));
-	return e ? e
-		 : cuda_check(
-			   engine->driver->module_function(function, module, name), name);
-}
-
-static enum err function_get(
-	struct cuda_engine *engine, const struct cuda_call *call, cu_function *function)
-{
-	static const char *const ops[] = {
-		[REDOP_SUM] = "sum",
-		[REDOP_PROD] = "prod",
-		[REDOP_MAX] = "max",
-		[REDOP_MIN] = "min",
-		[REDOP_AVG] = "sum",
-		[REDOP_PREMUL] = "sum",
-	};
-
-	return function_find(engine, staged_codec(&call->plan), call->key.type,
-		coll_reduces(call->key.coll) ? ops[call->op] : NULL, function);
-}
-
 /* The driver loads a kernel when it is first asked for, and that can wait for kernels of
  * the same process that run; one of those may wait for the kernel that is to be loaded.
  * So where ranks are threads, everybody has all before anybody runs one. */
 static enum err functions_load(struct cuda_engine *engine)
 {
 	static const char *const ops[] = {"sum", "prod", "max", "min"};
+	struct stepper *stepper = &engine->staged.stepper;
 	cu_function function;
 	enum err e = OK;
 
 	for (int c = 0; c < STEPS_CODECS && !e; c++) {
-		e = function_find(engine, (enum steps_codec)c, 0, NULL, &function);
+		e = stepper_function(stepper, (enum steps_codec)c, 0, NULL, &function);
 		for (int t = 0; t < DTYPE_COUNT; t++)
 			for (int o = 0; o < 4 && !e; o++)
-				e = function_find(engine, (enum steps_codec)c,
+				e = stepper_function(stepper, (enum steps_codec)c,
 					(enum dtype)t, ops[o], &function);
 	}
 	return e;
@@ -289,46 +240,6 @@ enum steps_codec staged_codec(const struct device_plan *plan)
 	return codecs[plan->proto];
 }
 
-static enum err steps_keep(struct cuda_engine *engine,
-	const struct device_program *program, struct kept_steps *kept)
-{
-	size_t bytes = 0;
-	enum err e = steps_flatten(program->ranks, &kept->steps, &bytes);
-
-	if (e)
-		return e;
-	e = cuda_check(engine->driver->mem_alloc(&kept->address, bytes),
-		"allocate device memory");
-	if (!e)
-		e = engine_upload(engine, kept->address, kept->steps, bytes);
-	if (!e)
-		return OK;
-	if (kept->address)
-		engine->driver->mem_free(kept->address);
-	free(kept->steps);
-	*kept = (struct kept_steps){0};
-	return e;
-}
-
-static enum err steps_get(struct cuda_engine *engine, const struct cuda_call *call,
-	const struct kept_steps **found)
-{
-	const struct device_program *program = call->plan.program;
-	struct staged *staged = &engine->staged;
-	void *list = kept_grow(staged->kept, &staged->kept_count, program->number,
-		sizeof(*staged->kept));
-	enum err e = OK;
-
-	if (!list)
-		return ERR_SYSTEM;
-	staged->kept = list;
-	if (!staged->kept[program->number].steps)
-		e = steps_keep(engine, program, &staged->kept[program->number]);
-	if (!e)
-		*found = &staged->kept[program->number];
-	return e;
-}
-
 static void args_fill(struct cuda_engine *engine, const struct moves_args *from,
 	const struct kept_steps *kept, struct steps_args *args)
 {
@@ -361,12 +272,13 @@ enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,
 	struct steps_room room = {.codec = codec, .stage_bytes = STAGE_BYTES};
 	const struct kept_steps *kept = NULL;
 	struct steps_args args = {0};
-	cu_function function = NULL;
-	void *params[] = {&args};
-	enum err e = steps_get(engine, call, &kept);
+	struct stepper_launch launch = {.codec = codec, .stream = call->stream};
+	enum err e = stepper_steps(
+		&staged->stepper, call->plan.program, engine->streams.side, &kept);
 
 	if (!e)
-		e = function_get(engine, call, &function);
+		e = stepper_fold(
+			&staged->stepper, codec, &call->key, call->op, &launch.function);
 	if (e)
 		return e;
 	room.channels = steps_channels(kept->steps, codec, bytes, staged->channels);
@@ -381,11 +293,8 @@ enum err staged_launch(struct cuda_engine *engine, const struct cuda_call *call,
 	args.ends = (const struct dev_end *)(uintptr_t)(staged->ends +
 							codec * engine->rank_count *
 								sizeof(struct dev_end));
-	return cuda_check(
-		engine->driver->launch(function, room.channels * kept->steps->lane_count,
-			args.rank_count, 1, steps_threads(&args, codec), 1, 1, 0,
-			call->stream, params, NULL),
-		"launch a kernel");
+	launch.channels = room.channels;
+	return stepper_run(&launch, &args);
 }
 
 void staged_free(struct cuda_engine *engine)
@@ -393,15 +302,7 @@ void staged_free(struct cuda_engine *engine)
 	const struct cuda_driver *driver = engine->driver;
 	struct staged *staged = &engine->staged;
 
-	for (uint32_t i = 0; i < staged->kept_count; i++) {
-		if (staged->kept[i].address)
-			driver->mem_free(staged->kept[i].address);
-		free(staged->kept[i].steps);
-	}
-	free(staged->kept);
-	for (uint32_t c = 0; c < STEPS_CODECS; c++)
-		if (staged->modules[c])
-			driver->module_unload(staged->modules[c]);
+	stepper_free(&staged->stepper);
 	for (uint32_t r = 0; r < engine->rank_count; r++) {
 		if (staged->lent[r])
 			lent_drop(staged->lent[r]);

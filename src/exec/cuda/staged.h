@@ -7,13 +7,7 @@
 #include <stdbool.h>
 
 #include "exec/cuda/engine.h"
-#include "exec/cuda/lists/steps.h"
-
-/* A schedule's steps, here and on the device. */
-struct kept_steps {
-	struct dev_steps *steps; /* owned; NULL: not yet */
-	cu_ptr address;		 /* owned */
-};
+#include "exec/cuda/stepper.h"
 
 struct staged {
 	bool is_on;   /* there are slots */
@@ -24,9 +18,7 @@ struct staged {
 	cu_ptr lent[MOVES_RANKS_MAX];	/* .. of this process, and our own */
 	void *host[MOVES_RANKS_MAX];	/* the same in host memory */
 	cu_ptr ends;
-	cu_module modules[STEPS_CODECS];
-	struct kept_steps *kept; /* owned: by number of the plan's program */
-	uint32_t kept_count;
+	struct stepper stepper;
 };
 
 /* How a plan's slots are laid out. */

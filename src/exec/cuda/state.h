@@ -12,6 +12,7 @@
 #include "exec/cuda/engine.h"
 #include "exec/cuda/lists/moves.h"
 #include "exec/cuda/meet/desk.h"
+#include "exec/cuda/order.h"
 #include "exec/cuda/staged.h"
 #include "exec/cuda/way.h"
 
@@ -60,13 +61,6 @@ struct fate {
 	bool has_warned;
 };
 
-/* So that calls on several streams run one after the other, where they must. */
-struct stream_order {
-	cu_event event; /* recorded after the last call */
-	bool is_recorded;
-	uint64_t stream; /* .. which was on this one */
-};
-
 /* Where the other ranks are, and how far this one can reach. */
 struct reach {
 	struct cuda_hello *hellos;     /* owned */
@@ -80,6 +74,7 @@ struct reach {
 	cu_ptr halls[MOVES_RANKS_MAX]; /* as this process sees them; 0: not yet */
 	bool is_mapped[MOVES_RANKS_MAX]; /* .. by us */
 	struct desk *desk;		 /* owned */
+	struct trays *trays;		 /* owned; NULL: messages do not go through any */
 	struct table *table;		 /* counted: where threads of one process meet */
 };
 
@@ -116,7 +111,7 @@ struct call_now {
 /* The calls before. */
 struct calls_past {
 	uint32_t call;		   /* how many the words of the halls count */
-	bool was_captured;	   /* a graph counts calls that we do not know of */
+	atomic_bool was_captured;  /* a graph counts calls that we do not know of */
 	struct stream_order order; /* calls that share words of the halls */
 	struct stream_order puts;
 };

@@ -48,6 +48,9 @@ struct cuda_way {
 	enum err (*coll)(struct cuda_engine *engine, const struct coll_work *work);
 	enum err (*pairs)(
 		struct cuda_engine *engine, struct pair_list *list, cu_stream stream);
+	/* Does a message so long get to its receiver without that one's process seeing
+	 * the sender's memory? Both must say the same. NULL: never. */
+	bool (*passes)(const struct cuda_engine *engine, uint64_t bytes);
 	/* What is left of it when every rank of this thread has begun; NULL: nothing. */
 	enum err (*move)(struct cuda_engine *engine, const struct cuda_call *call);
 	enum err (*finish)(struct cuda_engine *engine, const struct cuda_call *call);

@@ -4,24 +4,18 @@
  * Streams are ordered by memory operations on words that all have mapped, so no kernel
  * ever waits for another process's. A rank puts its buffers' addresses into its mail in
  * rank 0's hall and waits in its own hall until it is told that the launch is done. Sends
- * and receives have no leader: every receiver launches.
+ * and receives have no leader: leader_pairs.c.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "exec/cuda/state.h"
+#include "exec/cuda/leader.h"
 
 enum {
 	GRACE_MS = 10, /* for a launch that was under way */
 	NAP_US = 50
-};
-
-struct leader {
-	struct dev_mail sent; /* what is in the mail, if `sent_on` is the stream again */
-	uint64_t sent_on;
-	_Atomic bool tells_itself; /* who leads; its calls come on several streams */
 };
 
 static enum err leader_open(struct cuda_engine *engine)
@@ -255,130 +249,6 @@ static enum err leader_coll(struct cuda_engine *engine, const struct coll_work *
 	return engine->rank ? follow(engine, call, mine) : lead(engine, call, args, mine);
 }
 
-/* ---- sends and receives ---- */
-
-/* Words in the hall `hall` of a send from `from` to `to`. */
-static cu_ptr slot_at(cu_ptr hall, uint32_t from, uint32_t slot, size_t offset)
-{
-	return hall + offsetof(struct dev_hall, boxes) +
-	       (from * BOX_SLOTS + slot) * sizeof(struct dev_slot) + offset;
-}
-
-static cu_ptr taken_at(cu_ptr hall, uint32_t by, uint32_t slot)
-{
-	return hall + offsetof(struct dev_hall, taken) +
-	       (by * BOX_SLOTS + slot) * sizeof(uint32_t);
-}
-
-/* Say where our sends are, wait until those we receive are there. */
-static enum err level_open(struct cuda_engine *engine, const struct dev_pair *pairs,
-	uint32_t count, cu_stream stream)
-{
-	struct cu_memop *ops = malloc(3 * count * sizeof(*ops));
-	uint32_t used = 0;
-	enum err e = ops ? OK : err_set(ERR_SYSTEM, "no memory for %u calls", count);
-
-	for (uint32_t i = 0; i < count && !e; i++) {
-		uint32_t slot = pairs[i].ordinal % BOX_SLOTS;
-		cu_ptr hall = 0;
-
-		if (!pairs[i].is_send)
-			continue;
-		e = engine_hall(engine, pairs[i].peer, &hall);
-		ops[used++] = memop_write_64(slot_at(hall, engine->rank, slot,
-						     offsetof(struct dev_slot, from)),
-			pairs[i].data);
-		ops[used++] = memop_write_64(slot_at(hall, engine->rank, slot,
-						     offsetof(struct dev_slot, bytes)),
-			pairs[i].bytes);
-		ops[used++] = memop_write(slot_at(hall, engine->rank, slot,
-						  offsetof(struct dev_slot, posted)),
-			1);
-	}
-	for (uint32_t i = 0; i < count && !e; i++)
-		if (!pairs[i].is_send && !pairs[i].from)
-			ops[used++] = memop_wait(
-				slot_at(engine->reach.hall, pairs[i].peer,
-					pairs[i].ordinal % BOX_SLOTS,
-					offsetof(struct dev_slot, posted)),
-				1);
-	if (!e)
-		e = memops_submit(engine, stream, ops, used);
-	free(ops);
-	return e;
-}
-
-/* Say what we have taken, wait until our sends are. */
-static enum err level_close(struct cuda_engine *engine, const struct dev_pair *pairs,
-	uint32_t count, cu_stream stream)
-{
-	struct cu_memop *ops = malloc(2 * count * sizeof(*ops));
-	uint32_t used = 0;
-	enum err e = ops ? OK : err_set(ERR_SYSTEM, "no memory for %u calls", count);
-
-	for (uint32_t i = 0; i < count && !e; i++) {
-		uint32_t slot = pairs[i].ordinal % BOX_SLOTS;
-		cu_ptr hall = 0;
-
-		if (pairs[i].is_send || pairs[i].from)
-			continue;
-		e = engine_hall(engine, pairs[i].peer, &hall);
-		ops[used++] = memop_write(slot_at(engine->reach.hall, pairs[i].peer, slot,
-						  offsetof(struct dev_slot, posted)),
-			0);
-		ops[used++] = memop_write(taken_at(hall, engine->rank, slot), 1);
-	}
-	for (uint32_t i = 0; i < count && !e; i++) {
-		cu_ptr taken = taken_at(
-			engine->reach.hall, pairs[i].peer, pairs[i].ordinal % BOX_SLOTS);
-
-		if (!pairs[i].is_send)
-			continue;
-		ops[used++] = memop_wait(taken, 1);
-		ops[used++] = memop_write(taken, 0);
-	}
-	if (!e)
-		e = memops_submit(engine, stream, ops, used);
-	free(ops);
-	return e;
-}
-
-static enum err level_do(struct cuda_engine *engine, const struct dev_pair *pairs,
-	uint32_t count, cu_stream stream)
-{
-	struct pairs_args args;
-	enum err e = level_open(engine, pairs, count, stream);
-
-	pairs_args_begin(engine, &args);
-	for (uint32_t i = 0; i < count && !e; i++) {
-		struct dev_pair pair = pairs[i];
-
-		pair.ordinal %= BOX_SLOTS;
-		if (!pair.is_send)
-			e = pairs_args_add(engine, &args, &pair, stream);
-	}
-	if (!e)
-		e = pairs_args_launch(engine, &args, stream);
-	return e ? e : level_close(engine, pairs, count, stream);
-}
-
-static enum err leader_pairs(
-	struct cuda_engine *engine, struct pair_list *list, cu_stream stream)
-{
-	enum err e = order_begin(engine, &engine->past.order, stream);
-
-	for (uint32_t first = 0, end; first < list->count && !e; first = end) {
-		uint32_t level = list->pairs[first].ordinal / BOX_SLOTS;
-
-		for (end = first; end < list->count &&
-				  list->pairs[end].ordinal / BOX_SLOTS == level;
-			end++)
-			;
-		e = level_do(engine, list->pairs + first, end - first, stream);
-	}
-	return e ? e : order_end(engine, &engine->past.order, stream);
-}
-
 /* ---- the end ---- */
 
 static cu_ptr leader_done_at(const struct cuda_engine *engine)
@@ -402,23 +272,11 @@ static void mails_withdraw(struct cuda_engine *engine, struct writes *writes)
 	}
 }
 
-/* .. and nobody takes what we have sent. */
-static void sends_withdraw(struct cuda_engine *engine, struct writes *writes)
-{
-	for (uint32_t r = 0; r < engine->rank_count; r++)
-		for (uint32_t slot = 0; slot < BOX_SLOTS && r != engine->rank; slot++)
-			if (engine->reach.halls[r])
-				writes_add(writes,
-					slot_at(engine->reach.halls[r], engine->rank,
-						slot, offsetof(struct dev_slot, posted)),
-					FREE_WAIT);
-}
-
 static void leader_withdraw(struct cuda_engine *engine, struct writes *writes)
 {
 	if (engine->reach.halls[0])
 		mails_withdraw(engine, writes);
-	sends_withdraw(engine, writes);
+	leader_sends_withdraw(engine, writes);
 }
 
 /* Has the launch before ended that was under way, perhaps, when its words went? Whoever
@@ -439,6 +297,7 @@ static void leader_settle(struct cuda_engine *engine)
 
 static void leader_let_go(struct cuda_engine *engine, struct writes *writes)
 {
+	trays_let_go(engine->reach.trays, FREE_WAIT);
 	writes_add(writes,
 		mail_at(engine->reach.hall, false, engine->rank,
 			offsetof(struct dev_mail, done)),
@@ -456,6 +315,7 @@ const struct cuda_way way_leader = {
 	.close = leader_close,
 	.says = leader_says,
 	.coll = leader_coll,
+	.passes = leader_passes,
 	.pairs = leader_pairs,
 	.done_at = leader_done_at,
 	.withdraw = leader_withdraw,

@@ -94,7 +94,7 @@ enum lower_mode buffers_mode(struct host_call *call)
 		return MODE_STAGED;
 	if (!kernel)
 		return MODE_DIRECT;
-	if (!engine->peers->local)
+	if (!engine->peers->local && !engine->calls.share)
 		call->trial_ns = clock_ns();
 	return peer_card(engine->peers, engine->peers->locals[0], call->number)
 				       ->refs.mode == MODE_STAGED

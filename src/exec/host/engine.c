@@ -3,193 +3,18 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/futex.h"
-#include "base/param.h"
 #include "exec/host/buffers.h"
+#include "exec/host/carry.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
 #include "exec/host/sign.h"
+#include "exec/host/squad.h"
 #include "exec/host/state.h"
 
 /* Staged positions of a call that could have been direct lie above all direct ones, so an
  * early announcement of the latter is never taken for the former. */
 static const uint64_t staged_offset = (uint64_t)1 << (BOARD_CALL_SHIFT - 1);
-
-enum { SPIN_TURNS = 100, SPIN_TURNS_SHORT = 2, PATIENCE = 64 };
-
-/* Between hosts a turn is a system call or two: next to that a yield costs nothing, and
- * who cannot know whether other hosts are on the same cores (pods, test beds) had better
- * let them run (8 B, 2 hosts of 2 on two cores: 11 us; with SPIN_TURNS 46). */
-enum { SPIN_TURNS_REMOTE = 4 };
-
-enum { INBOX_BYTES = 1 << 20 };
-
-/* Processors the ranks of this host may use between them: a launcher may have given each
- * its own. */
-static uint32_t cpus_of_all(const struct peers *peers)
-{
-	uint32_t count = 0;
-
-	for (uint32_t word = 0; word < BOARD_CPU_WORDS; word++) {
-		uint64_t any = 0;
-
-		for (uint32_t i = 0; i < peers->local_count; i++)
-			any |= peer_status(peers, peers->locals[i])->cpus[word];
-		count += (uint32_t)__builtin_popcountll(any);
-	}
-	return count;
-}
-
-/* How long to spin, and whether a rank may keep its core to itself meanwhile. */
-static void set_patience(struct host_engine *engine, bool remote)
-{
-	int64_t asked = param_int(PARAM_SPIN);
-	bool crowded = engine->peers->local_count > cpus_of_all(engine->peers);
-
-	if (asked >= 0)
-		engine->waits.spin_turns = (uint32_t)asked;
-	else if (crowded)
-		engine->waits.spin_turns = SPIN_TURNS_SHORT;
-	else
-		engine->waits.spin_turns = remote ? SPIN_TURNS_REMOTE : SPIN_TURNS;
-	engine->waits.has_cores = asked >= 0 ? asked >= SPIN_TURNS : !crowded;
-	engine->waits.patience = engine->waits.spin_turns >= SPIN_TURNS ? PATIENCE : 0;
-}
-
-static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
-{
-	size_t n = engine->rank_count;
-
-	engine->seen.positions = calloc(n * BOARD_LANES, sizeof(*engine->seen.positions));
-	engine->memory.buffers = calloc(n, sizeof(*engine->memory.buffers));
-	engine->letters.posted = calloc(n, sizeof(*engine->letters.posted));
-	engine->letters.taken = calloc(n, sizeof(*engine->letters.taken));
-	engine->signals.given = calloc(
-		n * engine->peers->board->signal_count, sizeof(*engine->signals.given));
-	engine->signals.awaited = calloc(
-		n * engine->peers->board->signal_count, sizeof(*engine->signals.awaited));
-	engine->signals.puts = calloc(n, sizeof(*engine->signals.puts));
-	if (has_hosts)
-		engine->signs.past = calloc(SIGNS_PAST, sizeof(*engine->signs.past));
-	if (!engine->seen.positions || !engine->memory.buffers ||
-		!engine->letters.posted || !engine->letters.taken ||
-		!engine->signals.given || !engine->signals.awaited ||
-		!engine->signals.puts || (has_hosts && !engine->signs.past))
-		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
-	return OK;
-}
-
-/* Ranks on the host that has most: all plan as if they were there, so that all cut tiles
- * alike. */
-static uint32_t crowd_of(const struct peers *peers)
-{
-	uint32_t most = 0;
-
-	for (uint32_t host = 0; host < peers->host_count; host++) {
-		uint32_t count = 0;
-
-		for (uint32_t rank = 0; rank < peers->rank_count; rank++)
-			count += peers->hosts[rank] == host;
-		most = count > most ? count : most;
-	}
-	return most;
-}
-
-enum err host_engine_create(
-	const struct host_engine_args *args, struct host_engine **engine)
-{
-	struct host_engine *en = calloc(1, sizeof(*en));
-	struct plan_room room = {.rank_count = args->peers->rank_count,
-		.rank = args->peers->rank,
-		.inline_bytes = BOARD_INLINE,
-		.inbox_bytes = INBOX_BYTES,
-		.tile_bytes = args->tile_bytes,
-		.hosts = args->wires ? args->peers->hosts : NULL,
-		.limits = args->limits};
-	enum err e;
-
-	if (!en)
-		return err_set(ERR_SYSTEM, "no memory for an engine");
-	board_room(crowd_of(args->peers), &room.eager_bytes, &room.bulk_bytes);
-	en->peers = args->peers;
-	en->health = args->health;
-	en->abort = args->abort;
-	en->far = args->far;
-	en->teller = args->teller;
-	en->rank = args->peers->rank;
-	en->culprit = en->rank;
-	en->rank_count = args->peers->rank_count;
-	en->memory.cache_bytes = kernel_copy_threshold();
-	set_patience(en, args->wires);
-	e = engine_arrays(en, args->wires);
-	if (!e)
-		e = ref_table_create(en->peers, args->zero_copy, &en->refs);
-	if (!e)
-		e = planner_create(&room, &en->planner);
-	if (!e && args->wires)
-		e = host_remote_create(
-			args->wires, en->rank_count, en->teller, &en->remote);
-	if (e) {
-		host_engine_destroy(en);
-		return e;
-	}
-	health_count(en->health, &en->calls.completed);
-	*engine = en;
-	return OK;
-}
-
-void host_engine_destroy(struct host_engine *engine)
-{
-	if (!engine)
-		return;
-	health_count(engine->health, NULL);
-	ref_table_destroy(engine->refs);
-	planner_destroy(engine->planner);
-	host_remote_destroy(engine->remote);
-	free(engine->seen.positions);
-	free(engine->memory.buffers);
-	free(engine->letters.posted);
-	free(engine->letters.taken);
-	free(engine->signals.given);
-	free(engine->signals.awaited);
-	free(engine->signals.puts);
-	free(engine->signs.past);
-	free(engine->memory.scratch);
-	free(engine->memory.bounce);
-	free(engine);
-}
-
-void host_engine_reach(struct host_engine *engine, bool foreign)
-{
-	/* the kernel's copies hold up ranks that share a core (2 MiB, 4 ranks on 2 cores:
-	 * 900 us against 400 us through the stage) */
-	engine->memory.foreign = foreign && engine->waits.has_cores;
-}
-
-uint32_t host_engine_culprit(const struct host_engine *engine)
-{
-	return engine->culprit;
-}
-
-void host_engine_wake(struct host_engine *engine)
-{
-	const void *word = atomic_load(&engine->asleep);
-
-	if (word)
-		futex_wake(word);
-}
-
-struct planner *host_engine_planner(const struct host_engine *engine)
-{
-	return engine->planner;
-}
-
-uint64_t host_engine_show(
-	struct host_engine *engine, const void *ptr, size_t bytes, uint32_t *directory)
-{
-	return ref_make(engine->refs, ptr, bytes, directory);
-}
 
 /* ---- positions ---- */
 
@@ -382,18 +207,22 @@ static void cards_fetch(const struct host_call *call)
 			peer_card(engine->peers, rank_after(engine, i), call->number));
 }
 
+void host_call_show(struct host_call *call)
+{
+	call->engine->memory.shown = (struct host_shown){.out = call->spec->out,
+		.bytes = call->plan->out_bytes,
+		.shape = &call->plan->shapes[MODE_DIRECT]};
+	host_touch(call->engine, TOUCH_CALL);
+}
+
 /* Show the buffers and say that we are here. Where all of ours can be reached, what we
  * lend at once counts as sent already. */
 static void call_arrive(struct host_call *call, struct card *card)
 {
-	struct host_engine *engine = call->engine;
 	const struct program *direct = call->plan->shapes[MODE_DIRECT].program;
 	uint32_t lead = buffers_show(call, card) ? call->plan->lead : 0;
 
-	engine->memory.shown = (struct host_shown){.out = call->spec->out,
-		.bytes = call->plan->out_bytes,
-		.shape = &call->plan->shapes[MODE_DIRECT]};
-	host_touch(engine, TOUCH_CALL);
+	host_call_show(call);
 	for (uint32_t lane = 1; lane < direct->lane_count; lane++)
 		position_publish(call, lane, call->base);
 	position_publish(call, 0, call->base + lead);
@@ -418,7 +247,9 @@ static void card_write(struct host_call *call)
 
 	sign_show(call, card);
 	call->peer = 0;
-	if (call->plan->eager) {
+	if (call->spec->carry) {
+		carry_arrive(call);
+	} else if (call->plan->eager) {
 		call_settle(call, MODE_STAGED);
 		call->phase = PHASE_RUN;
 	} else {
@@ -464,6 +295,8 @@ static bool call_needs(const void *what, uint32_t rank)
 	bool has_left = has_left_far(call, rank);
 	const struct program *program;
 
+	if (call->spec->carry)
+		return carry_needs(call, rank);
 	/* not settled yet: it is to arrive; whoever has may even have left again */
 	if (!call->shape)
 		return !has_left &&
@@ -497,6 +330,11 @@ static enum err mode_settle(struct host_call *call)
 	enum err e = OK;
 
 	call_settle(call, mode);
+	if (call->plan->squad > 1) {
+		engine->memory.share = shape_share(
+			call->shape, engine->calls.share, call->plan->squad);
+		call->shape = &engine->memory.share;
+	}
 	/* who gave up after it arrived may have freed what it showed */
 	if (direct)
 		e = host_failed_check(engine, call->number);
@@ -545,10 +383,11 @@ static bool lanes_run(struct host_call *call, const struct shape *shape)
  * lane that has not begun a tile has announced none of it. */
 static uint32_t tiles_come(const struct host_call *call)
 {
-	const struct shape *shape = call->shape;
-	size_t tiles = tide_come(call->spec->tide) / shape->tile_bytes;
+	const struct shape *all = &call->plan->shapes[call->shape->program->mode];
+	size_t tiles = tide_come(call->spec->tide) / all->tile_bytes;
 
-	return tiles < shape->tile_count ? (uint32_t)tiles : shape->tile_count;
+	return share_tiles(tiles < all->tile_count ? (uint32_t)tiles : all->tile_count,
+		call->engine->calls.share, call->plan->squad);
 }
 
 /* A tile that all lanes have behind them is as it will be. */
@@ -559,6 +398,8 @@ static void tiles_tell(const struct host_call *call)
 	for (uint32_t lane = 0; lane < call->shape->program->lane_count; lane++)
 		if (call->lanes[lane].tile < tiles)
 			tiles = call->lanes[lane].tile;
+	if (call->plan->squad > 1 && !call->error)
+		tiles = squad_tell(call, tiles);
 	if (!call->error)
 		tide_tell(call->spec->tide, tiles * call->shape->tile_bytes);
 }
@@ -620,6 +461,27 @@ static void call_empty(
 	sign_skip(engine, spec->key.coll);
 }
 
+/* Its plan, and what running that needs. A mate has no planner: it runs the first
+ * thread's plan. */
+static enum err call_plan(struct host_engine *engine, const struct host_spec *spec,
+	const struct plan **plan)
+{
+	enum err e;
+
+	if (spec->carry) {
+		*plan = &spec->carry->plan;
+		return OK;
+	}
+	if (!engine->planner) {
+		*plan = squad_plan(engine);
+		return OK;
+	}
+	e = plan_get(engine->planner, &spec->key, plan);
+	return !e && (*plan)->eager
+		       ? scratch_reserve(engine, &(*plan)->shapes[MODE_STAGED])
+		       : e;
+}
+
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call)
 {
@@ -631,9 +493,7 @@ enum err host_call_start(
 		call_empty(engine, spec, call);
 		return OK;
 	}
-	e = plan_get(engine->planner, &spec->key, &plan);
-	if (!e && plan->eager)
-		e = scratch_reserve(engine, &plan->shapes[MODE_STAGED]);
+	e = call_plan(engine, spec, &plan);
 	if (e)
 		return e;
 	/* field by field: zeroing it whole costs as much as all the rest of this */
@@ -667,15 +527,25 @@ enum err host_call_start(
 	mine->in = (char *)(uintptr_t)spec->in;
 	mine->out = spec->out;
 	mine->scalar = call->rule.scalar;
-	return OK;
+	return __builtin_expect(plan->squad > 1, 0) ? squad_begin(call) : OK;
+}
+
+/* This thread has done with what others have shown. */
+static inline void call_let_go(const struct host_call *call)
+{
+	if (!call->plan->eager)
+		host_touch(call->engine, TOUCH_NONE);
 }
 
 enum err host_call_step(struct host_call *call)
 {
 	enum err e;
 
-	if (call->engine->remote)
+	if (call->engine->remote && call->phase != PHASE_DONE) {
+		if (squad_has_stopped(call->engine))
+			return squad_failure(call->engine);
 		remote_flush(call);
+	}
 	if (call->phase == PHASE_CARD) {
 		if (!card_is_free(call))
 			return call->error ? call->error : ERR_AGAIN;
@@ -684,17 +554,19 @@ enum err host_call_step(struct host_call *call)
 	if (call->phase == PHASE_ARRIVE) {
 		if (!everyone_arrived(call))
 			return call->error ? call->error : ERR_AGAIN;
-		e = mode_settle(call);
+		if (call->spec->carry)
+			call->phase = PHASE_RUN;
+		e = call->spec->carry ? OK : mode_settle(call);
 		if (e)
 			return e;
 	}
 	if (call->phase == PHASE_RUN) {
-		e = lanes_step(call);
+		e = call->spec->carry ? carry_step(call) : lanes_step(call);
 		if (e || call->error)
 			return call->error ? call->error : e;
 		call->peer = 0;
-		call->phase = PHASE_DRAIN;
-		if (call->shape->program->drain_count)
+		call->phase = call->spec->carry ? PHASE_JOIN : PHASE_DRAIN;
+		if (!call->spec->carry && call->shape->program->drain_count)
 			cards_fetch(call);
 	}
 	if (call->phase == PHASE_DRAIN) {
@@ -706,11 +578,20 @@ enum err host_call_step(struct host_call *call)
 			    : host_failed_check(call->engine, call->number);
 		if (e)
 			return e;
+		call->phase = PHASE_JOIN;
+	}
+	if (call->phase == PHASE_JOIN) {
+		e = call->plan->squad > 1 && !call->engine->calls.share ? squad_join(call)
+									: OK;
+		if (e)
+			return e;
+		if (call->spec->carry)
+			carry_end(call);
 		call->phase = PHASE_DONE;
 		atomic_store_explicit(&call->engine->calls.completed, call->number,
 			memory_order_relaxed);
 		call->engine->memory.shown.out = NULL;
-		host_call_leave(call);
+		call_let_go(call);
 		if (call->trial_ns)
 			plan_note(call->engine->planner, call->plan,
 				call->shape->program->mode, clock_ns() - call->trial_ns);
@@ -724,8 +605,12 @@ enum err host_call_step(struct host_call *call)
 
 void host_call_leave(const struct host_call *call)
 {
-	if (!call->plan->eager)
-		host_touch(call->engine, TOUCH_NONE);
+	if (!call->plan)
+		return; /* nothing was to be done */
+	if (call->plan->squad > 1 && call->phase != PHASE_DONE &&
+		!call->engine->calls.share)
+		squad_leave(call);
+	call_let_go(call);
 }
 
 uint64_t host_call_stamp(const struct host_call *call)
@@ -762,7 +647,10 @@ enum err host_call_check(struct host_call *call)
 			position_reached(atomic_load(&theirs->position[0]), call->base))
 			sign_check(call, rank, theirs);
 	}
-	for (uint32_t rank = 0; engine->remote && rank < engine->rank_count; rank++)
+	/* notes tell of the first thread's calls */
+	for (uint32_t rank = 0;
+		engine->remote && !engine->calls.share && rank < engine->rank_count;
+		rank++)
 		if (!peer_is_local(engine->peers, rank))
 			sign_check_note(call, rank);
 	e = call->error ? call->error : host_peers_check(engine, call_needs, call);

@@ -16,6 +16,7 @@
 struct peers;
 struct wires;
 struct host_engine;
+struct host_carry;
 struct limits;
 
 /* What goes with a piece of a put to a rank on another host, see onesided.h. */
@@ -37,6 +38,8 @@ struct host_far {
 		const void *data, size_t bytes);
 	void *arg;
 };
+
+enum { SQUAD_MAX = 8 };
 
 enum { FAR_PUT_BYTES = 60 << 10 };
 
@@ -63,6 +66,9 @@ struct host_engine_args {
 	const atomic_int *abort;   /* borrowed: non-zero stops every wait */
 	struct wires *wires;	   /* borrowed; NULL where all ranks are on this host */
 	size_t tile_bytes;	   /* between hosts, where nobody says another; 0: any */
+	/* threads to move a large call by (squad.h), at most SQUAD_MAX; the wires have as
+	 * many sets and the board as many layers */
+	struct squad_room squad;
 	bool zero_copy;
 	struct limits *limits; /* borrowed: on the choice of schedules; NULL none */
 	struct host_far far;   /* only where there are other hosts */
@@ -110,6 +116,8 @@ struct host_spec {
 	void *out;
 	const struct host_tide *tide; /* borrowed; NULL: the buffers are there */
 	void *told;		      /* for a host_teller; NULL: nobody is told of it */
+	const struct host_carry *carry; /* borrowed: its moves are done elsewhere, see
+					 * carry.h; NULL: here */
 };
 
 /* An AllGather has no operator. This one marks that of ranks which meet because device

@@ -23,7 +23,8 @@ enum {
 
 enum err host_failed_check(struct host_engine *engine, uint64_t number)
 {
-	return health_failed(engine->health, number, &engine->culprit);
+	return health_failed(
+		engine->health, number + engine->calls.ahead, &engine->culprit);
 }
 
 enum err host_peers_check(struct host_engine *engine,
@@ -42,6 +43,8 @@ static bool has_not_left(const void *what, uint32_t rank)
 
 void host_touch(const struct host_engine *engine, enum touch_kind kind)
 {
+	if (engine->calls.share)
+		return;
 	atomic_store_explicit(&peer_status(engine->peers, engine->rank)->touching, kind,
 		memory_order_release);
 }

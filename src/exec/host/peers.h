@@ -23,7 +23,8 @@ enum err host_peers_check(struct host_engine *engine,
 enum err host_bereaved_check(
 	struct host_engine *engine, const struct doing *doing, uint64_t *since_ns);
 
-/* While a rank touches, others do not take back the buffers they have shown it. */
+/* While a rank touches, others do not take back the buffers they have shown it. Of its
+ * threads the first says so, for all. */
 void host_touch(const struct host_engine *engine, enum touch_kind kind);
 
 /* Touching a peer's memory failed with `code`: is that because it died? */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/param.h"
 #include "base/ring.h"
+#include "exec/host/carry.h"
 #include "exec/host/move.h"
 #include "exec/host/peers.h"
 #include "exec/host/sign.h"
@@ -13,10 +14,14 @@
 
 enum { PUSH_US = 50, LEFT_SILENCES = 4 };
 
+/* So many calls in a row, each of so few bytes, make a stream: see streak_go_on(). */
+enum { STREAK_CALLS = 8, STREAK_BYTES = 1 << 10 };
+
 /* What a call is, as it travels before its first message. */
 struct call_words {
 	uint64_t number, sign_hash, count, scalar;
 	uint32_t coll, type, op, root;
+	uint64_t before; /* the call before it, see sign_before() */
 };
 
 /* Messages on their way out, up to this position of our lane. */
@@ -32,6 +37,7 @@ struct tx {
 	bool is_listed;
 	uint64_t call; /* .. whose words were sent last */
 	struct call_words words;
+	uint32_t streak;     /* calls of a stream, so far */
 	uint64_t left;	     /* position up to which all has left */
 	struct ring leaving; /* of struct leaving */
 };
@@ -40,6 +46,7 @@ struct rx {
 	struct net_end *end; /* borrowed; NULL until it has come */
 	uint64_t call;	     /* .. whose words have come last */
 	struct call_words words;
+	uint32_t streak; /* as of a tx */
 	struct net_request request;
 	bool awaits_words, awaits_message;
 	bool is_direct; /* .. which goes to its destination */
@@ -59,9 +66,10 @@ struct host_remote {
 	const struct net_ops *net;
 	const struct host_teller *teller; /* borrowed; or NULL */
 	uint32_t rank_count;
-	struct tx *tx, *busy; /* tx owned: [rank * SCHED_LANES_MAX + lane] */
-	struct rx *rx;	      /* owned: the same */
-	struct vigil *vigils; /* owned: of each rank */
+	struct tx *tx, *busy;	 /* tx owned: [rank * SCHED_LANES_MAX + lane] */
+	struct rx *rx;		 /* owned: the same */
+	struct vigil *vigils;	 /* owned: of each rank */
+	struct carrier *carrier; /* owned: see carry.h; NULL: nothing was carried */
 };
 
 enum err host_remote_create(struct wires *wires, uint32_t rank_count,
@@ -101,6 +109,7 @@ void host_remote_destroy(struct host_remote *remote)
 	free(remote->tx);
 	free(remote->rx);
 	free(remote->vigils);
+	carrier_free(remote->carrier);
 	free(remote);
 }
 
@@ -181,7 +190,25 @@ static struct call_words words_of(const struct host_call *call)
 		.coll = key->coll,
 		.type = key->type,
 		.op = call->spec->op,
-		.root = key->root};
+		.root = key->root,
+		.before = sign_before(call)};
+}
+
+/* What has a root flows to it, or from it: no rank waits for somebody who needs what it
+ * has sent. So the messages of one small call after the other may go together when their
+ * receiver is behind. In other calls a rank may wait for one that waits for it. */
+static void streak_go_on(
+	const struct host_call *call, struct net_end *end, uint32_t *streak)
+{
+	const struct plan_key *key = &call->spec->key;
+	bool flows = coll_has_root(key->coll) &&
+		     key->count * dtype_size(key->type) <= STREAK_BYTES;
+
+	if (!flows)
+		*streak = 0;
+	else if (*streak < STREAK_CALLS)
+		++*streak;
+	wires_bunch(call->engine->remote->wires, end, *streak == STREAK_CALLS);
 }
 
 static enum err tx_open(
@@ -198,6 +225,7 @@ static enum err tx_open(
 	/* what was sent in the call before has left, this too */
 	tx->call = call->number;
 	tx->words = words_of(call);
+	streak_go_on(call, tx->end, &tx->streak);
 	return remote->net->send(tx->end, &tx->words, sizeof(tx->words), &request);
 }
 
@@ -350,6 +378,8 @@ static void words_take(struct host_call *call, uint32_t rank, struct rx *rx)
 	if (words->number != call->number)
 		sign_check_past(call, rank,
 			&(struct past_sign){words->number, words->sign_hash, card->sign});
+	if (words->sign_hash != call->sign)
+		sign_check_before(call, rank, words->number, words->before);
 	sign_check(call, rank, card);
 }
 
@@ -372,6 +402,7 @@ static enum err words_await(
 		e = remote->net->test(&rx->request, 0);
 	if (!e) {
 		rx->awaits_words = false;
+		streak_go_on(call, rx->end, &rx->streak);
 		words_take(call, wait->rank, rx);
 	}
 	return e ? e : call->error;
@@ -480,6 +511,37 @@ bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t t
 		call_fails(call, wait->rank, e);
 	host_call_block(call, wait->rank, wait->lane, want);
 	return false;
+}
+
+enum err remote_open_out(
+	struct host_call *call, uint32_t rank, uint32_t lane, struct net_end **end)
+{
+	struct tx *tx = &call->engine->remote->tx[rank * SCHED_LANES_MAX + lane];
+	enum err e = tx_open(call, tx, rank, (enum wire_purpose)lane);
+
+	*end = e ? NULL : tx->end;
+	return e;
+}
+
+enum err remote_open_in(
+	struct host_call *call, uint32_t rank, uint32_t lane, struct net_end **end)
+{
+	struct rx *rx = &call->engine->remote->rx[rank * SCHED_LANES_MAX + lane];
+	const struct wait wait = {.rank = (uint16_t)rank, .lane = (uint8_t)lane};
+	enum err e = rx->call == call->number ? OK : words_await(call, &wait, rx);
+
+	*end = e ? NULL : rx->end;
+	return e;
+}
+
+struct carrier **remote_carrier(struct host_remote *remote)
+{
+	return &remote->carrier;
+}
+
+void remote_note_come(struct host_remote *remote, uint32_t rank, uint32_t lane)
+{
+	remote->rx[rank * SCHED_LANES_MAX + lane].came++;
 }
 
 char *remote_inbox(const struct host_engine *engine, const struct place *place)

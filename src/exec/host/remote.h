@@ -29,6 +29,17 @@ struct wires *remote_wires(const struct host_remote *remote);
 void remote_send(
 	struct host_call *call, const struct move *move, uint32_t lane, uint32_t tile);
 
+/* The connection of a lane to a rank, and from one, in a call whose messages are carried
+ * (carry.h): what the call is goes before, or has come. ERR_AGAIN: not yet. */
+enum err remote_open_out(
+	struct host_call *call, uint32_t rank, uint32_t lane, struct net_end **end);
+enum err remote_open_in(
+	struct host_call *call, uint32_t rank, uint32_t lane, struct net_end **end);
+/* What is kept for those, owned here: NULL at first. */
+struct carrier **remote_carrier(struct host_remote *remote);
+/* .. by which a message has come. */
+void remote_note_come(struct host_remote *remote, uint32_t rank, uint32_t lane);
+
 /* Has the message come that the present move of the lane waits for? */
 bool remote_has_come(struct host_call *call, const struct wait *wait, uint32_t tile);
 

@@ -11,6 +11,7 @@
 #include "exec/host/doing.h"
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
+#include "exec/host/squad.h"
 #include "exec/host/state.h"
 
 enum {
@@ -24,6 +25,7 @@ enum {
 	DOZE_US = 200,
 	DOZES = 1024,	   /* after a yield .. */
 	TIDE_US = 20,	   /* copies follow each other, so the next is under way */
+	CARRY_US = 50,	   /* .. and so do messages */
 	HOG_NS = 1000000,  /* .. that took so long */
 	RUNNING_INLINE = 8 /* enough for a send and a receive per neighbour */
 };
@@ -164,13 +166,13 @@ static void idle_reset(struct idle *idle)
 	idle->has_warned = false;
 }
 
-/* The abort word is looked at once more after it is known where we sleep: who sets it
- * wakes us there (host_engine_wake()). */
+/* The abort word, and whether another thread has failed, is looked at once more after it
+ * is known where we sleep: who sets it wakes us there (host_engine_wake()). */
 static void engine_sleep(struct host_engine *engine, _Atomic uint64_t *word,
 	_Atomic uint32_t *sleepers, uint64_t seen, uint32_t timeout_us)
 {
 	atomic_store(&engine->asleep, word);
-	if (!engine->abort || !atomic_load(engine->abort))
+	if ((!engine->abort || !atomic_load(engine->abort)) && !squad_has_stopped(engine))
 		word_sleep(word, sleepers, seen, timeout_us);
 	atomic_store(&engine->asleep, NULL);
 }
@@ -183,8 +185,17 @@ static void call_sleep(struct host_call *call, uint32_t timeout_us)
 	_Atomic uint64_t *word = &card->position[call->blocked.lane];
 	uint64_t seen = atomic_load(word);
 
+	if (call->phase == PHASE_JOIN) {
+		squad_sleep(call, timeout_us);
+		return;
+	}
 	if (call->blocked.awaits_tide) {
 		usleep(timeout_us < TIDE_US ? timeout_us : TIDE_US);
+		return;
+	}
+	/* a GPU wakes nobody */
+	if (call->spec->carry && call->phase == PHASE_RUN) {
+		usleep(timeout_us < CARRY_US ? timeout_us : CARRY_US);
 		return;
 	}
 	if (!peer_is_local(peers, call->blocked.rank)) {
@@ -206,7 +217,7 @@ static struct doing call_doing(const struct host_call *call)
 		.rank = call->blocked.rank,
 		.jobs = 1,
 		.colls = 1,
-		.number = call->number,
+		.number = call->number + call->engine->calls.ahead,
 		.want = call->blocked.want,
 		.lane = call->blocked.lane,
 		.sign = {key->coll, key->type, call->spec->op, key->root, key->count},
@@ -215,7 +226,8 @@ static struct doing call_doing(const struct host_call *call)
 
 	if (!call->shape) /* not settled yet: no lane has moved */
 		return doing;
-	doing.moves_want = call->blocked.want - call->origin;
+	if (position_reached(call->blocked.want, call->origin))
+		doing.moves_want = call->blocked.want - call->origin;
 	for (uint32_t i = 0; i < call->shape->program->lane_count; i++)
 		doing.moves_done[i] = (uint64_t)call->lanes[i].tile *
 					      call->shape->program->lanes[i].count +
@@ -230,45 +242,91 @@ static void engine_rest(const struct host_engine *engine)
 		wires_rest(remote_wires(engine->remote));
 }
 
+/* A call of the rank's own: what it waits for is told, and how long. */
+static enum err call_check(struct host_call *call, struct idle *idle)
+{
+	enum err e = host_call_check(call);
+	struct doing doing = call_doing(call);
+
+	return !e && idle->since_ns && !call->blocked.awaits_tide
+		       ? wait_check(call->engine, idle, &doing)
+		       : e;
+}
+
+/* A mate's: the rank's first thread, which waits for it in the end, tells the rest. */
+static enum err share_check(struct host_call *call, struct idle *idle)
+{
+	enum err e = host_call_check(call);
+	struct doing doing = call_doing(call);
+
+	if (e || !idle->since_ns || call->blocked.awaits_tide)
+		return e;
+	squad_block(call);
+	return host_bereaved_check(call->engine, &doing, &idle->grief_ns);
+}
+
+/* To the end, the common way for both. */
+static inline __attribute__((always_inline)) enum err call_run(
+	struct host_call *call, bool is_share)
+{
+	struct host_engine *engine = call->engine;
+	struct idle idle = {.spin_turns = engine->waits.spin_turns};
+	uint64_t stamp = 0;
+	enum err e;
+
+	call->patience = engine->waits.patience;
+	while ((e = host_call_step(call)) == ERR_AGAIN) {
+		uint64_t now = host_call_stamp(call);
+		enum idle_turn turn;
+
+		if (now != stamp) {
+			idle_reset(&idle);
+			if (is_share)
+				squad_move(call, now);
+		}
+		stamp = now;
+		turn = idle_turn(engine, &idle);
+		if (turn == IDLE_DOZE)
+			call_sleep(call, DOZE_US);
+		if (turn != IDLE_CHECK &&
+			(idle.turns != idle.spin_turns + STACKED_YIELDS ||
+				!is_stacked(engine, call->blocked.rank)))
+			continue;
+		e = is_share ? share_check(call, &idle) : call_check(call, &idle);
+		if (e)
+			break;
+		call_sleep(call, idle_sleep_us(&idle));
+	}
+	return e;
+}
+
+static void call_give_up(const struct host_call *call)
+{
+	host_call_leave(call);
+	engine_rest(call->engine);
+}
+
+enum err host_run_share(struct host_call *call)
+{
+	enum err e = call_run(call, true);
+
+	if (e)
+		call_give_up(call);
+	return e;
+}
+
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 {
-	struct idle idle = {.spin_turns = engine->waits.spin_turns};
 	struct host_call call;
-	uint64_t stamp = 0;
 	enum err e = host_call_start(engine, spec, &call);
 
 	if (e)
 		return e;
-	call.patience = engine->waits.patience;
-	while ((e = host_call_step(&call)) == ERR_AGAIN) {
-		uint64_t now = host_call_stamp(&call);
-		enum idle_turn turn;
-		struct doing doing;
-
-		if (now != stamp)
-			idle_reset(&idle);
-		stamp = now;
-		turn = idle_turn(engine, &idle);
-		if (turn == IDLE_DOZE)
-			call_sleep(&call, DOZE_US);
-		if (turn != IDLE_CHECK &&
-			(idle.turns != idle.spin_turns + STACKED_YIELDS ||
-				!is_stacked(engine, call.blocked.rank)))
-			continue;
-		e = host_call_check(&call);
-		doing = call_doing(&call);
-		if (!e && idle.since_ns && !call.blocked.awaits_tide)
-			e = wait_check(engine, &idle, &doing);
-		if (e)
-			break;
-		call_sleep(&call, idle_sleep_us(&idle));
-	}
+	e = call_run(&call, false);
 	if (engine->notes.has_told && is_note_over(e))
 		doing_end(engine);
-	if (e) {
-		host_call_leave(&call);
-		engine_rest(engine);
-	}
+	if (e)
+		call_give_up(&call);
 	return e;
 }
 

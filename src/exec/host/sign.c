@@ -166,6 +166,66 @@ void sign_check_past(
 		call->error = signs_differ(engine, rank, &theirs->sign, &ours->sign);
 }
 
+/* Bits of a packed call, from the lowest. */
+enum { PACK_COLL = 4, PACK_TYPE = 5, PACK_OP = 5, PACK_ROOT = 17, PACK_COUNT = 33 };
+_Static_assert(PACK_COLL + PACK_TYPE + PACK_OP + PACK_ROOT + PACK_COUNT == 64 &&
+		       COLL_COUNT < 1 << PACK_COLL && DTYPE_COUNT <= 1 << PACK_TYPE &&
+		       REDOP_COUNT <= 1 << PACK_OP,
+	"a call fits in a word");
+
+uint64_t sign_before(const struct host_call *call)
+{
+	const struct past_sign *past =
+		&call->engine->signs.past[(call->number - 1) % SIGNS_PAST];
+	const struct call_sign *sign = &past->sign;
+
+	if (call->number < 2 || past->number != call->number - 1 ||
+		sign->root >> PACK_ROOT || sign->count >> PACK_COUNT)
+		return 0;
+	return ((((sign->count << PACK_ROOT | sign->root) << PACK_OP | sign->op)
+				<< PACK_TYPE |
+			sign->type)
+		       << PACK_COLL) |
+	       (sign->coll + 1);
+}
+
+static uint32_t take_bits(uint64_t *word, uint32_t bits)
+{
+	uint32_t value = (uint32_t)(*word & (((uint64_t)1 << bits) - 1));
+
+	*word >>= bits;
+	return value;
+}
+
+static struct call_sign unpack(uint64_t word)
+{
+	struct call_sign sign = {.coll = take_bits(&word, PACK_COLL) - 1};
+
+	sign.type = take_bits(&word, PACK_TYPE);
+	sign.op = take_bits(&word, PACK_OP);
+	sign.root = take_bits(&word, PACK_ROOT);
+	sign.count = word;
+	return sign;
+}
+
+void sign_check_before(
+	struct host_call *call, uint32_t rank, uint64_t number, uint64_t before)
+{
+	struct call_sign theirs = unpack(before), ours = sign_of(call);
+	char their_text[SIGN_TEXT_BYTES], our_text[SIGN_TEXT_BYTES];
+	uint64_t behind = number - call->number;
+
+	if (behind == 0)
+		ours = unpack(sign_before(call));
+	if (call->error || behind > 1 || theirs.coll >= COLL_COUNT ||
+		ours.coll >= COLL_COUNT)
+		return;
+	sign_print(&theirs, their_text);
+	sign_print(&ours, our_text);
+	if (strcmp(their_text, our_text))
+		call->error = signs_differ(call->engine, rank, &theirs, &ours);
+}
+
 void sign_check_note(struct host_call *call, uint32_t rank)
 {
 	struct doing note;

@@ -39,6 +39,16 @@ void sign_check_old(struct host_call *call, uint32_t rank, uint64_t number);
 void sign_check_past(
 	struct host_call *call, uint32_t rank, const struct past_sign *theirs);
 
+/* The call before this one in a word, for ranks of other hosts; 0: there was none, or it
+ * does not fit. */
+uint64_t sign_before(const struct host_call *call);
+
+/* A rank of another host is in call `number`, and its call before that was this: ours,
+ * when it is one further, and else the one before ours. A rank that waits for nobody has
+ * gone on, and its new call is not what is wrong. */
+void sign_check_before(
+	struct host_call *call, uint32_t rank, uint64_t number, uint64_t before);
+
 /* The same by what a rank of another host has told that it waits in (doing.h): two may
  * wait for each other in different calls, and neither has sent anything. */
 void sign_check_note(struct host_call *call, uint32_t rank);

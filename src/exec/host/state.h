@@ -3,7 +3,8 @@
  * files of this folder only.
  *
  * A call goes through: its card is free, (unless eager) everyone has arrived and shown
- * its buffers, the lanes run, lent buffers are given back. host_call_step() does what
+ * its buffers, the lanes run, lent buffers are given back, other threads that run shares
+ * of it are through. host_call_step() does what
  * can be done without blocking; run.c decides how to wait.
  */
 #ifndef EXEC_HOST_STATE_H
@@ -14,7 +15,14 @@
 #include "link/peer.h"
 #include "link/ref.h"
 
-enum host_phase { PHASE_CARD, PHASE_ARRIVE, PHASE_RUN, PHASE_DRAIN, PHASE_DONE };
+enum host_phase {
+	PHASE_CARD,
+	PHASE_ARRIVE,
+	PHASE_RUN,
+	PHASE_DRAIN,
+	PHASE_JOIN, /* other threads of the rank are not through yet: squad.h */
+	PHASE_DONE
+};
 
 /* What of its positions others have been told. */
 struct host_news {
@@ -67,6 +75,12 @@ struct host_call {
  * for want of memory or a bad schedule. */
 enum err host_call_start(
 	struct host_engine *engine, const struct host_spec *spec, struct host_call *call);
+
+/* Others may be about to write what the call has shown them. */
+void host_call_show(struct host_call *call);
+
+/* Run it to the end. A failure says nothing when another thread has failed before. */
+enum err host_run_share(struct host_call *call);
 
 /* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
 enum err host_call_step(struct host_call *call);
@@ -122,10 +136,16 @@ struct host_waits {
 	uint32_t dozes; /* so often it sleeps where it would yield */
 };
 
-/* Numbers of calls. */
+struct squad;
+
+/* Numbers of calls, and of the thread of the rank that they are for: see squad.h. */
 struct host_calls {
 	uint64_t number;	    /* of the last one begun */
 	_Atomic uint64_t completed; /* .. and of the last one that ended well */
+	uint64_t ahead;		    /* of a mate: by how much the rank's number is */
+	uint32_t share, squad_max;  /* which thread; how many there may be */
+	/* owned by share 0; NULL: no call was for several yet */
+	_Atomic(struct squad *) squad;
 };
 
 /* What it has called so far, see sign.h. */
@@ -155,8 +175,10 @@ struct host_memory {
 	const struct program *followed; /* the last for which all of them were found; NULL
 					   when some rank has shown others since */
 	bool foreign;			/* see host_engine_reach() */
-	char *bounce;			/* owned: for foreign memory; NULL until needed */
-	char *scratch;			/* owned: TMP chunks */
+	bool zero_copy;
+	struct shape share; /* of a call that several threads run: this one's */
+	char *bounce;	    /* owned: for foreign memory; NULL until needed */
+	char *scratch;	    /* owned: TMP chunks */
 	size_t scratch_bytes;
 };
 
@@ -194,5 +216,10 @@ struct host_engine {
 	struct host_letters letters;
 	struct host_signals signals;
 };
+
+/* An engine for a thread that runs shares of this one's calls, with a layer of its peers
+ * and another set of its wires; both borrowed. */
+enum err host_engine_for_mate(const struct host_engine *engine, const struct peers *peers,
+	struct wires *wires, struct host_engine **made);
 
 #endif

@@ -13,7 +13,10 @@ void tide_tell(const struct host_tide *tide, size_t bytes)
 	size_t parts = bytes / tide->part_bytes;
 	uint32_t told = parts < tide->count ? (uint32_t)parts : tide->count - 1;
 
-	if (atomic_load_explicit(tide->done, memory_order_relaxed) - tide->first < told)
-		atomic_store_explicit(
-			tide->done, tide->first + told, memory_order_release);
+	uint32_t now = atomic_load_explicit(tide->done, memory_order_relaxed);
+
+	while (now - tide->first < told &&
+		!atomic_compare_exchange_weak_explicit(tide->done, &now,
+			tide->first + told, memory_order_acq_rel, memory_order_relaxed))
+		;
 }

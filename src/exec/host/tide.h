@@ -23,7 +23,7 @@ struct host_tide {
 /* So many bytes of every chunk are here; SIZE_MAX: all. */
 size_t tide_come(const struct host_tide *tide);
 
-/* So many bytes of every chunk are as they will be. */
+/* So many bytes of every chunk are as they will be. From any thread: the most counts. */
 void tide_tell(const struct host_tide *tide, size_t bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,29 +28,35 @@ void detour_strike(void)
 		relay_strike(relay);
 }
 
-/* What stands behind the program's own function of this name. */
-static void real_find(const char *name, void *function)
+/* What stands behind the program's own functions; threads may look at the same time. */
+static void *real_find(const char *name, void *_Atomic *kept)
 {
-	void *found = dlsym(RTLD_NEXT, name);
+	void *found = atomic_load(kept);
 
-	memcpy(function, &found, sizeof(found));
+	if (!found) {
+		found = dlsym(RTLD_NEXT, name);
+		atomic_store(kept, found);
+	}
+	return found;
 }
 
 static int real_connect(int fd, const struct sockaddr *to, socklen_t bytes)
 {
-	static __typeof__(&connect) function;
+	static void *_Atomic kept;
+	void *found = real_find("connect", &kept);
+	__typeof__(&connect) function;
 
-	if (!function)
-		real_find("connect", &function);
+	memcpy(&function, &found, sizeof(function));
 	return function(fd, to, bytes);
 }
 
 static int real_listen(int fd, int backlog)
 {
-	static __typeof__(&listen) function;
+	static void *_Atomic kept;
+	void *found = real_find("listen", &kept);
+	__typeof__(&listen) function;
 
-	if (!function)
-		real_find("listen", &function);
+	memcpy(&function, &found, sizeof(function));
 	return function(fd, backlog);
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 
+enum { SHORT_BYTES = 2048 }; /* of a copy: the driver's limit on an H200 */
+
 static const char library_name[] = "libcuda.so.1";
 
 /* Where each function goes, and the name of an older one that takes the same, or `absent`
@@ -198,6 +200,31 @@ uint64_t cuda_stream_number(const struct cuda_driver *driver, cu_stream stream)
 	if (!driver->stream_id || driver->stream_id(stream, &id))
 		return (uint64_t)(uintptr_t)stream;
 	return id;
+}
+
+/* In two rows, or as many as there are bytes: no plain copy. */
+static cu_result rows_copy(const struct cuda_driver *driver, cu_ptr to, const void *from,
+	size_t bytes, cu_stream stream)
+{
+	size_t rows = bytes % 2 ? bytes : 2;
+	const struct cu_copy_2d copy = {.from_type = CU_MEMORY_HOST,
+		.from_host = from,
+		.from_pitch = bytes / rows,
+		.to_type = CU_MEMORY_DEVICE,
+		.to_device = to,
+		.to_pitch = bytes / rows,
+		.row_bytes = bytes / rows,
+		.rows = rows};
+
+	return driver->memcpy_2d_async(&copy, stream);
+}
+
+cu_result cuda_copy_in(const struct cuda_driver *driver, cu_ptr to, const void *from,
+	size_t bytes, cu_stream stream)
+{
+	if (bytes < SHORT_BYTES)
+		return rows_copy(driver, to, from, bytes, stream);
+	return driver->memcpy_async(to, (cu_ptr)(uintptr_t)from, bytes, stream);
 }
 
 enum err cuda_check(cu_result result, const char *what)

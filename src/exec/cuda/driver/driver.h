@@ -235,6 +235,12 @@ void cuda_capture_restore(const struct cuda_driver *driver, int had);
  * the same handle. */
 uint64_t cuda_stream_number(const struct cuda_driver *driver, cu_stream stream);
 
+/* Copy from pinned host memory to the device's by a copy engine, however short it is:
+ * plain copies that short are done by the GPU's processors, for which another process may
+ * have to be switched out (design/03). */
+cu_result cuda_copy_in(const struct cuda_driver *driver, cu_ptr to, const void *from,
+	size_t bytes, cu_stream stream);
+
 /* OK, or ERR_CUDA with a sentence: what was tried and the driver's name for the error. */
 enum err cuda_check(cu_result result, const char *what);
 

@@ -126,6 +126,18 @@ DEVICE bool position_wait(
 	}
 }
 
+/* Where a wait looks. */
+DEVICE uint64_t wait_word(const struct steps_shared &shared, const struct block &block,
+	const struct dev_step_wait &wait)
+{
+	const struct dev_end &end = shared.ends[wait.rank];
+	uint64_t words = wait.kind == STEPS_WAIT_ACK ? end.acks : end.words;
+
+	return (uint64_t) &
+	       ((struct dev_word *)words + block.channel * STEPS_LANES + wait.lane)
+		       ->position;
+}
+
 DEVICE struct dev_word *word_of(
 	const struct steps_shared &shared, uint32_t rank, uint32_t channel, uint32_t lane)
 {
@@ -255,9 +267,7 @@ DEVICE void wait_decode(const struct block &block, const struct dev_step_wait &w
 	struct steps_shared *shared, uint32_t i)
 {
 	shared->page.waits[i] = wait;
-	shared->page.words[i] = (uint64_t)&word_of(
-		*shared, wait.rank, block.channel, wait.lane)
-					->position;
+	shared->page.words[i] = wait_word(*shared, block, wait);
 }
 
 /* A thread's first step, place and wait: loaded before anything is waited for. */
@@ -412,22 +422,25 @@ DEVICE bool is_for_all(const struct steps_args &args)
 	return args.rank_count == args.head.rank_count;
 }
 
-/* Every rank has ended the call before this, so that all slots of this channel are free;
- * where launches are for all ranks it was ended with the launch. The last threads look,
- * the first ones are busy decoding. False: told to stop. */
+/* Every rank has ended the call before this, or, on another host, all that was sent to it
+ * has left, so that all slots of this channel are free; where launches are for all ranks
+ * it was ended with the launch. The last threads look, the first ones are busy decoding.
+ * False: told to stop. */
 DEVICE bool ranks_wait(const struct steps_args &args, const struct block &block,
 	const struct steps_shared &shared)
 {
 	if (is_for_all(args))
 		return true;
 	for (uint32_t i = blockDim.x - 1 - threadIdx.x;
-		i < args.head.rank_count * STEPS_LANES; i += blockDim.x)
-		if (!position_wait(args,
-			    &word_of(shared, i / STEPS_LANES, block.channel,
-				    i % STEPS_LANES)
-				     ->position,
+		i < args.head.rank_count * STEPS_LANES; i += blockDim.x) {
+		const struct dev_step_wait end = {.rank = (uint16_t)(i / STEPS_LANES),
+			.lane = (uint8_t)(i % STEPS_LANES),
+			.kind = STEPS_WAIT_ACK};
+
+		if (!position_wait(args, (const uint64_t *)wait_word(shared, block, end),
 			    block.base))
 			return false;
+	}
 	return true;
 }
 
@@ -551,6 +564,8 @@ template <class Kind> DEVICE void steps_run(const struct steps_args &args)
 		return;
 	block.base = word_read(
 		&word_of(shared, block.rank, block.channel, block.lane)->position);
+	if (args.is_followed && blockIdx.x == 0 && threadIdx.x == 0)
+		word_write(&word_of(shared, block.rank, 0, 0)->cleaned, block.base + 1);
 	page_decode(args, block, fetched, &shared, threadIdx.x);
 	for (uint32_t i = threadIdx.x + blockDim.x; i < page_largest(args);
 		i += blockDim.x) {

@@ -29,6 +29,7 @@ struct whole {
 };
 
 _Static_assert((int)STEPS_SPACE_STAGE == (int)PLACE_STAGE, "spaces are places");
+_Static_assert((int)STEPS_WAIT_ACK == (int)WAIT_ACK, "waits are waits");
 _Static_assert((int)STEPS_LANES >= (int)SCHED_LANES_MAX, "every lane has a word");
 _Static_assert((int)TELL_DATA == (int)TOLD_DATA && (int)TELL_ACK == (int)TOLD_ACK &&
 		       (int)TELL_ACK_LATER == (int)TOLD_ACK_LATER &&

@@ -44,6 +44,9 @@ enum steps_codec { STEPS_SIMPLE, STEPS_LL, STEPS_LL128, STEPS_CODECS };
 /* A place's space is one of enum space, or this: enum place_space of sched/lower.h. */
 enum { STEPS_SPACE_STAGE = SPACE_COUNT };
 
+/* The kind of a wait for a slot that has been read: one of enum wait_kind there. */
+enum { STEPS_WAIT_ACK = 1 };
+
 /* A chunk of a buffer of this rank, or of a slot in some rank's stage. */
 struct dev_step_place {
 	uint16_t rank;
@@ -104,7 +107,9 @@ struct dev_steps {
  * that are over the longest lane's moves, so that all ranks count alike. */
 struct dev_word {
 	uint64_t position;
-	uint64_t cleaned; /* of lane 0: where it was when the flags were overwritten */
+	/* of lane 0: one more than where it was when the flags were overwritten, or,
+	 * where a host follows the launch, when it began */
+	uint64_t cleaned;
 	uint64_t unused[14];
 };
 
@@ -112,6 +117,9 @@ struct dev_word {
  * rank. Words are [channel * STEPS_LANES + lane]. */
 struct dev_end {
 	uint64_t stage, words;
+	/* words that say which slots it has read: the same as `words`, but for a rank on
+	 * another host, whose messages are carried (haul.h) */
+	uint64_t acks;
 	uint64_t scratch; /* only of ranks of the launch, and only where there is TMP */
 };
 
@@ -139,6 +147,7 @@ struct steps_args {
 	uint32_t is_scaled;	/* IN is multiplied by its rank's scalar when read */
 	uint32_t is_one_device; /* all ranks, stages and words are on one device */
 	uint32_t is_posted;	/* `posts` stand for the mail */
+	uint32_t is_followed;	/* a host wants to know when it begins */
 	uint32_t scalar_bytes;	/* of an element */
 	uint64_t scalars_at;	/* as in moves_args */
 	uint8_t ranks[STEPS_RANKS_MAX];

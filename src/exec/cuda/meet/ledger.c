@@ -12,8 +12,10 @@
 #include "link/region.h"
 #include "sched/sched.h"
 
-/* No rank is so many calls ahead of another: a GPU's queues hold fewer launches. */
-enum { CALLS_KEPT = 4096, LOOK_EVERY = 1024, PAIRS_KEPT = 16 };
+/* No rank is so many calls ahead of another, or so many messages: a GPU's queues hold
+ * fewer launches. */
+enum { CALLS_KEPT = 4096, LOOK_EVERY = 1024, PAIRS_KEPT = 1024 };
+enum { PAIRS_LOOKED = 16 }; /* of the last that both have made, at every look */
 
 /* A call in words that each arrive whole. The first has its number in the lower half, is
  * written last and read first and last. */
@@ -40,6 +42,7 @@ struct page {
 	struct line lines[CALLS_KEPT];
 	struct traffic sends[MOVES_RANKS_MAX], receives[MOVES_RANKS_MAX];
 	_Atomic uint32_t given[MOVES_RANKS_MAX], awaited[MOVES_RANKS_MAX];
+	_Atomic uintptr_t thread; /* of the process, that gave or awaited one last */
 };
 _Static_assert(sizeof(struct words) == LEDGER_PAGE_BYTES, "whole pages of memory");
 
@@ -57,6 +60,14 @@ struct compared {
 	uint32_t ranks[2];
 	uint32_t number;
 };
+
+/* Something that only this thread has. */
+static uintptr_t thread_here(void)
+{
+	static _Thread_local char here;
+
+	return (uintptr_t)&here;
+}
 
 enum err ledger_open(uint32_t rank, uint32_t rank_count, struct ledger **ledger,
 	struct ledger_address *address)
@@ -77,6 +88,7 @@ enum err ledger_open(uint32_t rank, uint32_t rank_count, struct ledger **ledger,
 	made->rank = rank;
 	made->rank_count = rank_count;
 	made->own = made->pages[rank] = page;
+	atomic_store(&made->own->thread, thread_here());
 	region_find(page, 1, &region);
 	*address = (struct ledger_address){(uint32_t)getpid(), (uint32_t)region.fd};
 	*ledger = made;
@@ -182,11 +194,13 @@ void ledger_pair_end(struct ledger *ledger, bool is_send, uint32_t peer)
 
 void ledger_give(struct ledger *ledger, uint32_t peer)
 {
+	atomic_store(&ledger->own->thread, thread_here());
 	atomic_fetch_add(&ledger->own->given[peer], 1);
 }
 
 void ledger_await(struct ledger *ledger, uint32_t peer, uint32_t count)
 {
+	atomic_store(&ledger->own->thread, thread_here());
 	atomic_fetch_add(&ledger->own->awaited[peer], count);
 }
 
@@ -352,13 +366,34 @@ static enum err pending_check(
 	return order_differs(ledger, messages, is_sent, pair.after);
 }
 
-/* What one rank sends another, as far as both lists go. */
-static enum err pairs_compare(struct ledger *ledger, uint32_t from, uint32_t to)
+static struct messages messages_of(struct ledger *ledger, uint32_t from, uint32_t to)
 {
-	struct messages messages = {.from = from,
+	return (struct messages){.from = from,
 		.to = to,
 		.sends = &ledger->pages[from]->sends[to],
 		.receives = &ledger->pages[to]->receives[from]};
+}
+
+enum err ledger_pair_check(struct ledger *ledger, bool is_send, uint32_t peer)
+{
+	uint32_t me = ledger->rank;
+	struct messages messages = is_send ? messages_of(ledger, me, peer)
+					   : messages_of(ledger, peer, me);
+	struct traffic *own = is_send ? messages.sends : messages.receives;
+	struct traffic *theirs = is_send ? messages.receives : messages.sends;
+
+	messages.number = atomic_load_explicit(&own->begun, memory_order_relaxed);
+	/* of two that begin at once, one at least sees the other */
+	atomic_thread_fence(memory_order_seq_cst);
+	if ((int32_t)(atomic_load(&theirs->begun) - messages.number) < 0)
+		return OK;
+	return message_compare(ledger, &messages);
+}
+
+/* What one rank sends another, as far as both lists go. */
+static enum err pairs_compare(struct ledger *ledger, uint32_t from, uint32_t to)
+{
+	struct messages messages = messages_of(ledger, from, to);
 	uint32_t sent = atomic_load_explicit(
 		&messages.sends->begun, memory_order_acquire);
 	uint32_t received = atomic_load_explicit(
@@ -366,7 +401,7 @@ static enum err pairs_compare(struct ledger *ledger, uint32_t from, uint32_t to)
 	uint32_t last = (int32_t)(sent - received) < 0 ? sent : received;
 	enum err e = OK;
 
-	for (uint32_t i = 0; i < PAIRS_KEPT && i < last && !e; i++) {
+	for (uint32_t i = 0; i < PAIRS_LOOKED && i < last && !e; i++) {
 		messages.number = last - i;
 		e = message_compare(ledger, &messages);
 	}
@@ -480,6 +515,14 @@ bool ledger_is_behind(struct ledger *ledger, uint32_t peer, char text[LEDGER_TEX
 	snprintf(text, LEDGER_TEXT_BYTES, "signal %u to rank %u",
 		atomic_load(&other->given[me]) + 1, me);
 	return is_ahead(&own->awaited[peer], &other->given[me]);
+}
+
+bool ledger_lacks_signals(const struct ledger *ledger, uint32_t peer)
+{
+	struct page *own = ledger->own, *other = ledger->pages[peer];
+
+	return atomic_load(&other->thread) != thread_here() &&
+	       is_ahead(&own->awaited[peer], &other->given[ledger->rank]);
 }
 
 /* Messages and signals between the page's owner and this rank. */

@@ -69,9 +69,18 @@ void ledger_pair_begin(
 	struct ledger *ledger, bool is_send, uint32_t peer, uint64_t bytes);
 void ledger_pair_end(struct ledger *ledger, bool is_send, uint32_t peer);
 
+/* Of the message that was begun last, in this direction: ERR_USAGE, with both in a
+ * sentence, when the peer has begun it as well, and with another length or at another
+ * place among the collectives. Whichever of the two comes second learns it here. */
+enum err ledger_pair_check(struct ledger *ledger, bool is_send, uint32_t peer);
+
 /* Signals given to a peer; waited for from it. */
 void ledger_give(struct ledger *ledger, uint32_t peer);
 void ledger_await(struct ledger *ledger, uint32_t peer, uint32_t count);
+
+/* Of a peer in this process: is another thread than this one still to give signals that
+ * are waited for? */
+bool ledger_lacks_signals(const struct ledger *ledger, uint32_t peer);
 
 /* Compare this rank's calls with the others'. ERR_USAGE, with both calls in a sentence
  * and the rank that is to blame, when two differ. By any thread. */

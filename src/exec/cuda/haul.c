@@ -1,0 +1,565 @@
+#include "exec/cuda/haul.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "exec/cuda/ferry.h"
+#include "exec/cuda/order.h"
+#include "exec/cuda/state.h"
+#include "link/region.h"
+
+enum {
+	CHANNELS_MOST = 8,
+	STAGE_MOST = 512 << 10, /* of one channel, of one rank */
+	MEMORY_MOST = 64 << 20, /* of all stages a rank may have to do with */
+	BLOCKS_TOGETHER = 2,	/* on a multiprocessor, of ours, in any case */
+	HOST_FLAGS = 1 | 2,	/* of cuMemHostRegister and -Alloc: portable, mapped */
+	NON_BLOCKING = 1,	/* of streams */
+	END_MS = 20,		/* until a kernel is said to be stuck */
+	NAP_US = 50,
+	ABORT_BYTES = STEPS_LINE
+};
+
+/* What was made of a program, for the host. */
+struct kept_haul {
+	struct haul_list *list; /* owned; NULL: not yet */
+};
+
+/* Memory of the host that the GPU reaches. */
+struct haul_memory {
+	char *host;
+	cu_ptr device;
+};
+
+struct cuda_haul {
+	cu_context context;
+	uint32_t rank, rank_count, channels;
+	const uint16_t *hosts; /* borrowed */
+	size_t stage_bytes;    /* of one channel */
+	struct berth_owner owner;
+	bool is_ready; /* memory is pinned, and so on */
+	/* of this host's ranks: stages, then words. Owned; others' are mapped */
+	struct haul_memory near[MOVES_RANKS_MAX];
+	struct haul_memory copies[MOVES_RANKS_MAX]; /* owned: others' stages */
+	/* owned: the abort word, then words and acks of ranks on other hosts */
+	struct haul_memory words;
+	cu_ptr scratch, ends; /* owned */
+	cu_stream side;	      /* owned */
+	struct stepper stepper;
+	struct kept_haul *kept; /* owned: by number of the plan's program */
+	uint32_t kept_count;
+	struct stream_order order;
+	bool was_captured;
+	struct carry_end carry_ends[MOVES_RANKS_MAX];
+	uint64_t bases[CHANNELS_MOST];
+	struct carry_room room;
+	_Atomic(uint32_t *) abort; /* NULL: no kernel has been launched */
+	struct cuda_haul *next;	   /* of those that are left behind */
+	atomic_bool is_stopped;
+};
+
+bool cuda_haul_may(const struct cuda_hello *const *hellos, uint32_t rank_count)
+{
+	if (rank_count > MOVES_RANKS_MAX)
+		return false;
+	for (uint32_t r = 0; r < rank_count; r++)
+		if (!cuda_ferry_may(hellos, rank_count, r))
+			return false;
+	return true;
+}
+
+/* ---- sizes: the same on all ranks ---- */
+
+/* As many as run together wherever ranks share a GPU. */
+static uint32_t channels_agree(const struct haul_args *args)
+{
+	uint32_t most = CHANNELS_MOST;
+
+	for (uint32_t r = 0; r < args->rank_count; r++) {
+		const struct cuda_hello *hello = args->hellos[r];
+		uint32_t sharing = 1, room;
+
+		for (uint32_t s = 0; s < args->rank_count; s++)
+			sharing += s != r && !memcmp(hello->uuid, args->hellos[s]->uuid,
+						     sizeof(hello->uuid));
+		room = hello->multiprocessors * BLOCKS_TOGETHER / (STEPS_LANES * sharing);
+		most = room < most ? room : most;
+	}
+	return most ? most : 1;
+}
+
+static size_t stage_agree(uint32_t rank_count, uint32_t channels)
+{
+	size_t most = (size_t)MEMORY_MOST / (rank_count * channels);
+
+	return most < STAGE_MOST ? most / STEPS_LINE * STEPS_LINE : (size_t)STAGE_MOST;
+}
+
+static size_t words_bytes(const struct cuda_haul *haul)
+{
+	return steps_words_bytes(haul->channels);
+}
+
+static size_t stages_bytes(const struct cuda_haul *haul)
+{
+	return haul->channels * haul->stage_bytes;
+}
+
+static bool is_near(const struct cuda_haul *haul, uint32_t rank)
+{
+	return haul->hosts[rank] == haul->hosts[haul->rank];
+}
+
+/* ---- meeting ---- */
+
+enum err cuda_haul_open(
+	const struct haul_args *args, struct haul_offer *offer, struct cuda_haul **haul)
+{
+	struct cuda_haul *made = calloc(1, sizeof(*made));
+	struct region region;
+	void *memory = NULL;
+	enum err e;
+
+	*offer = (struct haul_offer){.pid = (uint32_t)getpid()};
+	*haul = NULL;
+	if (!made)
+		return err_set(ERR_SYSTEM, "no memory for calls on GPUs");
+	made->rank = args->rank;
+	made->rank_count = args->rank_count;
+	made->hosts = args->hosts;
+	made->owner = args->owner;
+	made->channels = channels_agree(args);
+	made->stage_bytes = stage_agree(args->rank_count, made->channels);
+	e = cuda_check(cuda_driver()->context_get(&made->context),
+		"ask for the current context");
+	if (!e)
+		e = region_alloc(stages_bytes(made) + words_bytes(made), &memory);
+	if (e) {
+		free(made);
+		return e;
+	}
+	region_find(memory, 1, &region);
+	made->near[made->rank].host = memory;
+	offer->fd = (uint32_t)region.fd;
+	offer->works = 1;
+	*haul = made;
+	return OK;
+}
+
+enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers)
+{
+	size_t bytes = stages_bytes(haul) + words_bytes(haul);
+	enum err e = OK;
+
+	for (uint32_t r = 0; r < haul->rank_count && !e; r++) {
+		void *memory = NULL;
+
+		if (r == haul->rank || !is_near(haul, r))
+			continue;
+		e = region_map_peer(
+			(int)offers[r].pid, (int)offers[r].fd, bytes, &memory);
+		haul->near[r].host = memory;
+	}
+	return e;
+}
+
+/* ---- memory, when it is needed first ---- */
+
+static enum err near_pin(struct cuda_haul *haul, struct haul_memory *memory)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	enum err e = cuda_check(
+		driver->mem_host_register(
+			memory->host, stages_bytes(haul) + words_bytes(haul), HOST_FLAGS),
+		"let the GPU use host memory");
+
+	return e ? e
+		 : cuda_check(driver->mem_host_device_pointer(
+				      &memory->device, memory->host, 0),
+			   "map pinned memory");
+}
+
+static enum err host_make(struct haul_memory *memory, size_t bytes)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	void *made = NULL;
+	enum err e = cuda_check(driver->mem_host_alloc(&made, bytes, HOST_FLAGS),
+		"allocate pinned memory");
+
+	if (e)
+		return e;
+	memory->host = made;
+	memset(made, 0, bytes);
+	return cuda_check(driver->mem_host_device_pointer(&memory->device, made, 0),
+		"map pinned memory");
+}
+
+static enum err upload(
+	const struct cuda_haul *haul, cu_ptr to, const void *from, size_t bytes)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	enum err e = cuda_check(
+		driver->memcpy_async(to, (cu_ptr)(uintptr_t)from, bytes, haul->side),
+		"copy to the device");
+
+	return e ? e
+		 : cuda_check(driver->stream_synchronize(haul->side),
+			   "wait for a copy to the device");
+}
+
+/* Offset of a far rank's words; its acks are behind them. */
+static size_t far_words_at(const struct cuda_haul *haul, uint32_t rank)
+{
+	return ABORT_BYTES + 2 * rank * words_bytes(haul);
+}
+
+/* The table the kernels look into. */
+static enum err ends_write(struct cuda_haul *haul)
+{
+	struct dev_end ends[MOVES_RANKS_MAX] = {0};
+
+	for (uint32_t r = 0; r < haul->rank_count; r++) {
+		size_t at = far_words_at(haul, r);
+
+		if (is_near(haul, r))
+			ends[r] = (struct dev_end){.stage = haul->near[r].device,
+				.words = haul->near[r].device + stages_bytes(haul),
+				.acks = haul->near[r].device + stages_bytes(haul)};
+		else
+			ends[r] = (struct dev_end){.stage = haul->copies[r].device,
+				.words = haul->words.device + at,
+				.acks = haul->words.device + at + words_bytes(haul)};
+	}
+	ends[haul->rank].scratch = haul->scratch;
+	return upload(haul, haul->ends, ends, haul->rank_count * sizeof(*ends));
+}
+
+static void carry_ends_fill(struct cuda_haul *haul)
+{
+	for (uint32_t r = 0; r < haul->rank_count; r++) {
+		char *words = haul->words.host + far_words_at(haul, r);
+
+		if (is_near(haul, r)) {
+			haul->carry_ends[r].stage = haul->near[r].host;
+			haul->carry_ends[r].words =
+				(void *)(haul->near[r].host + stages_bytes(haul));
+			continue;
+		}
+		haul->carry_ends[r].words = (void *)words;
+		haul->carry_ends[r].acks = (void *)(words + words_bytes(haul));
+	}
+	haul->room = (struct carry_room){haul->carry_ends, haul->bases};
+}
+
+static enum err haul_memory_make(struct cuda_haul *haul)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	enum err e = cuda_check(
+		driver->stream_create(&haul->side, NON_BLOCKING), "make a stream");
+
+	for (uint32_t r = 0; r < haul->rank_count && !e; r++)
+		if (is_near(haul, r))
+			e = near_pin(haul, &haul->near[r]);
+	if (!e)
+		e = host_make(&haul->words, far_words_at(haul, haul->rank_count));
+	if (!e)
+		e = cuda_check(driver->mem_alloc(&haul->ends,
+				       haul->rank_count * sizeof(struct dev_end)),
+			"allocate device memory");
+	if (!e)
+		e = cuda_check(
+			driver->event_create(&haul->order.event, CU_EVENT_NO_TIMING),
+			"make an event");
+	return e;
+}
+
+static enum err ready_make(struct cuda_haul *haul)
+{
+	enum err e = haul_memory_make(haul);
+
+	if (!e)
+		e = ends_write(haul);
+	if (e)
+		return e;
+	carry_ends_fill(haul);
+	haul->owner.made(
+		haul->owner.owner, haul->near[haul->rank].host, stages_bytes(haul));
+	haul->is_ready = true;
+	atomic_store(&haul->abort, (uint32_t *)(void *)haul->words.host);
+	if (atomic_load(&haul->is_stopped)) /* before there was a word */
+		cuda_haul_stop(haul);
+	return OK;
+}
+
+/* Copies of the stages that a list receives into. */
+static enum err copies_have(struct cuda_haul *haul, const struct haul_list *list)
+{
+	bool is_new = false;
+	enum err e = OK;
+
+	for (uint32_t i = 0; i < list->line_count && !e; i++) {
+		uint32_t rank = list->lines[i].rank;
+
+		if (list->lines[i].is_out || haul->copies[rank].host)
+			continue;
+		e = host_make(&haul->copies[rank], stages_bytes(haul));
+		haul->carry_ends[rank].stage = haul->copies[rank].host;
+		if (!e)
+			haul->owner.made(haul->owner.owner, haul->copies[rank].host,
+				stages_bytes(haul));
+		is_new = true;
+	}
+	return e || !is_new ? e : ends_write(haul);
+}
+
+static enum err scratch_have(struct cuda_haul *haul, size_t bytes)
+{
+	enum err e;
+
+	if (!bytes || haul->scratch)
+		return OK;
+	e = cuda_check(cuda_driver()->mem_alloc(&haul->scratch, stages_bytes(haul)),
+		"allocate device memory");
+	return e ? e : ends_write(haul);
+}
+
+static enum err list_get(struct cuda_haul *haul, const struct device_program *program,
+	const struct haul_list **list)
+{
+	void *grown = kept_grow(
+		haul->kept, &haul->kept_count, program->number, sizeof(*haul->kept));
+	struct kept_haul *kept;
+	enum err e = OK;
+
+	if (!grown)
+		return ERR_SYSTEM;
+	haul->kept = grown;
+	kept = &haul->kept[program->number];
+	if (!kept->list)
+		e = haul_list_make(program->ranks, haul->rank, haul->hosts, &kept->list);
+	*list = kept->list;
+	return e;
+}
+
+/* ---- a call ---- */
+
+/* The sizes of a call, and its steps. */
+static enum err call_shape(struct cuda_haul *haul, const struct haul_call *call,
+	struct steps_args *args, uint32_t *channels)
+{
+	size_t bytes = call->key.count * dtype_size(call->key.type);
+	struct steps_room room = {
+		.codec = STEPS_SIMPLE, .stage_bytes = haul->stage_bytes};
+	const struct kept_steps *kept = NULL;
+	enum err e = stepper_steps(&haul->stepper, call->plan.program, haul->side, &kept);
+
+	if (e)
+		return e;
+	room.channels = *channels = steps_channels(
+		kept->steps, STEPS_SIMPLE, bytes, haul->channels);
+	e = steps_shape(kept->steps, &room, bytes, args);
+	args->steps = (const char *)(uintptr_t)kept->address;
+	if (!e && args->scratch_bytes > haul->stage_bytes)
+		e = err_set(ERR_USAGE,
+			"%s needs more scratch than there is: use another algorithm, or "
+			"WEFT_GPU_HAUL=0",
+			call->plan.program->kind->name);
+	return e;
+}
+
+/* What ranks must have alike to carry the same messages. */
+static uint64_t carry_sign(const struct haul_call *call, const struct haul_shape *shape)
+{
+	const uint64_t parts[] = {call->key.coll, call->key.type, call->key.root,
+		call->key.count, shape->channels, shape->tile_bytes, shape->depth};
+	uint64_t sign = hash_add_text(HASH_START, "carried");
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		sign = hash_add(sign, parts[i]);
+	return hash_add_text(sign, call->plan.program->kind->name);
+}
+
+static enum err prepare(
+	struct cuda_haul *haul, const struct haul_call *call, struct host_carry *carry)
+{
+	struct steps_args args = {0};
+	uint32_t channels = 0;
+	cu_function function;
+	enum err e = haul->is_ready ? OK : ready_make(haul);
+
+	if (!e)
+		e = list_get(haul, call->plan.program, &carry->list);
+	if (!e)
+		e = copies_have(haul, carry->list);
+	if (!e)
+		e = call_shape(haul, call, &args, &channels);
+	if (!e)
+		e = scratch_have(haul, args.scratch_bytes);
+	if (!e)
+		e = stepper_fold(
+			&haul->stepper, STEPS_SIMPLE, &call->key, call->op, &function);
+	if (e)
+		return e;
+	haul_shape(&args, channels, &carry->shape);
+	carry->room = &haul->room;
+	carry->plan = (struct plan){.key = call->key,
+		.eager = true,
+		.squad = 1,
+		.sign = carry_sign(call, &carry->shape)};
+	return OK;
+}
+
+enum err cuda_haul_prepare(
+	struct cuda_haul *haul, const struct haul_call *call, struct host_carry *carry)
+{
+	int mode = 0;
+	enum err e;
+
+	cuda_capture_relax(cuda_driver(), &mode);
+	e = prepare(haul, call, carry);
+	cuda_capture_restore(cuda_driver(), mode);
+	return e;
+}
+
+static void args_fill(const struct cuda_haul *haul, const struct haul_call *call,
+	struct steps_args *args)
+{
+	struct fold_rule rule;
+
+	fold_rule(&rule, &call->key, call->op, call->scalar, haul->rank_count);
+	args->ends = (const struct dev_end *)(uintptr_t)haul->ends;
+	args->abort = (const uint32_t *)(uintptr_t)haul->words.device;
+	args->divisor = rule.divisor;
+	args->is_scaled = rule.scaled;
+	args->is_posted = 1;
+	args->is_followed = 1;
+	args->scalar_bytes = (uint32_t)dtype_size(call->key.type);
+	args->scalars_at = call->scalar_at != NULL;
+	args->rank_count = 1;
+	args->ranks[0] = (uint8_t)haul->rank;
+	args->posts[0] = (struct dev_post){.in = (uint64_t)(uintptr_t)call->in,
+		.out = (uint64_t)(uintptr_t)call->out,
+		.scalar = call->scalar_at ? (uint64_t)(uintptr_t)call->scalar_at
+					  : rule.scalar.bits};
+}
+
+enum err cuda_haul_launch(struct cuda_haul *haul, const struct haul_call *call)
+{
+	struct stepper_launch launch = {.codec = STEPS_SIMPLE, .stream = call->stream};
+	struct order_call at = {
+		.stream = call->stream, .is_capturing = call->is_capturing};
+	struct steps_args args = {0};
+	enum err e = call_shape(haul, call, &args, &launch.channels);
+
+	haul->was_captured |= call->is_capturing;
+	if (!e)
+		e = stepper_fold(&haul->stepper, STEPS_SIMPLE, &call->key, call->op,
+			&launch.function);
+	if (e)
+		return e;
+	args_fill(haul, call, &args);
+	if (!at.is_capturing)
+		at.number = cuda_stream_number(cuda_driver(), call->stream);
+	e = stream_order_begin(&haul->order, &at);
+	if (!e)
+		e = stepper_run(&launch, &args);
+	return e ? e : stream_order_end(&haul->order, &at);
+}
+
+/* ---- the end ---- */
+
+void cuda_haul_stop(struct cuda_haul *haul)
+{
+	uint32_t *word;
+
+	if (!haul)
+		return;
+	atomic_store(&haul->is_stopped, true);
+	word = atomic_load(&haul->abort);
+	if (word)
+		__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+}
+
+/* Is no kernel left that uses its memory? */
+static bool is_over(struct cuda_haul *haul)
+{
+	uint64_t end = clock_ns() + END_MS * CLOCK_MS;
+
+	if (!haul->order.is_recorded)
+		return true;
+	while (cuda_driver()->event_query(haul->order.event)) {
+		if (clock_ns() > end)
+			return false;
+		usleep(NAP_US);
+	}
+	return true;
+}
+
+static void near_free(struct cuda_haul *haul, uint32_t rank)
+{
+	struct haul_memory *memory = &haul->near[rank];
+
+	if (memory->device)
+		cuda_driver()->mem_host_unregister(memory->host);
+	if (memory->host && rank == haul->rank)
+		region_free(memory->host);
+	else if (memory->host)
+		region_unmap(memory->host, stages_bytes(haul) + words_bytes(haul));
+}
+
+static void haul_free(struct cuda_haul *haul)
+{
+	const struct cuda_driver *driver = cuda_driver();
+
+	for (uint32_t r = 0; r < haul->rank_count; r++) {
+		near_free(haul, r);
+		if (haul->copies[r].host)
+			driver->mem_host_free(haul->copies[r].host);
+	}
+	if (haul->words.host)
+		driver->mem_host_free(haul->words.host);
+	if (haul->scratch)
+		driver->mem_free(haul->scratch);
+	if (haul->ends)
+		driver->mem_free(haul->ends);
+	stepper_free(&haul->stepper);
+	if (haul->order.event)
+		driver->event_destroy(haul->order.event);
+	if (haul->side)
+		driver->stream_destroy(haul->side);
+	for (uint32_t i = 0; i < haul->kept_count; i++)
+		haul_list_free(haul->kept[i].list);
+	free(haul->kept);
+	free(haul);
+}
+
+/* Kernels may still use these, or graphs have some: they stay as long as the process. */
+static _Atomic(struct cuda_haul *) left_behind;
+
+static void haul_leave(struct cuda_haul *haul)
+{
+	cuda_haul_stop(haul);
+	haul->next = atomic_exchange(&left_behind, haul);
+}
+
+void cuda_haul_close(struct cuda_haul *haul, bool is_settled)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	cu_context had = NULL;
+	int mode = 0;
+
+	if (!haul)
+		return;
+	driver->context_get(&had);
+	driver->context_set(haul->context);
+	cuda_capture_relax(driver, &mode);
+	if ((is_settled || !haul->was_captured) && is_over(haul))
+		haul_free(haul);
+	else
+		haul_leave(haul);
+	cuda_capture_restore(driver, mode);
+	driver->context_set(had);
+}

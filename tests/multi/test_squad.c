@@ -1,0 +1,205 @@
+/*
+ * Large calls between hosts by several threads of each rank: results are the same to the
+ * bit, the threads come with the first such call, may use all cores, sleep between calls
+ * and go with the communicator; and none writes to a call's buffers when it has failed.
+ */
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "ranks.h"
+
+enum { THREADS = 3, COUNT = 300000, HUGE = 12 << 20, LATER_US = 8000, STILL_US = 40000 };
+
+static float value(int rank, size_t i)
+{
+	uint32_t mixed = (uint32_t)(i * 2654435761u) ^ (uint32_t)rank * 40503u;
+
+	return (float)(mixed >> 7) * 1e-3f + 1.0f / (float)(1 + mixed % 97);
+}
+
+static uint64_t hash_of(uint64_t hash, const void *data, size_t bytes)
+{
+	const unsigned char *at = data;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3u;
+	return hash;
+}
+
+/* Of all that this rank gets. */
+static void bits_rank(struct rank *rank)
+{
+	static const size_t counts[] = {1000, 33333, 70001, COUNT};
+	ncclComm_t comm = rank_comm(rank, 0);
+	float *in = malloc(COUNT * sizeof(*in)), *out = malloc(COUNT * sizeof(*out));
+	uint64_t hash = 1469598103934665603u;
+
+	for (size_t i = 0; i < COUNT; i++)
+		in[i] = value(rank->rank, i);
+	for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+		size_t part = counts[k] / (size_t)rank->rank_count;
+
+		OK(ncclAllReduce(in, out, counts[k], ncclFloat, ncclSum, comm, NULL));
+		hash = hash_of(hash, out, counts[k] * sizeof(*out));
+		OK(ncclAllReduce(in, out, counts[k], ncclFloat, ncclAvg, comm, NULL));
+		hash = hash_of(hash, out, counts[k] * sizeof(*out));
+		OK(ncclReduceScatter(in, out, part, ncclFloat, ncclSum, comm, NULL));
+		hash = hash_of(hash, out, part * sizeof(*out));
+		OK(ncclAllGather(in, out, part, ncclFloat, comm, NULL));
+		hash = hash_of(hash, out, part * (size_t)rank->rank_count * sizeof(*out));
+	}
+	OK(ncclCommDestroy(comm));
+	free(in);
+	free(out);
+	if (rank->rank == rank->rank_count - 1)
+		rank_raise(rank, hash >> 1);
+}
+
+static void test_bits(int processes)
+{
+	static const char *const alone[] = {"WEFT_CALL_THREADS", "1", NULL};
+	static const char *const squad[] = {
+		"WEFT_CALL_THREADS", "3", "WEFT_CALL_SHARE", "64", NULL};
+	struct ranks one = {.processes = processes,
+		.threads = 1,
+		.function = bits_rank,
+		.environment = alone};
+	struct ranks several = one;
+
+	several.environment = squad;
+	ranks_run(&one);
+	ranks_run(&several);
+	EQ(one.result, several.result);
+}
+
+/* ---- the threads ---- */
+
+static bool is_mate(const char *task)
+{
+	char path[300], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(name, sizeof(name), file))
+		name[0] = '\0';
+	fclose(file);
+	return !strcmp(name, "weft-mate\n");
+}
+
+/* How many there are; each may use these cores. */
+static int mates(const cpu_set_t *cores)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *task;
+	cpu_set_t theirs;
+	int count = 0;
+
+	HOLDS(tasks);
+	while ((task = readdir(tasks))) {
+		if (!is_mate(task->d_name))
+			continue;
+		count++;
+		EQ(sched_getaffinity(atoi(task->d_name), sizeof(theirs), &theirs), 0);
+		HOLDS(!cores || CPU_EQUAL(&theirs, cores));
+	}
+	closedir(tasks);
+	return count;
+}
+
+static uint64_t cpu_us(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
+}
+
+static void threads_rank(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	float *data = calloc(COUNT, sizeof(*data));
+	cpu_set_t all, one;
+	uint64_t used;
+
+	EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+	OK(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, comm, NULL));
+	EQ(mates(NULL), 0);
+	/* who makes the first large call may be bound to a core by then */
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+	for (int i = 0; i < 3; i++)
+		OK(ncclAllReduce(data, data, COUNT, ncclFloat, ncclSum, comm, NULL));
+	EQ(mates(&all), THREADS - 1);
+	usleep(STILL_US);
+	used = cpu_us();
+	usleep(STILL_US);
+	HOLDS(is_sanitized() || cpu_us() - used < STILL_US / 4);
+	OK(ncclCommDestroy(comm));
+	EQ(mates(NULL), 0);
+	free(data);
+}
+
+/* ---- a call that fails half way ---- */
+
+static void *later_abort(void *comm)
+{
+	usleep(LATER_US);
+	OK(ncclCommAbort(comm));
+	return NULL;
+}
+
+static void failing_rank(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	char *data = calloc(HUGE, 1);
+	pthread_t thread;
+	ncclResult_t result;
+
+	rank_meet(rank);
+	if (!rank->rank)
+		EQ(pthread_create(&thread, NULL, later_abort, comm), 0);
+	do
+		result = ncclAllReduce(
+			data, data, HUGE / 4, ncclInt32, ncclSum, comm, NULL);
+	while (!result);
+	memset(data, 0x5a, HUGE);
+	usleep(STILL_US);
+	for (size_t i = 0; i < HUGE; i++)
+		HOLDS(data[i] == 0x5a);
+	if (!rank->rank)
+		EQ(pthread_join(thread, NULL), 0);
+	else
+		OK(ncclCommAbort(comm));
+	rank_meet(rank);
+	free(data);
+}
+
+static void run(rank_function *function, int processes)
+{
+	static const char *const squad[] = {
+		"WEFT_CALL_THREADS", "3", "WEFT_CALL_SHARE", "64", NULL};
+	struct ranks ranks = {.processes = processes,
+		.threads = 1,
+		.function = function,
+		.environment = squad};
+
+	ranks_run(&ranks);
+}
+
+int main(void)
+{
+	setenv("WEFT_TEST_HOSTS", "2", 1);
+	test_bits(2);
+	test_bits(4);
+	run(threads_rank, 2);
+	run(threads_rank, 4);
+	for (int i = 0; i < 4; i++)
+		run(failing_rank, 2 + 2 * (i % 2));
+	return 0;
+}
