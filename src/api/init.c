@@ -8,6 +8,7 @@
 #include "api/config.h"
 #include "api/group.h"
 #include "base/env_names.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "comm/gpu.h"
 
@@ -130,6 +131,7 @@ static enum err init(const struct init_request *request)
 	if (e)
 		return group_note(e);
 	comm_speak_as((uint32_t)request->rank);
+	environment_keep();
 	if (!request->rank)
 		version_log();
 	job = job_create(JOB_INIT, NULL);

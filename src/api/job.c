@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/live.h"
+#include "base/thread.h"
 #include "comm/gpu.h"
 
 struct job *job_create(enum job_kind kind, struct comm *parent)
@@ -283,8 +284,8 @@ static bool chain_start(struct job *head)
 	pthread_t thread;
 	int error;
 
-	error = pthread_create(
-		&thread, NULL, background ? background_main : waited_main, head);
+	error = thread_start_roomy(
+		&thread, "weft-job", background ? background_main : waited_main, head);
 	if (error) {
 		chain_run(head, err_set(ERR_SYSTEM, "no thread: %s", strerror(error)));
 		head->background = false;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/edits.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/param.h"
 
@@ -324,7 +325,7 @@ static void warn(const char *name, enum env_name_kind kind, const char *why)
 
 static void warn_topology(void)
 {
-	const char *file = param_environment(param_info(PARAM_TOPO_FILE)->name);
+	const char *file = environment_find(param_info(PARAM_TOPO_FILE)->name);
 
 	if (!file)
 		return;
@@ -360,7 +361,7 @@ void env_names_warn(void)
 	if (atomic_exchange(&done, true))
 		return;
 	warn_topology();
-	for (uint32_t i = 0; (text = param_environment_at(i)); i++) {
+	for (uint32_t i = 0; (text = environment_at(i)); i++) {
 		const char *equals = strchr(text, '=');
 		size_t bytes = equals ? (size_t)(equals - text) : 0;
 		char name[ENV_NAME_BYTES];

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/env_plugin.h"
+#include "base/environment.h"
 #include "base/log.h"
 
 enum {
@@ -399,7 +400,7 @@ static struct line **file_read(struct line **tail, const char *path)
 /* ~/.nccl.conf; false when there is no home. */
 static bool home_path(char *path, size_t room)
 {
-	const char *home = getenv("HOME");
+	const char *home = environment_find("HOME");
 	struct passwd entry, *found = NULL;
 	char buffer[2048];
 
@@ -416,7 +417,7 @@ static bool home_path(char *path, size_t room)
  * the user's file is read before the machine's. */
 static void files_read(void)
 {
-	const char *named = getenv(table[PARAM_CONF_FILE].name);
+	const char *named = environment_find(table[PARAM_CONF_FILE].name);
 	struct line **tail = &lines;
 	char path[PATH_BYTES];
 
@@ -439,7 +440,7 @@ static bool is_empty_kept(enum param id)
 /* The raw text in force, or NULL. */
 static const char *text_find(enum param id, enum param_origin *origin)
 {
-	const char *text = getenv(table[id].name);
+	const char *text = environment_find(table[id].name);
 
 	*origin = PARAM_FROM_ENVIRONMENT;
 	if (text)
@@ -452,7 +453,7 @@ static const char *text_find(enum param id, enum param_origin *origin)
 	return NULL;
 }
 
-/* A copy that outlives the environment's: setenv() may free what getenv() gave. */
+/* A copy that outlives the environment's: setenv() may free what it gave. */
 static const char *text_keep(struct slot *slot, const char *text)
 {
 	size_t bytes = strlen(text) + 1;
@@ -614,19 +615,6 @@ const char *param_text(enum param id)
 {
 	assert(table[id].kind == PARAM_TEXT);
 	return atomic_load_explicit(&slot_get(id)->text, memory_order_relaxed);
-}
-
-const char *param_environment(const char *name)
-{
-	return getenv(name);
-}
-
-const char *param_environment_at(uint32_t index)
-{
-	for (uint32_t i = 0; environ && i < index; i++)
-		if (!environ[i])
-			return NULL;
-	return environ ? environ[index] : NULL;
 }
 
 enum param_origin param_origin(enum param id)

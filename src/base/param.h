@@ -159,14 +159,6 @@ int64_t param_int(enum param id);
  * the process. */
 const char *param_text(enum param id);
 
-/* A variable that others define, such as a launcher's; NULL when it is not set. Not
- * cached: copy it before anybody changes the environment. */
-const char *param_environment(const char *name);
-
-/* The whole environment, one "NAME=VALUE" after the other; NULL after the last. As
- * above, and only while nobody changes it. */
-const char *param_environment_at(uint32_t index);
-
 /* Where the value in force came from. */
 enum param_origin param_origin(enum param id);
 

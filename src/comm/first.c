@@ -1,9 +1,11 @@
 #include "comm/first.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "comm/gpu.h"
 #include "comm/state.h"
 
@@ -76,8 +78,9 @@ static enum err list_run(struct first *list, uint32_t used)
 	enum err e = OK;
 
 	for (uint32_t i = 0; i + 1 < used; i++) {
-		list[i].has_thread = !pthread_create(
-			&list[i].thread, NULL, meet_main, &list[i]);
+		errno = thread_start_roomy(
+			&list[i].thread, "weft-meet", meet_main, &list[i]);
+		list[i].has_thread = !errno;
 		if (list[i].has_thread)
 			continue;
 		list[i].result = err_set(ERR_SYSTEM, "cannot start a thread: %m");

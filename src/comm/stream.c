@@ -1,9 +1,11 @@
 /*
  * stream.c - host streams: a queue of batches and a thread that runs them in order.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "comm/comm.h"
 #include "comm/inside.h"
 #include "comm/relay.h"
@@ -128,7 +130,8 @@ enum err stream_create(struct stream **stream)
 	s->last = &s->first;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	if (pthread_create(&s->thread, NULL, stream_main, s)) {
+	errno = thread_start_roomy(&s->thread, "weft-stream", stream_main, s);
+	if (errno) {
 		free(s);
 		return err_set(ERR_SYSTEM, "cannot start a stream's thread: %m");
 	}

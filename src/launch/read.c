@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/param.h"
 #include "launch/launch.h"
@@ -58,7 +59,7 @@ static const char *process_get(const void *arg, const char *name)
 	enum param id;
 
 	(void)arg;
-	return param_find(name, &id) ? param_text(id) : param_environment(name);
+	return param_find(name, &id) ? param_text(id) : environment_find(name);
 }
 
 const struct launch_env launch_env_process = {.get = process_get};

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/environment.h"
 #include "base/param.h"
 #include "weft/graph_env.h"
 #include "weft/sim.h"
@@ -11,7 +12,7 @@
 static bool is_passed_over(enum param id)
 {
 	const struct param_info *info = param_info(id);
-	const char *text = param_environment(info->name);
+	const char *text = environment_find(info->name);
 
 	if (info->kind != PARAM_INT || strncmp(info->name, "NCCL_", 5) != 0 || !text ||
 		!*text || graph_env_why(info->name, true) != GRAPH_ENV_COUNTS)
@@ -30,7 +31,7 @@ static bool is_fabric_only(const struct sim_site *site)
 /* NCCL_NET names sockets, or what the site has anyway. */
 static bool is_net_of(const struct sim_site *site)
 {
-	const char *net = param_environment("NCCL_NET");
+	const char *net = environment_find("NCCL_NET");
 
 	if (!net || !strcasecmp(net, "Socket"))
 		return true;
@@ -52,7 +53,7 @@ void sim_env_tell(const struct sim_site *site)
 			continue;
 		fprintf(stderr,
 			"weft sim: %s='%.32s' does not count: give a whole number",
-			info->name, param_environment(info->name));
+			info->name, environment_find(info->name));
 		if (info->lowest > INT32_MIN)
 			fprintf(stderr, " from %" PRId64, info->lowest);
 		if (info->highest < INT32_MAX)

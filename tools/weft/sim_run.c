@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/environment.h"
 #include "base/param.h"
 #include "common/units.h"
 #include "sim/resolve.h"
@@ -43,7 +44,7 @@ static enum err net_apply(enum sim_net net, struct sim_site *site)
 static enum err threads_read(double *threads)
 {
 	enum { MOST = 16 };
-	const char *text = param_environment("NCCL_SOCKET_NTHREADS");
+	const char *text = environment_find("NCCL_SOCKET_NTHREADS");
 	int64_t number;
 
 	if (!text || !*text)

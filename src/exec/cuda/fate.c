@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/thread.h"
 #include "exec/cuda/meet/table.h"
 #include "exec/cuda/state.h"
 #include "exec/host/doing.h"
@@ -366,7 +367,7 @@ static bool engine_leave(struct cuda_engine *engine)
 	if (!reaper)
 		return false;
 	reaper->engine = engine;
-	if (pthread_create(&thread, NULL, reaper_main, reaper)) {
+	if (thread_start_roomy(&thread, "weft-reaper", reaper_main, reaper)) {
 		free(reaper);
 		return false;
 	}

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/env_names.h"
+#include "base/environment.h"
 #include "base/param.h"
 #include "weft/doctor/host_facts.h"
 
@@ -112,7 +113,7 @@ void host_read_process(struct host_facts *facts)
 	cpu_set_t cpus;
 	const char *text;
 
-	for (uint32_t i = 0; (text = param_environment_at(i)); i++)
+	for (uint32_t i = 0; (text = environment_at(i)); i++)
 		add_env(facts, text);
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit))
 		facts->memlock_bytes = limit.rlim_cur == RLIM_INFINITY

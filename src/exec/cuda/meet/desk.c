@@ -10,6 +10,7 @@
 #include "base/futex.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "exec/cuda/driver/share.h"
 #include "exec/cuda/driver/where.h"
 #include "exec/cuda/lists/moves_abi.h"
@@ -99,8 +100,8 @@ static void drop(struct desk *desk, uint32_t rank, uint64_t block_id)
 	pthread_mutex_lock(&desk->lock);
 	desk->is_untidy = true;
 	if (!desk->has_janitor)
-		desk->has_janitor = !pthread_create(
-			&desk->janitor, NULL, janitor_main, desk);
+		desk->has_janitor = !thread_start_roomy(
+			&desk->janitor, "weft-janitor", janitor_main, desk);
 	pthread_cond_signal(&desk->changed);
 	pthread_mutex_unlock(&desk->lock);
 }
@@ -186,7 +187,7 @@ enum err desk_start(struct desk *desk, const struct desk_address *addresses)
 	if (!desk->addresses)
 		return err_set(ERR_SYSTEM, "no memory to share device memory");
 	memcpy(desk->addresses, addresses, bytes);
-	if (pthread_create(&desk->thread, NULL, desk_main, desk))
+	if (thread_start_roomy(&desk->thread, "weft-desk", desk_main, desk))
 		return err_set(ERR_SYSTEM, "no thread to share device memory");
 	desk->has_thread = true;
 	return OK;
