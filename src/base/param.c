@@ -95,9 +95,10 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_GPU_PART] = {"WEFT_GPU_PART", PARAM_INT, 0, 0, 1 << 30, .meaning =
 		"bytes of each chunk that are copied at a time between device and host memory in a call "
 		"between hosts; 0 automatic"},
-	[PARAM_GPU_HAUL] = {"WEFT_GPU_HAUL", PARAM_INT, 0, 0, INT64_MAX, .meaning =
+	[PARAM_GPU_HAUL] = {"WEFT_GPU_HAUL", PARAM_INT, -1, -1, INT64_MAX, .meaning =
 		"collectives between hosts whose larger buffer has so many bytes are run by kernels of all "
-		"ranks, whose messages a thread carries; 0 none"},
+		"ranks, whose messages a thread carries; the most that a rank asks for counts; 0 none; "
+		"-1 automatic"},
 	[PARAM_ISA] = {"WEFT_ISA", PARAM_TEXT, .meaning =
 		"highest vector unit to use: base, avx2, avx512 or neon"},
 	[PARAM_SECRET] = {"WEFT_SECRET", PARAM_TEXT, .is_private = true, .meaning =

@@ -45,7 +45,8 @@ enum param {
 	PARAM_NET_LATENCY,  /* WEFT_NET_LATENCY_US: of a message between hosts */
 	PARAM_NET_MB_PER_SEC, /* WEFT_NET_MB_PER_SEC: between two hosts, one way */
 	PARAM_GPU_PART,	      /* WEFT_GPU_PART: bytes copied at a time; 0 auto */
-	PARAM_GPU_HAUL,	      /* WEFT_GPU_HAUL: least bytes that kernels run; 0 none */
+	PARAM_GPU_HAUL,	      /* WEFT_GPU_HAUL: least bytes that kernels run; 0 none;
+				 -1 auto */
 	PARAM_ISA,	      /* WEFT_ISA: highest vector unit to use */
 	PARAM_SECRET,	      /* WEFT_SECRET: shared key for ids made from NCCL_COMM_ID */
 	PARAM_P2P_DISABLE,    /* NCCL_P2P_DISABLE */

@@ -472,6 +472,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
 	wires_destroy(comm->hosts.wires);
+	relay_close(comm);
 	profile_put(comm->profile); /* a network plugin tells of events until its end */
 	comm->profile = NULL;
 	free(comm->hosts.records);

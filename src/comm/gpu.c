@@ -107,7 +107,7 @@ void gpu_abort(struct comm *comm)
 
 void gpu_free(struct comm *comm)
 {
-	relay_close(comm);
+	relay_rest(comm);
 	cuda_engine_destroy(comm->gpu.engine);
 	cuda_engine_destroy(comm->gpu.made);
 	comm->gpu.engine = NULL;

@@ -140,10 +140,25 @@ static size_t bytes_most(const struct comm_call *call)
 	return most * call->count * dtype_size(call->type);
 }
 
-bool hauling_takes(const struct hauling *hauling, const struct comm_call *call)
+enum err haul_trip_choose(
+	struct trip *trip, const struct hauling *hauling, struct planner **planner)
 {
-	return hauling->haul && call->kind == CALL_COLL && call->count &&
-	       bytes_most(call) >= hauling->least;
+	const struct comm_call *call = trip->call;
+	struct device_ask ask = {.has_slots = true, .is_hauled = true};
+	enum err e = OK;
+
+	trip->is_hauled = hauling->haul && call->kind == CALL_COLL && call->count &&
+			  bytes_most(call) >= hauling->least;
+	if (!trip->is_hauled)
+		return OK;
+	ask.key = call_spec(call).key;
+	if (!*planner)
+		e = planner_twin(host_engine_planner(call->comm->engine), planner);
+	if (!e)
+		e = plan_get_device(*planner, &ask, &trip->haul.plan);
+	return e ? e
+		 : cuda_haul_fits(
+			   hauling->haul, &ask.key, &trip->haul.plan, &trip->is_hauled);
 }
 
 static bool is_brought(const void *ptr, size_t bytes)
@@ -197,16 +212,11 @@ static uint32_t threads_of(const struct comm *comm, const struct haul_shape *sha
 	return squad_size(shape->chunk_bytes, most, comm->hosts.squad.share_bytes);
 }
 
-enum err haul_trip_plan(
-	struct trip *trip, const struct hauling *hauling, struct planner **planner)
+enum err haul_trip_plan(struct trip *trip, const struct hauling *hauling)
 {
 	const struct comm_call *call = trip->call;
 	const struct host_spec spec = call_spec(call);
-	const struct device_ask ask = {
-		.key = spec.key, .has_slots = true, .is_hauled = true};
-	enum err e = *planner ? OK
-			      : planner_twin(
-					host_engine_planner(call->comm->engine), planner);
+	enum err e;
 
 	trip->haul = (struct haul_call){.stream = (cu_stream)call->gpu_stream,
 		.is_capturing = trip->is_kept,
@@ -215,16 +225,14 @@ enum err haul_trip_plan(
 		.scalar = spec.scalar,
 		.scalar_at = reached(trip, &trip->scalar, call->op.scalar_pointer),
 		.in = reached(trip, &trip->in, call->in),
-		.out = reached(trip, &trip->out, call->out)};
-	if (!e)
-		e = plan_get_device(*planner, &ask, &trip->haul.plan);
-	if (!e)
-		e = cuda_haul_prepare(hauling->haul, &trip->haul, &trip->carry);
-	if (!e)
-		trip->carry.plan.squad = threads_of(call->comm, &trip->carry.shape);
-	if (!e)
-		comm_log_device(call->comm, &spec.key, &trip->haul.plan);
-	return e;
+		.out = reached(trip, &trip->out, call->out),
+		.plan = trip->haul.plan};
+	e = cuda_haul_prepare(hauling->haul, &trip->haul, &trip->carry);
+	if (e)
+		return e;
+	trip->carry.plan.squad = threads_of(call->comm, &trip->carry.shape);
+	comm_log_device(call->comm, &spec.key, &trip->haul.plan);
+	return OK;
 }
 
 static enum err bring(
@@ -251,17 +259,22 @@ enum err haul_trip_begin(struct trip *trip)
 
 enum err haul_trip_run(struct trip *trip, const struct hauling *hauling)
 {
-	const struct comm_call *call = trip->call;
-	enum err e = cuda_haul_launch(hauling->haul, &trip->haul);
+	return cuda_haul_launch(hauling->haul, &trip->haul);
+}
 
-	if (!e && trip->out.is_aboard)
+enum err haul_trip_end(struct trip *trip)
+{
+	const struct comm_call *call = trip->call;
+	enum err e = OK;
+
+	if (trip->out.is_aboard)
 		e = cuda_check(cuda_driver()->memcpy_async((cu_ptr)(uintptr_t)call->out,
 				       (cu_ptr)(uintptr_t)trip->haul.out, trip->out.bytes,
 				       trip->haul.stream),
 			"copy from pinned memory");
 	if (!e && trip->berth)
 		e = cuda_berth_leave(trip->berth, trip->haul.stream);
-	if (trip->berth)
+	if (!e && trip->berth)
 		cuda_berth_hand_back(trip->berth);
 	return e;
 }

@@ -23,19 +23,21 @@ struct hauling {
 enum err hauling_meet(struct comm *comm, const struct cuda_hello *const *hellos,
 	struct hauling *hauling);
 
-/* Does this call go so? */
-bool hauling_takes(const struct hauling *hauling, const struct comm_call *call);
+/* Does this call go so (trip->is_hauled)? Those that do have their plan then. */
+enum err haul_trip_choose(
+	struct trip *trip, const struct hauling *hauling, struct planner **planner);
 
 /* As trip_measure(), for such a call; then what kernels do not reach has a place. */
 enum err haul_trip_measure(struct trip *trip);
 
-/* It has its berth, if it needs one: plan it, and say how it is to be carried. */
-enum err haul_trip_plan(
-	struct trip *trip, const struct hauling *hauling, struct planner **planner);
+/* It has its berth, if it needs one: say how it is to be carried. */
+enum err haul_trip_plan(struct trip *trip, const struct hauling *hauling);
 
 /* Before anything of its group waits: what is brought to its berth. Then, in the order of
- * calls: its kernel, and the way back. */
+ * calls, its kernel; and when all kernels of the group have been launched, the way back:
+ * a copy to memory that is not pinned waits for its kernel. */
 enum err haul_trip_begin(struct trip *trip);
 enum err haul_trip_run(struct trip *trip, const struct hauling *hauling);
+enum err haul_trip_end(struct trip *trip);
 
 #endif

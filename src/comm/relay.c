@@ -113,7 +113,7 @@ enum err relay_haul(struct comm *comm, const struct cuda_hello *const *hellos)
 	return e;
 }
 
-void relay_close(struct comm *comm)
+void relay_rest(struct comm *comm)
 {
 	struct relay *relay = comm->gpu.relay;
 
@@ -121,6 +121,15 @@ void relay_close(struct comm *comm)
 		return;
 	replays_end(relay->replays);
 	stream_destroy(relay->stream);
+	relay->stream = NULL;
+}
+
+void relay_close(struct comm *comm)
+{
+	struct relay *relay = comm->gpu.relay;
+
+	if (!relay)
+		return;
 	if (relay->is_settled)
 		replays_destroy(relay->replays);
 	else if (relay->replays)
@@ -223,7 +232,8 @@ static enum err trip_check(struct trip *trip)
 	trip->is_kept = !cuda_driver()->stream_is_capturing(stream, &status) && status;
 	if (trip->is_kept)
 		e = replays_can();
-	trip->is_hauled = hauling_takes(&relay->hauling, trip->call);
+	if (!e)
+		e = haul_trip_choose(trip, &relay->hauling, &relay->planner);
 	if (e)
 		return e;
 	return trip->is_hauled ? haul_trip_measure(trip)
@@ -252,7 +262,7 @@ static enum err trip_book(struct trip *trip)
 	if (!e && berth)
 		trip_board(trip, berth);
 	if (!e && trip->is_hauled)
-		e = haul_trip_plan(trip, &relay->hauling, &relay->planner);
+		e = haul_trip_plan(trip, &relay->hauling);
 	if (!e && trip->is_kept && !relay->replays)
 		e = replays_create(relay->stream, &relay->replays);
 	return e;
@@ -443,7 +453,7 @@ static enum err haul_any(struct trip *trip)
 
 static enum err end_any(struct trip *trip)
 {
-	return trip->is_hauled ? OK : trip_end(trip);
+	return trip->is_hauled ? haul_trip_end(trip) : trip_end(trip);
 }
 
 /* What the streams do. Parts of messages go in turns, since messages run side by side. */

@@ -24,6 +24,11 @@ enum err relay_haul(struct comm *comm, const struct cuda_hello *const *hellos);
  * such memory; NULL: what is current. `may_wait`: kernels may wait on the GPU, see
  * exec/cuda/ferry.h. With an engine for its GPUs only sends and receives go this way. */
 enum err relay_open(struct comm *comm, const void *ptr, bool may_wait);
+
+/* Its thread has run all calls, and ends. The memory that messages leave from and come
+ * to goes when the connections are closed: a network plugin may write there until then.
+ */
+void relay_rest(struct comm *comm);
 void relay_close(struct comm *comm);
 
 /* Calls of such communicators, whatever memory they bring. */

@@ -6,6 +6,9 @@
 /* Up to so many bytes the first, the second order of protocols is best. */
 enum { SMALL = 64 << 10, MIDDLE = 4 << 20, SLOTS_DEPTH = 4 };
 
+/* From there on kernels were faster than copies to host memory and back (design/14). */
+enum { HAUL_LEAST = 256 << 10 };
+
 /* May this protocol be used? For collectives the model does not know, any. */
 static bool is_allowed(const struct device_question *question, enum proto proto)
 {
@@ -80,7 +83,9 @@ static enum err choose_hauled(
 
 size_t device_haul_least(void)
 {
-	return (size_t)param_int(PARAM_GPU_HAUL);
+	int64_t asked = param_int(PARAM_GPU_HAUL);
+
+	return asked < 0 ? HAUL_LEAST : (size_t)asked;
 }
 
 enum err device_choose(

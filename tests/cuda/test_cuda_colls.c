@@ -314,32 +314,38 @@ static void rank_main(struct rank *rank)
 }
 
 /* With an argument like 1x8, only that one. */
-int main(int argc, char **argv)
+static void job_run(int processes, int threads)
 {
-	static const struct {
-		int processes, threads;
-	} jobs[] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {4, 1}};
 	/* sums are folded in the same order when the schedule is the same: the one that
 	 * kernels run by themselves, or what the user asks of both */
 	static const char *const direct[] = {"WEFT_SCHEDULE", "direct", NULL};
 	static const char *const asked[] = {NULL};
+	uint64_t start = now_us();
+	struct ranks ranks = {.processes = processes,
+		.threads = threads,
+		.function = rank_main,
+		.environment = getenv("NCCL_ALGO") ? asked : direct};
+
+	printf("%d x %d ..", processes, threads);
+	ranks_run(&ranks);
+	printf(" %ju calls, %.2f s\n", (uintmax_t)ranks.result,
+		(double)(now_us() - start) * 1e-6);
+}
+
+/* test_cuda_colls [PROCESSESxTHREADS] */
+int main(int argc, char **argv)
+{
+	static const int jobs[][2] = {
+		{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 8}, {2, 1}, {4, 1}};
+	int processes, threads;
 
 	gpu_need();
-	for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
-		uint64_t start = now_us();
-		struct ranks ranks = {.processes = jobs[i].processes,
-			.threads = jobs[i].threads,
-			.function = rank_main,
-			.environment = getenv("NCCL_ALGO") ? asked : direct};
-		char name[32];
-
-		snprintf(name, sizeof(name), "%dx%d", ranks.processes, ranks.threads);
-		if (argc > 1 && strcmp(argv[1], name))
-			continue;
-		printf("%d x %d ..", jobs[i].processes, jobs[i].threads);
-		ranks_run(&ranks);
-		printf(" %ju calls, %.2f s\n", (uintmax_t)ranks.result,
-			(double)(now_us() - start) * 1e-6);
+	if (argc > 1) {
+		TRUE(sscanf(argv[1], "%dx%d", &processes, &threads) == 2);
+		job_run(processes, threads);
+		return 0;
 	}
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++)
+		job_run(jobs[i][0], jobs[i][1]);
 	return 0;
 }

@@ -20,17 +20,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net_region.h"
 #include "net_test.h"
 
 enum { REQUESTS = 32, HANDLE_MAGIC = 0x7e57, LATE_TESTS = 300, BUSY = 3 };
 enum { REGION_BYTES_FEW = 300000 }; /* "few_pages" */
-
-struct region {
-	char *data;
-	size_t bytes;
-	bool in_gpu;
-};
-
 /* What has come for a GPU, which does not see it before it is flushed. */
 struct unseen {
 	struct unseen *next;
@@ -482,6 +476,7 @@ static ncclResult_t test_dereg(void *opaque, void *mhandle)
 
 	if (!mhandle || comm->regions-- <= 0)
 		return ncclInternalError;
+	region_must_be_there(mhandle);
 	net_test_known--;
 	free(mhandle);
 	return ncclSuccess;

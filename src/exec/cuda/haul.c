@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "exec/cuda/ferry.h"
 #include "exec/cuda/order.h"
 #include "exec/cuda/state.h"
@@ -15,6 +16,7 @@ enum {
 	CHANNELS_MOST = 8,
 	STAGE_MOST = 512 << 10, /* of one channel, of one rank */
 	MEMORY_MOST = 64 << 20, /* of all stages a rank may have to do with */
+	TILE_LEAST = 8 << 10,	/* smaller ones are not worth a message each */
 	BLOCKS_TOGETHER = 2,	/* on a multiprocessor, of ours, in any case */
 	HOST_FLAGS = 1 | 2,	/* of cuMemHostRegister and -Alloc: portable, mapped */
 	NON_BLOCKING = 1,	/* of streams */
@@ -26,6 +28,7 @@ enum {
 /* What was made of a program, for the host. */
 struct kept_haul {
 	struct haul_list *list; /* owned; NULL: not yet */
+	bool is_refused;	/* a call was, and the log says so */
 };
 
 /* Memory of the host that the GPU reaches. */
@@ -40,7 +43,6 @@ struct cuda_haul {
 	const uint16_t *hosts; /* borrowed */
 	size_t stage_bytes;    /* of one channel */
 	struct berth_owner owner;
-	bool is_ready; /* memory is pinned, and so on */
 	/* of this host's ranks: stages, then words. Owned; others' are mapped */
 	struct haul_memory near[MOVES_RANKS_MAX];
 	struct haul_memory copies[MOVES_RANKS_MAX]; /* owned: others' stages */
@@ -113,67 +115,19 @@ static bool is_near(const struct cuda_haul *haul, uint32_t rank)
 	return haul->hosts[rank] == haul->hosts[haul->rank];
 }
 
-/* ---- meeting ---- */
+/* ---- memory: all of it when ranks meet, since the driver may wait for kernels that run,
+ * and one of those may wait for a rank that is in the driver ---- */
 
-enum err cuda_haul_open(
-	const struct haul_args *args, struct haul_offer *offer, struct cuda_haul **haul)
+static size_t near_bytes(const struct cuda_haul *haul)
 {
-	struct cuda_haul *made = calloc(1, sizeof(*made));
-	struct region region;
-	void *memory = NULL;
-	enum err e;
-
-	*offer = (struct haul_offer){.pid = (uint32_t)getpid()};
-	*haul = NULL;
-	if (!made)
-		return err_set(ERR_SYSTEM, "no memory for calls on GPUs");
-	made->rank = args->rank;
-	made->rank_count = args->rank_count;
-	made->hosts = args->hosts;
-	made->owner = args->owner;
-	made->channels = channels_agree(args);
-	made->stage_bytes = stage_agree(args->rank_count, made->channels);
-	e = cuda_check(cuda_driver()->context_get(&made->context),
-		"ask for the current context");
-	if (!e)
-		e = region_alloc(stages_bytes(made) + words_bytes(made), &memory);
-	if (e) {
-		free(made);
-		return e;
-	}
-	region_find(memory, 1, &region);
-	made->near[made->rank].host = memory;
-	offer->fd = (uint32_t)region.fd;
-	offer->works = 1;
-	*haul = made;
-	return OK;
+	return stages_bytes(haul) + words_bytes(haul);
 }
 
-enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers)
-{
-	size_t bytes = stages_bytes(haul) + words_bytes(haul);
-	enum err e = OK;
-
-	for (uint32_t r = 0; r < haul->rank_count && !e; r++) {
-		void *memory = NULL;
-
-		if (r == haul->rank || !is_near(haul, r))
-			continue;
-		e = region_map_peer(
-			(int)offers[r].pid, (int)offers[r].fd, bytes, &memory);
-		haul->near[r].host = memory;
-	}
-	return e;
-}
-
-/* ---- memory, when it is needed first ---- */
-
-static enum err near_pin(struct cuda_haul *haul, struct haul_memory *memory)
+static enum err near_pin(const struct cuda_haul *haul, struct haul_memory *memory)
 {
 	const struct cuda_driver *driver = cuda_driver();
 	enum err e = cuda_check(
-		driver->mem_host_register(
-			memory->host, stages_bytes(haul) + words_bytes(haul), HOST_FLAGS),
+		driver->mem_host_register(memory->host, near_bytes(haul), HOST_FLAGS),
 		"let the GPU use host memory");
 
 	return e ? e
@@ -192,22 +146,8 @@ static enum err host_make(struct haul_memory *memory, size_t bytes)
 	if (e)
 		return e;
 	memory->host = made;
-	memset(made, 0, bytes);
 	return cuda_check(driver->mem_host_device_pointer(&memory->device, made, 0),
 		"map pinned memory");
-}
-
-static enum err upload(
-	const struct cuda_haul *haul, cu_ptr to, const void *from, size_t bytes)
-{
-	const struct cuda_driver *driver = cuda_driver();
-	enum err e = cuda_check(
-		driver->memcpy_async(to, (cu_ptr)(uintptr_t)from, bytes, haul->side),
-		"copy to the device");
-
-	return e ? e
-		 : cuda_check(driver->stream_synchronize(haul->side),
-			   "wait for a copy to the device");
 }
 
 /* Offset of a far rank's words; its acks are behind them. */
@@ -216,10 +156,79 @@ static size_t far_words_at(const struct cuda_haul *haul, uint32_t rank)
 	return ABORT_BYTES + 2 * rank * words_bytes(haul);
 }
 
+/* What other ranks have no part in. */
+static enum err own_make(struct cuda_haul *haul)
+{
+	const struct cuda_driver *driver = cuda_driver();
+	size_t bytes = far_words_at(haul, haul->rank_count);
+	enum err e = cuda_check(
+		driver->stream_create(&haul->side, NON_BLOCKING), "make a stream");
+
+	if (!e)
+		e = cuda_check(
+			driver->event_create(&haul->order.event, CU_EVENT_NO_TIMING),
+			"make an event");
+	if (!e)
+		e = host_make(&haul->words, bytes);
+	if (!e)
+		memset(haul->words.host, 0, bytes);
+	if (!e)
+		e = cuda_check(driver->mem_alloc(&haul->ends,
+				       haul->rank_count * sizeof(struct dev_end)),
+			"allocate device memory");
+	if (!e)
+		e = cuda_check(driver->mem_alloc(&haul->scratch, stages_bytes(haul)),
+			"allocate device memory");
+	return e ? e : stepper_load(&haul->stepper, STEPS_SIMPLE);
+}
+
+/* Its own stage and words, which the others of its host map. */
+static enum err near_make(struct cuda_haul *haul, struct haul_offer *offer)
+{
+	struct haul_memory *own = &haul->near[haul->rank];
+	struct region region;
+	void *memory = NULL;
+	enum err e = region_alloc(near_bytes(haul), &memory);
+
+	if (e)
+		return e;
+	own->host = memory;
+	region_find(memory, 1, &region);
+	offer->fd = (uint32_t)region.fd;
+	e = near_pin(haul, own);
+	if (!e)
+		haul->owner.made(haul->owner.owner, memory, stages_bytes(haul));
+	return e;
+}
+
+/* What a rank brings to the others, or has of them. */
+static enum err rank_bring(
+	struct cuda_haul *haul, uint32_t rank, const struct haul_offer *offer)
+{
+	void *memory = NULL;
+	enum err e;
+
+	if (rank == haul->rank)
+		return OK;
+	if (is_near(haul, rank)) {
+		e = region_map_peer(
+			(int)offer->pid, (int)offer->fd, near_bytes(haul), &memory);
+		haul->near[rank].host = memory;
+		return e ? e : near_pin(haul, &haul->near[rank]);
+	}
+	e = host_make(&haul->copies[rank], stages_bytes(haul));
+	if (!e)
+		haul->owner.made(
+			haul->owner.owner, haul->copies[rank].host, stages_bytes(haul));
+	return e;
+}
+
 /* The table the kernels look into. */
 static enum err ends_write(struct cuda_haul *haul)
 {
+	const struct cuda_driver *driver = cuda_driver();
 	struct dev_end ends[MOVES_RANKS_MAX] = {0};
+	enum err e;
 
 	for (uint32_t r = 0; r < haul->rank_count; r++) {
 		size_t at = far_words_at(haul, r);
@@ -234,140 +243,167 @@ static enum err ends_write(struct cuda_haul *haul)
 				.acks = haul->words.device + at + words_bytes(haul)};
 	}
 	ends[haul->rank].scratch = haul->scratch;
-	return upload(haul, haul->ends, ends, haul->rank_count * sizeof(*ends));
+	e = cuda_check(driver->memcpy_async(haul->ends, (cu_ptr)(uintptr_t)ends,
+			       haul->rank_count * sizeof(*ends), haul->side),
+		"copy to the device");
+	return e ? e
+		 : cuda_check(driver->stream_synchronize(haul->side),
+			   "wait for a copy to the device");
 }
 
 static void carry_ends_fill(struct cuda_haul *haul)
 {
 	for (uint32_t r = 0; r < haul->rank_count; r++) {
+		struct carry_end *end = &haul->carry_ends[r];
 		char *words = haul->words.host + far_words_at(haul, r);
 
 		if (is_near(haul, r)) {
-			haul->carry_ends[r].stage = haul->near[r].host;
-			haul->carry_ends[r].words =
-				(void *)(haul->near[r].host + stages_bytes(haul));
+			end->stage = haul->near[r].host;
+			end->words = (void *)(haul->near[r].host + stages_bytes(haul));
 			continue;
 		}
-		haul->carry_ends[r].words = (void *)words;
-		haul->carry_ends[r].acks = (void *)(words + words_bytes(haul));
+		end->stage = haul->copies[r].host;
+		end->words = (void *)words;
+		end->acks = (void *)(words + words_bytes(haul));
 	}
 	haul->room = (struct carry_room){haul->carry_ends, haul->bases};
 }
 
-static enum err haul_memory_make(struct cuda_haul *haul)
-{
-	const struct cuda_driver *driver = cuda_driver();
-	enum err e = cuda_check(
-		driver->stream_create(&haul->side, NON_BLOCKING), "make a stream");
+/* ---- meeting ---- */
 
-	for (uint32_t r = 0; r < haul->rank_count && !e; r++)
-		if (is_near(haul, r))
-			e = near_pin(haul, &haul->near[r]);
+enum err cuda_haul_open(
+	const struct haul_args *args, struct haul_offer *offer, struct cuda_haul **haul)
+{
+	struct cuda_haul *made = calloc(1, sizeof(*made));
+	enum err e;
+
+	*offer = (struct haul_offer){.pid = (uint32_t)getpid()};
+	*haul = NULL;
+	if (!made)
+		return err_set(ERR_SYSTEM, "no memory for calls on GPUs");
+	made->rank = args->rank;
+	made->rank_count = args->rank_count;
+	made->hosts = args->hosts;
+	made->owner = args->owner;
+	made->channels = channels_agree(args);
+	made->stage_bytes = stage_agree(args->rank_count, made->channels);
+	e = cuda_check(cuda_driver()->context_get(&made->context),
+		"ask for the current context");
 	if (!e)
-		e = host_make(&haul->words, far_words_at(haul, haul->rank_count));
+		e = own_make(made);
 	if (!e)
-		e = cuda_check(driver->mem_alloc(&haul->ends,
-				       haul->rank_count * sizeof(struct dev_end)),
-			"allocate device memory");
-	if (!e)
-		e = cuda_check(
-			driver->event_create(&haul->order.event, CU_EVENT_NO_TIMING),
-			"make an event");
-	return e;
+		e = near_make(made, offer);
+	if (e) {
+		cuda_haul_close(made, true);
+		return e;
+	}
+	offer->works = 1;
+	*haul = made;
+	return OK;
 }
 
-static enum err ready_make(struct cuda_haul *haul)
+enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers)
 {
-	enum err e = haul_memory_make(haul);
+	enum err e = OK;
 
+	for (uint32_t r = 0; r < haul->rank_count && !e; r++)
+		e = rank_bring(haul, r, &offers[r]);
 	if (!e)
 		e = ends_write(haul);
 	if (e)
 		return e;
 	carry_ends_fill(haul);
-	haul->owner.made(
-		haul->owner.owner, haul->near[haul->rank].host, stages_bytes(haul));
-	haul->is_ready = true;
 	atomic_store(&haul->abort, (uint32_t *)(void *)haul->words.host);
 	if (atomic_load(&haul->is_stopped)) /* before there was a word */
 		cuda_haul_stop(haul);
 	return OK;
 }
 
-/* Copies of the stages that a list receives into. */
-static enum err copies_have(struct cuda_haul *haul, const struct haul_list *list)
+/* ---- a call ---- */
+
+static enum err kept_get(struct cuda_haul *haul, const struct device_program *program,
+	struct kept_haul **kept)
 {
-	bool is_new = false;
-	enum err e = OK;
+	void *grown = kept_grow(
+		haul->kept, &haul->kept_count, program->number, sizeof(*haul->kept));
 
-	for (uint32_t i = 0; i < list->line_count && !e; i++) {
-		uint32_t rank = list->lines[i].rank;
-
-		if (list->lines[i].is_out || haul->copies[rank].host)
-			continue;
-		e = host_make(&haul->copies[rank], stages_bytes(haul));
-		haul->carry_ends[rank].stage = haul->copies[rank].host;
-		if (!e)
-			haul->owner.made(haul->owner.owner, haul->copies[rank].host,
-				stages_bytes(haul));
-		is_new = true;
-	}
-	return e || !is_new ? e : ends_write(haul);
-}
-
-static enum err scratch_have(struct cuda_haul *haul, size_t bytes)
-{
-	enum err e;
-
-	if (!bytes || haul->scratch)
-		return OK;
-	e = cuda_check(cuda_driver()->mem_alloc(&haul->scratch, stages_bytes(haul)),
-		"allocate device memory");
-	return e ? e : ends_write(haul);
+	if (!grown)
+		return ERR_SYSTEM;
+	haul->kept = grown;
+	*kept = &haul->kept[program->number];
+	return OK;
 }
 
 static enum err list_get(struct cuda_haul *haul, const struct device_program *program,
 	const struct haul_list **list)
 {
-	void *grown = kept_grow(
-		haul->kept, &haul->kept_count, program->number, sizeof(*haul->kept));
 	struct kept_haul *kept;
-	enum err e = OK;
+	enum err e = kept_get(haul, program, &kept);
 
-	if (!grown)
-		return ERR_SYSTEM;
-	haul->kept = grown;
-	kept = &haul->kept[program->number];
-	if (!kept->list)
+	if (!e && !kept->list)
 		e = haul_list_make(program->ranks, haul->rank, haul->hosts, &kept->list);
-	*list = kept->list;
+	if (!e)
+		*list = kept->list;
 	return e;
 }
 
-/* ---- a call ---- */
+/* Its sizes, by its steps. Where these take more scratch than there is, tiles are
+ * smaller. */
+static bool call_fits(const struct cuda_haul *haul, const struct dev_steps *steps,
+	const struct plan_key *key, struct steps_args *args, uint32_t *channels)
+{
+	size_t bytes = key->count * dtype_size(key->type);
+	struct steps_room room = {
+		.codec = STEPS_SIMPLE, .stage_bytes = haul->stage_bytes};
 
-/* The sizes of a call, and its steps. */
+	room.channels = *channels = steps_channels(
+		steps, STEPS_SIMPLE, bytes, haul->channels);
+	if (steps->tmp_count > 1)
+		room.tile_bytes = haul->stage_bytes / steps->tmp_count / STEPS_LINE *
+				  STEPS_LINE;
+	return steps_fit(steps, &room, bytes, args) &&
+	       args->scratch_bytes <= haul->stage_bytes &&
+	       (args->tile_count <= 1 || args->tile_bytes >= TILE_LEAST);
+}
+
+enum err cuda_haul_fits(struct cuda_haul *haul, const struct plan_key *key,
+	const struct device_plan *plan, bool *fits)
+{
+	const struct kept_steps *steps = NULL;
+	struct kept_haul *kept;
+	struct steps_args args = {0};
+	uint32_t channels;
+	enum err e = stepper_flat(&haul->stepper, plan->program, &steps);
+
+	*fits = !e && call_fits(haul, steps->steps, key, &args, &channels);
+	if (e || *fits)
+		return e;
+	e = kept_get(haul, plan->program, &kept);
+	if (!e && !kept->is_refused)
+		log_info(LOG_TUNING,
+			"%s by %s between hosts: in tiles of %zu bytes, too short for "
+			"kernels; through host memory",
+			coll_name(key->coll), plan->program->kind->name,
+			(size_t)args.tile_bytes);
+	if (!e)
+		kept->is_refused = true;
+	return e;
+}
+
+/* The sizes of a call that fits, and its steps on the device. */
 static enum err call_shape(struct cuda_haul *haul, const struct haul_call *call,
 	struct steps_args *args, uint32_t *channels)
 {
-	size_t bytes = call->key.count * dtype_size(call->key.type);
-	struct steps_room room = {
-		.codec = STEPS_SIMPLE, .stage_bytes = haul->stage_bytes};
 	const struct kept_steps *kept = NULL;
 	enum err e = stepper_steps(&haul->stepper, call->plan.program, haul->side, &kept);
 
 	if (e)
 		return e;
-	room.channels = *channels = steps_channels(
-		kept->steps, STEPS_SIMPLE, bytes, haul->channels);
-	e = steps_shape(kept->steps, &room, bytes, args);
+	if (!call_fits(haul, kept->steps, &call->key, args, channels))
+		return err_set(ERR_INTERNAL, "%s of %zu does not fit in slots",
+			call->plan.program->kind->name, call->key.count);
 	args->steps = (const char *)(uintptr_t)kept->address;
-	if (!e && args->scratch_bytes > haul->stage_bytes)
-		e = err_set(ERR_USAGE,
-			"%s needs more scratch than there is: use another algorithm, or "
-			"WEFT_GPU_HAUL=0",
-			call->plan.program->kind->name);
-	return e;
+	return OK;
 }
 
 /* What ranks must have alike to carry the same messages. */
@@ -388,16 +424,10 @@ static enum err prepare(
 	struct steps_args args = {0};
 	uint32_t channels = 0;
 	cu_function function;
-	enum err e = haul->is_ready ? OK : ready_make(haul);
+	enum err e = list_get(haul, call->plan.program, &carry->list);
 
 	if (!e)
-		e = list_get(haul, call->plan.program, &carry->list);
-	if (!e)
-		e = copies_have(haul, carry->list);
-	if (!e)
 		e = call_shape(haul, call, &args, &channels);
-	if (!e)
-		e = scratch_have(haul, args.scratch_bytes);
 	if (!e)
 		e = stepper_fold(
 			&haul->stepper, STEPS_SIMPLE, &call->key, call->op, &function);
@@ -507,7 +537,7 @@ static void near_free(struct cuda_haul *haul, uint32_t rank)
 	if (memory->host && rank == haul->rank)
 		region_free(memory->host);
 	else if (memory->host)
-		region_unmap(memory->host, stages_bytes(haul) + words_bytes(haul));
+		region_unmap(memory->host, near_bytes(haul));
 }
 
 static void haul_free(struct cuda_haul *haul)

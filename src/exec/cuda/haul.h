@@ -9,8 +9,9 @@
  * (exec/host/carry.h). Sums happen on the GPU, no copies go to and fro, and a tile is on
  * the network while the next one is computed.
  *
- * Memory is pinned when the first call needs it. In the context that was current when it
- * was opened, all of it but cuda_haul_stop().
+ * All memory and kernels are there when ranks have met: the driver may wait for kernels
+ * that run before it gives more, and those may wait for a rank that would ask it. In the
+ * context that was current when it was opened, all of it but cuda_haul_stop().
  */
 #ifndef EXEC_CUDA_HAUL_H
 #define EXEC_CUDA_HAUL_H
@@ -54,8 +55,12 @@ struct haul_call {
 	struct device_plan plan; /* of one planner's that all its calls are of */
 };
 
-/* All that the call needs, so that nothing can go wrong but the launch; and how it is to
- * be carried. */
+/* Is there room for such a call? All ranks find the same. */
+enum err cuda_haul_fits(struct cuda_haul *haul, const struct plan_key *key,
+	const struct device_plan *plan, bool *fits);
+
+/* All that a call that fits needs, so that nothing can go wrong but the launch; and how
+ * it is to be carried. */
 enum err cuda_haul_prepare(
 	struct cuda_haul *haul, const struct haul_call *call, struct host_carry *carry);
 

@@ -190,23 +190,13 @@ static enum err offers_map(struct cuda_engine *engine, const struct cuda_offer *
 
 /* ---- kernels ---- */
 
-/* The driver loads a kernel when it is first asked for, and that can wait for kernels of
- * the same process that run; one of those may wait for the kernel that is to be loaded.
- * So where ranks are threads, everybody has all before anybody runs one. */
+/* Where ranks are threads, everybody has all before anybody runs one. */
 static enum err functions_load(struct cuda_engine *engine)
 {
-	static const char *const ops[] = {"sum", "prod", "max", "min"};
-	struct stepper *stepper = &engine->staged.stepper;
-	cu_function function;
 	enum err e = OK;
 
-	for (int c = 0; c < STEPS_CODECS && !e; c++) {
-		e = stepper_function(stepper, (enum steps_codec)c, 0, NULL, &function);
-		for (int t = 0; t < DTYPE_COUNT; t++)
-			for (int o = 0; o < 4 && !e; o++)
-				e = stepper_function(stepper, (enum steps_codec)c,
-					(enum dtype)t, ops[o], &function);
-	}
+	for (int c = 0; c < STEPS_CODECS && !e; c++)
+		e = stepper_load(&engine->staged.stepper, (enum steps_codec)c);
 	return e;
 }
 

@@ -56,6 +56,19 @@ enum err stepper_fold(struct stepper *stepper, enum steps_codec codec,
 		coll_reduces(key->coll) ? ops[op] : NULL, function);
 }
 
+enum err stepper_load(struct stepper *stepper, enum steps_codec codec)
+{
+	static const char *const ops[] = {"sum", "prod", "max", "min"};
+	cu_function function;
+	enum err e = stepper_function(stepper, codec, 0, NULL, &function);
+
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		for (int o = 0; o < 4 && !e; o++)
+			e = stepper_function(
+				stepper, codec, (enum dtype)t, ops[o], &function);
+	return e;
+}
+
 static enum err steps_upload(
 	cu_stream side, cu_ptr to, const struct dev_steps *steps, size_t bytes)
 {
@@ -69,41 +82,57 @@ static enum err steps_upload(
 			   "wait for a copy to the device");
 }
 
-static enum err steps_keep(
-	const struct device_program *program, cu_stream side, struct kept_steps *kept)
+static enum err steps_place(cu_stream side, struct kept_steps *kept)
 {
-	size_t bytes = 0;
-	enum err e = steps_flatten(program->ranks, &kept->steps, &bytes);
-
-	if (e)
-		return e;
-	e = cuda_check(cuda_driver()->mem_alloc(&kept->address, bytes),
+	cu_ptr address = 0;
+	enum err e = cuda_check(cuda_driver()->mem_alloc(&address, kept->bytes),
 		"allocate device memory");
+
 	if (!e)
-		e = steps_upload(side, kept->address, kept->steps, bytes);
+		e = steps_upload(side, address, kept->steps, kept->bytes);
+	if (e && address)
+		cuda_driver()->mem_free(address);
 	if (!e)
-		return OK;
-	if (kept->address)
-		cuda_driver()->mem_free(kept->address);
-	free(kept->steps);
-	*kept = (struct kept_steps){0};
+		kept->address = address;
+	return e;
+}
+
+static enum err kept_find(struct stepper *stepper, const struct device_program *program,
+	struct kept_steps **found)
+{
+	void *list = kept_grow(stepper->kept, &stepper->kept_count, program->number,
+		sizeof(*stepper->kept));
+	struct kept_steps *kept;
+
+	if (!list)
+		return ERR_SYSTEM;
+	stepper->kept = list;
+	*found = kept = &stepper->kept[program->number];
+	return kept->steps ? OK
+			   : steps_flatten(program->ranks, &kept->steps, &kept->bytes);
+}
+
+enum err stepper_flat(struct stepper *stepper, const struct device_program *program,
+	const struct kept_steps **found)
+{
+	struct kept_steps *kept;
+	enum err e = kept_find(stepper, program, &kept);
+
+	if (!e)
+		*found = kept;
 	return e;
 }
 
 enum err stepper_steps(struct stepper *stepper, const struct device_program *program,
 	cu_stream side, const struct kept_steps **found)
 {
-	void *list = kept_grow(stepper->kept, &stepper->kept_count, program->number,
-		sizeof(*stepper->kept));
-	enum err e = OK;
+	struct kept_steps *kept;
+	enum err e = kept_find(stepper, program, &kept);
 
-	if (!list)
-		return ERR_SYSTEM;
-	stepper->kept = list;
-	if (!stepper->kept[program->number].steps)
-		e = steps_keep(program, side, &stepper->kept[program->number]);
+	if (!e && !kept->address)
+		e = steps_place(side, kept);
 	if (!e)
-		*found = &stepper->kept[program->number];
+		*found = kept;
 	return e;
 }
 

@@ -13,7 +13,8 @@
 /* A schedule's steps, here and on the device. */
 struct kept_steps {
 	struct dev_steps *steps; /* owned; NULL: not yet */
-	cu_ptr address;		 /* owned */
+	size_t bytes;
+	cu_ptr address; /* owned; 0: not yet */
 };
 
 struct stepper {
@@ -30,8 +31,17 @@ enum err stepper_function(struct stepper *stepper, enum steps_codec codec,
 enum err stepper_fold(struct stepper *stepper, enum steps_codec codec,
 	const struct plan_key *key, enum redop op, cu_function *function);
 
-/* What was made of a program; when it comes first it is written, and copied on the stream
- * `side`, which is waited for. */
+/* All kernels of a codec. The driver loads one when it is first asked for, and that can
+ * wait for kernels of the same process that run, one of which may wait for the kernel
+ * that is to be loaded. */
+enum err stepper_load(struct stepper *stepper, enum steps_codec codec);
+
+/* A program's steps as they are here; when it comes first they are written. */
+enum err stepper_flat(struct stepper *stepper, const struct device_program *program,
+	const struct kept_steps **found);
+
+/* .. and on the device: when it comes first they are copied on the stream `side`, which
+ * is waited for. */
 enum err stepper_steps(struct stepper *stepper, const struct device_program *program,
 	cu_stream side, const struct kept_steps **found);
 

@@ -249,14 +249,25 @@ static enum err lines_make(struct host_call *call)
 	return OK;
 }
 
-/* Its kernel says so when it begins: before that, this rank's own streams are what is
- * waited for. */
-static bool has_begun(const struct host_call *call)
+/* A kernel of this host's says so when it begins. */
+static bool has_begun(const struct host_call *call, uint32_t rank)
 {
 	const struct carry_room *room = carry_of(call)->room;
-	const struct dev_word *word = room->ends[call->engine->rank].words;
+	const struct dev_word *word = room->ends[rank].words;
 
 	return (int64_t)(word_look(&word->cleaned) - (room->bases[0] + 1)) >= 0;
+}
+
+/* A rank of this host whose stream has not come to its kernel; this rank's own when there
+ * is none. */
+static uint32_t late_near(const struct host_call *call)
+{
+	const struct host_engine *engine = call->engine;
+
+	for (uint32_t i = 0; i < engine->peers->local_count; i++)
+		if (!has_begun(call, engine->peers->locals[i]))
+			return engine->peers->locals[i];
+	return engine->rank;
 }
 
 static bool has_ended(const struct host_call *call)
@@ -286,30 +297,44 @@ static void channel_end(const struct host_call *call, uint32_t channel)
 		}
 }
 
-/* What this rank waits for: who has not sent, or does not take; else its own GPU. The
- * positions of a rank that is in the call are not waited for, since no note may say that
- * it has not done what may be on its way. */
-static void call_waits(struct host_call *call)
+/* Who has not sent, or does not take. False: nobody. The positions of a rank that is in
+ * the call are not waited for, since no note may say that it has not done what may be on
+ * its way. */
+static bool lines_wait(struct host_call *call)
 {
 	const struct haul_list *list = carry_of(call)->list;
 	const struct carry_line *runs = (*remote_carrier(call->engine->remote))->lines;
-	bool begun = has_begun(call);
+	bool is_found = false;
 
-	call->blocked.awaits_tide = true;
-	for (uint32_t i = 0; i < list->line_count && begun; i++) {
+	for (uint32_t i = 0; i < list->line_count; i++) {
 		const struct haul_line *line = &list->lines[i];
 
 		if (runs[i].asked == runs[i].over &&
 			(line->is_out || runs[i].end || !line->count))
 			continue;
-		if (line->is_out && !call->blocked.awaits_tide)
+		if (line->is_out && is_found)
 			continue;
 		if (!line->is_out && runs[i].over == line_total(call, line))
 			continue;
 		host_call_block(call, line->rank, line->lane, call->base);
 		call->blocked.is_leaving = line->is_out;
-		call->blocked.awaits_tide = false;
+		is_found = true;
 	}
+	return is_found;
+}
+
+/* What this rank waits for: its own streams until they come to its kernel; then a rank of
+ * this host whose streams hold ours up; then others; else its own GPU. */
+static void call_waits(struct host_call *call)
+{
+	const struct host_engine *engine = call->engine;
+	bool has_come = has_begun(call, engine->rank);
+	uint32_t late = has_come ? late_near(call) : engine->rank;
+
+	if (late != engine->rank)
+		host_call_block(call, late, 0, call->base);
+	call->blocked.awaits_tide = late == engine->rank &&
+				    (!has_come || !lines_wait(call));
 }
 
 static enum err lines_step(struct host_call *call, bool *are_over)

@@ -396,27 +396,23 @@ uint32_t steps_threads(const struct steps_args *args, enum steps_codec codec)
 					   : STEPS_THREADS;
 }
 
-enum err steps_shape(const struct dev_steps *steps, const struct steps_room *room,
-	size_t bytes, struct steps_args *args)
+bool steps_fit(const struct dev_steps *steps, const struct steps_room *room, size_t bytes,
+	struct steps_args *args)
 {
 	size_t tile = tile_find(steps, room), count;
 
 	if (!tile)
-		return err_set(ERR_USAGE,
-			"a stage of %zu bytes for a channel is too small for %u slots: "
-			"use fewer ranks or another algorithm",
-			room->stage_bytes, steps->slot_count);
+		return false;
 	args->head = *steps;
 	args->chunk_bytes = chunk_bytes(steps, bytes);
 	args->total_bytes = bytes;
 	args->part_bytes = round_up(
 		(args->chunk_bytes + room->channels - 1) / room->channels, STEPS_LINE);
 	count = (args->part_bytes + tile - 1) / tile;
+	if (count > SPAN_MAX / larger(steps->length_max, 1))
+		return false;
 	tile = count ? round_up((args->part_bytes + count - 1) / count, STEPS_LINE)
 		     : STEPS_LINE;
-	if (count > SPAN_MAX / larger(steps->length_max, 1))
-		return err_set(ERR_USAGE, "%zu bytes need too many tiles of %zu bytes",
-			bytes, tile);
 	args->tile_count = (uint32_t)count;
 	args->tile_bytes = tile;
 	args->stride_bytes = coded_bytes(room->codec, tile);
@@ -424,5 +420,20 @@ enum err steps_shape(const struct dev_steps *steps, const struct steps_room *roo
 	args->stage_bytes = room->stage_bytes;
 	args->scratch_bytes = tile * steps->tmp_count;
 	args->span = count * steps->length_max;
-	return OK;
+	return true;
+}
+
+enum err steps_shape(const struct dev_steps *steps, const struct steps_room *room,
+	size_t bytes, struct steps_args *args)
+{
+	size_t tile = tile_find(steps, room);
+
+	if (steps_fit(steps, room, bytes, args))
+		return OK;
+	return tile ? err_set(ERR_USAGE, "%zu bytes need too many tiles of %zu bytes",
+			      bytes, tile)
+		    : err_set(ERR_USAGE,
+			      "a stage of %zu bytes for a channel is too small for %u "
+			      "slots: use fewer ranks or another algorithm",
+			      room->stage_bytes, steps->slot_count);
 }

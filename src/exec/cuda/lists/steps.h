@@ -44,6 +44,7 @@
 #ifndef EXEC_CUDA_LISTS_STEPS_H
 #define EXEC_CUDA_LISTS_STEPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -76,7 +77,11 @@ struct steps_room {
 };
 
 /* Set the sizes in `args`, and its head, for a vector of `bytes`, or blocks of as many.
- * ERR_USAGE when the stage is too small for a tile, or when there are too many tiles. */
+ * False when the stage is too small for a tile, or when there are too many tiles. */
+bool steps_fit(const struct dev_steps *steps, const struct steps_room *room, size_t bytes,
+	struct steps_args *args);
+
+/* The same, and ERR_USAGE says which of the two it is. */
 enum err steps_shape(const struct dev_steps *steps, const struct steps_room *room,
 	size_t bytes, struct steps_args *args);
 
