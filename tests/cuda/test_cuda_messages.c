@@ -138,6 +138,39 @@ static void unlike(struct rank *rank)
 	crew_close(&crew);
 }
 
+/* Rank 0 receives from both others at once; what comes from the first of them waits for
+ * what the second does when rank 0 has its message. */
+static void crossed(struct rank *rank)
+{
+	struct list list = {.count = 0};
+	cu_stream stream;
+	struct crew crew;
+	struct end end;
+
+	crew_open(&crew, rank);
+	stream = crew.seats[0].stream;
+	list_add(&list, 1, 0, 5000);
+	list_add(&list, 2, 0, 6000);
+	list_add(&list, 2, 1, 7000);
+	end_open(&end, rank, &crew, &list);
+	rank_meet(rank);
+	if (rank->rank == 0) {
+		OK(ncclGroupStart());
+		message_call(&end, 0, false, stream);
+		message_call(&end, 1, false, stream);
+		OK(ncclGroupEnd());
+	} else if (rank->rank == 1) {
+		message_call(&end, 2, false, stream);
+		message_call(&end, 0, true, stream);
+	} else {
+		message_call(&end, 1, true, stream);
+		message_call(&end, 2, true, stream);
+	}
+	gpu_wait(stream);
+	end_close(&end);
+	crew_close(&crew);
+}
+
 /* ---- patterns ---- */
 
 static uint64_t random_next(uint64_t *state)
@@ -410,7 +443,8 @@ static void left_alone(struct rank *rank)
 
 static const struct part parts[] = {
 	{"sent in one", "2x1 1x2", unlike, .value = 1},
-	{"received in one", "2x1", unlike, .value = 0},
+	{"received in one", "2x1 1x2", unlike, .value = 0},
+	{"crossed", "3x1 1x3", crossed, .value = 0},
 	{"patterns", "2x1 3x1 5x1 8x1 1x4", patterns, .value = 0},
 	{"first beside", "3x1", first_beside, .value = 0},
 	{"sent and left", "2x1", sent_and_left, .value = 0},

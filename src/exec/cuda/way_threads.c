@@ -10,6 +10,9 @@
 #include "exec/cuda/meet/table.h"
 #include "exec/cuda/state.h"
 
+/* So long a letter may take that others of the same group do not wait for. */
+enum { NEXT_US = 200 };
+
 struct threads {
 	struct moves_args args;	      /* of the call that is laid down */
 	cu_event ready, done, copied; /* copied: by receives */
@@ -283,60 +286,152 @@ static enum err letters_put(
 	return e;
 }
 
-/* Take what is sent to us, as it comes. */
-static enum err letters_take(struct cuda_engine *engine, struct pair_list *list,
-	struct table_letter **letters, cu_stream stream)
+/* How far a receive of a group is. */
+enum receipt { AWAITED, TAKEN, COPIED };
+
+struct receiver {
+	struct cuda_engine *engine;
+	struct pair_list *list;
+	struct table_letter **letters; /* owned: of each of the list; NULL: none */
+	enum receipt *receipts;	       /* owned: the same */
+	uint32_t awaited;
+};
+
+static enum err receiver_begin(struct receiver *receiver)
 {
+	const struct pair_list *list = receiver->list;
+	size_t room = list->count + 1;
+
+	receiver->letters = calloc(room, sizeof(struct table_letter *));
+	receiver->receipts = calloc(room, sizeof(*receiver->receipts));
+	if (!receiver->letters || !receiver->receipts)
+		return err_set(ERR_SYSTEM, "no memory for a group");
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct dev_pair *pair = &list->pairs[i];
+
+		if (pair->is_send)
+			receiver->receipts[i] = COPIED;
+		else if (pair->peer == receiver->engine->rank)
+			receiver->receipts[i] = TAKEN;
+		else
+			receiver->awaited++;
+	}
+	return OK;
+}
+
+static enum err letter_accept(struct cuda_engine *engine, struct dev_pair *pair,
+	const struct table_letter *letter, cu_stream stream)
+{
+	if (letter->bytes != pair->bytes)
+		return sizes_differ(pair->peer, letter->bytes, engine->rank, pair->bytes);
+	pair->from = letter->from;
+	return cuda_check(engine->driver->stream_wait_event(stream, letter->ready, 0),
+		"wait for the sender's stream");
+}
+
+/* Take what is there, from whomever; from each in order. */
+static enum err letters_take(struct receiver *receiver, cu_stream stream, bool *is_any)
+{
+	struct cuda_engine *engine = receiver->engine;
+	uint64_t missing = 0; /* a bit for each rank that has put no more */
 	enum err e = OK;
 
-	for (uint32_t i = 0; i < list->count && !e; i++) {
-		struct dev_pair *pair = &list->pairs[i];
+	for (uint32_t i = 0; i < receiver->list->count && !e; i++) {
+		struct dev_pair *pair = &receiver->list->pairs[i];
 
-		if (pair->is_send || pair->peer == engine->rank)
+		if (receiver->receipts[i] != AWAITED || missing >> pair->peer & 1)
 			continue;
-		e = letter_take(engine->reach.table, pair->peer, engine->rank,
-			&engine->words.here->abort, &letters[i]);
-		if (e)
-			return e;
-		if (letters[i]->bytes != pair->bytes) {
-			e = sizes_differ(
-				pair->peer, letters[i]->bytes, engine->rank, pair->bytes);
-		} else {
-			pair->from = letters[i]->from;
-			e = cuda_check(engine->driver->stream_wait_event(
-					       stream, letters[i]->ready, 0),
-				"wait for the sender's stream");
+		receiver->letters[i] = letter_take(
+			engine->reach.table, pair->peer, engine->rank);
+		if (!receiver->letters[i]) {
+			missing |= (uint64_t)1 << pair->peer;
+			continue;
 		}
+		receiver->receipts[i] = TAKEN;
+		receiver->awaited--;
+		*is_any = true;
+		e = letter_accept(engine, pair, receiver->letters[i], stream);
 	}
 	return e;
 }
 
-/* Copy, then let the senders' streams go on. */
-static enum err letters_copy(struct cuda_engine *engine, const struct pair_list *list,
-	struct table_letter *const *letters, cu_stream stream)
+/* All that can be done at once: who sends by single calls puts each when the one before
+ * has been copied. When something has come, the rest is waited for no longer than it
+ * takes those who put theirs now. */
+static enum err letters_gather(struct receiver *receiver, cu_stream stream)
 {
+	struct cuda_engine *engine = receiver->engine;
+	bool is_any = false;
+	enum err e = OK;
+
+	while (receiver->awaited && !e) {
+		uint32_t seen = letters_seen(engine->reach.table);
+
+		e = letters_take(receiver, stream, &is_any);
+		if (!e && receiver->awaited)
+			e = letters_await(engine->reach.table, seen,
+				&engine->words.here->abort, is_any ? NEXT_US : 0);
+	}
+	return e == ERR_AGAIN ? OK : e;
+}
+
+/* Copy, then let the senders' streams go on. */
+static enum err letters_copy(struct receiver *receiver, cu_stream stream)
+{
+	struct cuda_engine *engine = receiver->engine;
 	const struct threads *own = engine->own;
 	const struct cuda_driver *driver = engine->driver;
 	struct pairs_args args;
 	enum err e = OK;
 
 	pairs_args_begin(engine, &args);
-	for (uint32_t i = 0; i < list->count && !e; i++)
-		if (!list->pairs[i].is_send && list->pairs[i].bytes)
-			e = pairs_args_add(engine, &args, &list->pairs[i], stream);
+	for (uint32_t i = 0; i < receiver->list->count && !e; i++)
+		if (receiver->receipts[i] == TAKEN && receiver->list->pairs[i].bytes)
+			e = pairs_args_add(
+				engine, &args, &receiver->list->pairs[i], stream);
 	if (!e)
 		e = pairs_args_launch(engine, &args, stream);
 	if (!e)
 		e = cuda_check(
 			driver->event_record(own->copied, stream), "record an event");
-	for (uint32_t i = 0; i < list->count && !e; i++)
-		if (letters[i] && letters[i]->is_own)
-			e = cuda_check(driver->event_record(letters[i]->copied, stream),
+	for (uint32_t i = 0; i < receiver->list->count && !e; i++) {
+		const struct table_letter *letter = receiver->letters[i];
+
+		if (receiver->receipts[i] != TAKEN || !letter)
+			continue;
+		if (letter->is_own)
+			e = cuda_check(driver->event_record(letter->copied, stream),
 				"record an event");
-		else if (letters[i] && letters[i]->stream != stream)
-			e = cuda_check(driver->stream_wait_event(
-					       letters[i]->stream, own->copied, 0),
+		else if (letter->stream != stream)
+			e = cuda_check(
+				driver->stream_wait_event(letter->stream, own->copied, 0),
 				"wait for the receiver's stream");
+	}
+	return e;
+}
+
+/* Whatever came of them, their senders may go on. */
+static void letters_tell(struct receiver *receiver, enum err e)
+{
+	for (uint32_t i = 0; i < receiver->list->count; i++) {
+		if (receiver->receipts[i] != TAKEN)
+			continue;
+		receiver->receipts[i] = COPIED;
+		if (receiver->letters[i])
+			letter_done(receiver->letters[i], e);
+	}
+}
+
+static enum err letters_receive(struct receiver *receiver, cu_stream stream)
+{
+	enum err e = OK;
+
+	do {
+		e = letters_gather(receiver, stream);
+		if (!e)
+			e = letters_copy(receiver, stream);
+		letters_tell(receiver, e);
+	} while (!e && receiver->awaited);
 	return e;
 }
 
@@ -356,24 +451,18 @@ static enum err threads_pairs(
 static enum err threads_move(struct cuda_engine *engine, const struct cuda_call *call)
 {
 	struct threads *own = engine->own;
-	struct pair_list *list = &own->plan;
-	struct table_letter **letters;
+	struct receiver receiver = {.engine = engine, .list = &own->plan};
 	enum err e;
 
 	if (engine->now.is_capturing)
 		return OK;
-	letters = calloc(list->count + 1, sizeof(struct table_letter *));
-	e = letters ? OK : err_set(ERR_SYSTEM, "no memory for a group");
+	e = receiver_begin(&receiver);
 	if (!e)
-		e = letters_take(engine, list, letters, call->stream);
-	if (!e)
-		e = letters_copy(engine, list, letters, call->stream);
-	for (uint32_t i = 0; letters && i < list->count; i++)
-		if (letters[i])
-			letter_done(letters[i], e);
-	free(letters);
-	free(list->pairs);
-	*list = (struct pair_list){0};
+		e = letters_receive(&receiver, call->stream);
+	free(receiver.letters);
+	free(receiver.receipts);
+	free(own->plan.pairs);
+	own->plan = (struct pair_list){0};
 	return e;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/futex.h"
 
 enum {
@@ -248,26 +249,40 @@ void letter_put(
 	futex_wake(&table->letter_count);
 }
 
-enum err letter_take(struct table *table, uint32_t from, uint32_t to,
-	const uint32_t *abort, struct table_letter **letter)
+struct table_letter *letter_take(struct table *table, uint32_t from, uint32_t to)
 {
-	for (uint32_t turn = 0;; turn++) {
-		uint32_t seen = atomic_load(&table->letter_count);
+	struct table_letter **first = &table->letters[from][to], *letter;
 
-		pthread_mutex_lock(&table->lock);
-		*letter = table->letters[from][to];
-		if (*letter)
-			table->letters[from][to] = (*letter)->next;
-		pthread_mutex_unlock(&table->lock);
-		if (*letter)
-			return OK;
+	pthread_mutex_lock(&table->lock);
+	letter = *first;
+	if (letter)
+		*first = letter->next;
+	pthread_mutex_unlock(&table->lock);
+	return letter;
+}
+
+uint32_t letters_seen(struct table *table)
+{
+	return atomic_load(&table->letter_count);
+}
+
+enum err letters_await(
+	struct table *table, uint32_t seen, const uint32_t *abort, uint32_t limit_us)
+{
+	uint64_t start = clock_ns();
+
+	while (atomic_load(&table->letter_count) == seen) {
 		if (__atomic_load_n(abort, __ATOMIC_RELAXED))
 			return err_set(ERR_REMOTE, "the communicator was aborted");
+		if (limit_us && clock_ns() - start >= limit_us * 1000ull)
+			return ERR_AGAIN;
 		for (uint32_t i = 0;
 			atomic_load(&table->letter_count) == seen && wait_turn(i); i++)
 			;
-		futex_wait(&table->letter_count, seen, NAP_US);
+		futex_wait(&table->letter_count, seen,
+			limit_us && limit_us < NAP_US ? limit_us : NAP_US);
 	}
+	return OK;
 }
 
 void letter_done(struct table_letter *letter, enum err error)

@@ -77,9 +77,13 @@ struct table_letter {
 
 void letter_put(
 	struct table *table, uint32_t from, uint32_t to, struct table_letter *letter);
-/* The oldest one. ERR_REMOTE when `abort` is set meanwhile. */
-enum err letter_take(struct table *table, uint32_t from, uint32_t to,
-	const uint32_t *abort, struct table_letter **letter);
+/* The oldest one; NULL: there is none. */
+struct table_letter *letter_take(struct table *table, uint32_t from, uint32_t to);
+/* How many were ever put by anybody; and until it is more than what was `seen`: ERR_AGAIN
+ * after `limit_us` (0: never), ERR_REMOTE when `abort` is set meanwhile. */
+uint32_t letters_seen(struct table *table);
+enum err letters_await(
+	struct table *table, uint32_t seen, const uint32_t *abort, uint32_t limit_us);
 void letter_done(struct table_letter *letter, enum err error);
 /* Wait until it is; whatever comes of it, nobody has the letter any more. */
 enum err letter_wait(
