@@ -14,7 +14,16 @@
 /* What a rank tells: the least bytes it would have hauled, 0 for none. */
 struct haul_record {
 	struct haul_offer offer;
+	uint32_t is_straight; /* it would have its slots in its GPU's memory */
 	uint64_t least;
+};
+
+/* Making a communicator's. */
+struct haul_meeting {
+	struct comm *comm;
+	const struct haul_record *records; /* of all ranks, once they are there */
+	struct hauling *hauling;
+	struct straight *straight;
 };
 
 /* Messages leave from there and come there, so a network plugin is told of it once. */
@@ -51,22 +60,66 @@ static size_t least_agree(const struct comm *comm, const struct haul_record *all
 	return least;
 }
 
-static enum err records_use(
-	struct comm *comm, const struct haul_record *all, struct hauling *hauling)
+/* Slots of a host's ranks are in memory that all of them map. */
+static bool are_apart(const struct comm *comm)
 {
-	struct haul_offer *offers = calloc(comm->rank_count, sizeof(*offers));
-	bool works = offers != NULL;
+	return comm_near_count(comm) == 1 && comm->peers->host_count == comm->rank_count;
+}
+
+static uint32_t straight_wish(const struct comm *comm, struct straight *straight)
+{
+	if (!straight || !are_apart(comm))
+		return 0;
+	straight_decide(comm, straight);
+	return straight->can_send && straight->can_receive;
+}
+
+/* All have slots that the plugin takes, or none. */
+static enum err slots_agree(const struct haul_meeting *meeting, bool *are_straight)
+{
+	struct comm *comm = meeting->comm;
+	struct cuda_haul *haul = meeting->hauling->haul;
+	size_t bytes = 0;
+	void *slots = NULL;
 	enum err e;
 
+	*are_straight = true;
+	for (uint32_t r = 0; r < comm->rank_count; r++)
+		*are_straight &= meeting->records[r].is_straight != 0;
+	if (!*are_straight)
+		return OK;
+	*are_straight = !cuda_haul_slots(haul, &slots, &bytes) &&
+			wires_would_take(
+				comm->hosts.wires, &meeting->straight->gpu, slots, bytes);
+	e = gpu_vote(comm, are_straight);
+	if (!*are_straight)
+		cuda_haul_leave_slots(haul);
+	return e;
+}
+
+static enum err records_use(const struct haul_meeting *meeting)
+{
+	struct comm *comm = meeting->comm;
+	struct hauling *hauling = meeting->hauling;
+	struct haul_offer *offers;
+	bool are_straight, works;
+	enum err e = slots_agree(meeting, &are_straight);
+
+	if (e)
+		return e;
+	offers = calloc(comm->rank_count, sizeof(*offers));
+	works = offers != NULL;
 	for (uint32_t r = 0; works && r < comm->rank_count; r++)
-		offers[r] = all[r].offer;
+		offers[r] = meeting->records[r].offer;
 	if (works)
-		works = !cuda_haul_meet(hauling->haul, offers);
+		works = !cuda_haul_meet(hauling->haul, offers,
+			are_straight ? &meeting->straight->gpu : NULL);
 	free(offers);
 	/* do all see what is their host's? */
 	e = gpu_vote(comm, &works);
 	if (e || !works)
 		hauling->least = 0;
+	hauling->is_straight = are_straight;
 	return e;
 }
 
@@ -78,24 +131,41 @@ static bool is_wanted(const struct comm *comm)
 
 /* Once all have said what they have. */
 static enum err hauling_settle(
-	struct comm *comm, const struct haul_record *mine, struct hauling *hauling)
+	struct haul_meeting *meeting, const struct haul_record *mine)
 {
+	struct comm *comm = meeting->comm;
+	struct hauling *hauling = meeting->hauling;
 	struct haul_record *all = calloc(comm->rank_count, sizeof(*all));
 	enum err e;
 
 	if (!all)
 		return err_set(
 			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
+	meeting->records = all;
 	e = records_gather(comm, mine, all);
 	hauling->least = e ? 0 : least_agree(comm, all);
 	if (hauling->least)
-		e = records_use(comm, all, hauling);
+		e = records_use(meeting);
 	free(all);
 	return e;
 }
 
+static void hauling_log(const struct comm *comm, const struct hauling *hauling)
+{
+	if (hauling->is_straight)
+		log_info(LOG_INIT | LOG_NET,
+			"collectives of %zu bytes and more between hosts: by kernels of "
+			"all ranks, straight between GPU memory and NET/%s",
+			hauling->least, wires_name(comm->hosts.wires));
+	else
+		log_info(LOG_INIT | LOG_NET,
+			"collectives of %zu bytes and more between hosts: by kernels of "
+			"all ranks, whose messages a thread carries",
+			hauling->least);
+}
+
 enum err hauling_meet(struct comm *comm, const struct cuda_hello *const *hellos,
-	struct hauling *hauling)
+	struct hauling *hauling, struct straight *straight)
 {
 	const struct haul_args args = {.rank = comm->rank,
 		.rank_count = comm->rank_count,
@@ -104,21 +174,21 @@ enum err hauling_meet(struct comm *comm, const struct cuda_hello *const *hellos,
 		.owner = {memory_made, comm}};
 	struct haul_record mine = {0};
 	struct hauling made = {0};
+	struct haul_meeting meeting = {
+		.comm = comm, .hauling = &made, .straight = straight};
 	enum err e;
 
 	if (!cuda_haul_may(hellos, comm->rank_count))
 		return OK;
 	if (hauling && is_wanted(comm) && !cuda_haul_open(&args, &mine.offer, &made.haul))
 		mine.least = device_haul_least();
-	e = hauling_settle(comm, &mine, &made);
+	mine.is_straight = mine.least ? straight_wish(comm, straight) : 0;
+	e = hauling_settle(&meeting, &mine);
 	if (e || !made.least || !hauling) {
 		cuda_haul_close(made.haul, true);
 		return e;
 	}
-	log_info(LOG_INIT,
-		"collectives of %zu bytes and more between hosts: by kernels of all "
-		"ranks, whose messages a thread carries",
-		made.least);
+	hauling_log(comm, &made);
 	*hauling = made;
 	return OK;
 }

@@ -15,13 +15,14 @@
 struct hauling {
 	struct cuda_haul *haul; /* owned; NULL: kernels run none */
 	size_t least;		/* bytes of a call that goes so */
+	bool is_straight; /* slots are in GPU memory, which the network plugin takes */
 };
 
 /* While a communicator connects, on all its ranks, which have met on host memory; in the
- * context of its berths. What a rank cannot do (NULL) none does; the log says which way
- * it is. */
+ * context of its berths. What a rank cannot do (NULL twice) none does; the log says which
+ * way it is. */
 enum err hauling_meet(struct comm *comm, const struct cuda_hello *const *hellos,
-	struct hauling *hauling);
+	struct hauling *hauling, struct straight *straight);
 
 /* Does this call go so (trip->is_hauled)? Those that do have their plan then. */
 enum err haul_trip_choose(

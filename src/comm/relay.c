@@ -106,7 +106,8 @@ enum err relay_haul(struct comm *comm, const struct cuda_hello *const *hellos)
 {
 	struct relay *relay = comm->gpu.relay;
 	cu_context had = relay ? cuda_berths_enter(relay->berths) : NULL;
-	enum err e = hauling_meet(comm, hellos, relay ? &relay->hauling : NULL);
+	enum err e = hauling_meet(comm, hellos, relay ? &relay->hauling : NULL,
+		relay ? &relay->straight : NULL);
 
 	if (relay)
 		cuda_berths_go(relay->berths, had);
@@ -184,9 +185,6 @@ enum err relay_await(const struct work *work)
 
 	if (!work->berth)
 		return OK;
-	/* plugins may ask the driver of memory that they are told of */
-	if (work->job.kind == JOB_P2P && work->job.p2p.gpu)
-		cuda_berths_enter(work->comm->gpu.relay->berths);
 	while (!cuda_berth_is_handed_over(work->berth)) {
 		if (atomic_load(&work->comm->life.abort))
 			return err_set(ERR_REMOTE, "the communicator was aborted");

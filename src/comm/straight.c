@@ -46,6 +46,8 @@ void straight_decide(const struct comm *comm, struct straight *straight)
 		return;
 	straight->is_decided = true;
 	straight->gpu = (struct net_gpu){.dmabuf = cuda_memory_dmabuf,
+		.enter = cuda_context_enter,
+		.context = cuda_context_now(),
 		.needs_flush = cuda_device_major() < HOPPER};
 	why = topo_rules_read(&rules) ? err_last() : refusal(comm, straight, &rules);
 	if (why) {

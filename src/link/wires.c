@@ -245,6 +245,17 @@ bool wires_try_gpu(
 	return net_plugin_try_gpu(end, gpu, data, bytes);
 }
 
+bool wires_would_take(
+	const struct wires *wires, const struct net_gpu *gpu, void *data, size_t bytes)
+{
+	uint32_t ends = wires->house->rank_count * WIRE_PURPOSES;
+	struct net_end *end = NULL;
+
+	for (uint32_t i = 0; i < ends && !end; i++)
+		end = atomic_load(&wires->from[i]);
+	return end && wires_try_gpu(end, gpu, data, bytes);
+}
+
 enum err wires_keep(const struct wires *wires, void *data, size_t bytes)
 {
 	return wires && wires->house->plugin

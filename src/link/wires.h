@@ -66,6 +66,9 @@ const char *wires_gpu_refusal(const struct wires *wires, const struct net_gpu *g
 void wires_in_gpu(struct net_end *end, const struct net_gpu *gpu);
 bool wires_try_gpu(
 	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
+/* .. by any connection that there is; no, where there is none. */
+bool wires_would_take(
+	const struct wires *wires, const struct net_gpu *gpu, void *data, size_t bytes);
 
 /* Memory that stays until it is forgotten: a plugin need not be told of it for each
  * message (net/plugin.h). No wires is fine, and to forget what was not kept. */

@@ -54,6 +54,10 @@ struct net_gpu {
 	/* A descriptor of the memory as a dma-buf, the caller's to close, and where in it
 	 * `data` is. False: there is none. */
 	bool (*dmabuf)(const void *data, size_t bytes, int *fd, uint64_t *offset);
+	/* Plugins may ask the driver of memory that they are told of: whoever calls them
+	 * works in the GPU's context from now on. Cheap when it does. NULL: no need. */
+	void (*enter)(void *context);
+	void *context;
 	bool needs_flush; /* it may read old bytes after a card has told of new ones */
 };
 

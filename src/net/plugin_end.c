@@ -152,6 +152,8 @@ void net_plugin_in_gpu(struct net_end *net_end, const struct net_gpu *gpu)
 	struct plugin_end *end = end_of(net_end);
 
 	end->line.gpu = gpu;
+	if (gpu->enter)
+		gpu->enter(gpu->context);
 	if (!end->is_gpu_told)
 		gpu_log(end);
 	end->is_gpu_told = true;
@@ -168,6 +170,8 @@ bool net_plugin_try_gpu(
 
 	if (bytes > end->line.message_bytes_max)
 		memory.bytes = end->line.message_bytes_max;
+	if (gpu->enter)
+		gpu->enter(gpu->context);
 	result = speak_reg(end->line.plugin, end->line.comm, &memory, &known);
 	if (!result)
 		return !file->abi->dereg(end->line.comm, known);

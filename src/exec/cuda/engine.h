@@ -109,7 +109,12 @@ bool cuda_memory_is_here(const void *ptr);
 /* .. and such that a network card can be given it? Its number tells allocations apart. */
 bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id);
 
-/* .. as a dma-buf (struct net_gpu). */
+/* What is current; and from now on this thread works there. For struct net_gpu, as is the
+ * next. */
+void *cuda_context_now(void);
+void cuda_context_enter(void *context);
+
+/* .. as a dma-buf. */
 bool cuda_memory_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset);
 
 /* Where the current device is on the bus; "": there is none, or it is not known. */

@@ -49,6 +49,7 @@ struct cuda_haul {
 	/* owned: the abort word, then words and acks of ranks on other hosts */
 	struct haul_memory words;
 	cu_ptr scratch, ends; /* owned */
+	cu_ptr slots;	      /* owned: its stage and copies; 0: they are the host's */
 	cu_stream side;	      /* owned */
 	struct stepper stepper;
 	struct kept_haul *kept; /* owned: by number of the plan's program */
@@ -195,10 +196,7 @@ static enum err near_make(struct cuda_haul *haul, struct haul_offer *offer)
 	own->host = memory;
 	region_find(memory, 1, &region);
 	offer->fd = (uint32_t)region.fd;
-	e = near_pin(haul, own);
-	if (!e)
-		haul->owner.made(haul->owner.owner, memory, stages_bytes(haul));
-	return e;
+	return near_pin(haul, own);
 }
 
 /* What a rank brings to the others, or has of them. */
@@ -216,11 +214,33 @@ static enum err rank_bring(
 		haul->near[rank].host = memory;
 		return e ? e : near_pin(haul, &haul->near[rank]);
 	}
-	e = host_make(&haul->copies[rank], stages_bytes(haul));
-	if (!e)
-		haul->owner.made(
-			haul->owner.owner, haul->copies[rank].host, stages_bytes(haul));
+	return haul->slots ? OK : host_make(&haul->copies[rank], stages_bytes(haul));
+}
+
+enum err cuda_haul_slots(struct cuda_haul *haul, void **slots, size_t *bytes)
+{
+	enum err e;
+
+	*bytes = haul->rank_count * stages_bytes(haul);
+	e = cuda_check(
+		cuda_driver()->mem_alloc(&haul->slots, *bytes), "allocate device memory");
+	*slots = (void *)(uintptr_t)haul->slots;
 	return e;
+}
+
+void cuda_haul_leave_slots(struct cuda_haul *haul)
+{
+	if (haul->slots)
+		cuda_driver()->mem_free(haul->slots);
+	haul->slots = 0;
+}
+
+/* Where a rank's stage is for the kernels. */
+static cu_ptr stage_of(const struct cuda_haul *haul, uint32_t rank)
+{
+	if (haul->slots)
+		return haul->slots + rank * stages_bytes(haul);
+	return is_near(haul, rank) ? haul->near[rank].device : haul->copies[rank].device;
 }
 
 /* The table the kernels look into. */
@@ -234,11 +254,11 @@ static enum err ends_write(struct cuda_haul *haul)
 		size_t at = far_words_at(haul, r);
 
 		if (is_near(haul, r))
-			ends[r] = (struct dev_end){.stage = haul->near[r].device,
+			ends[r] = (struct dev_end){.stage = stage_of(haul, r),
 				.words = haul->near[r].device + stages_bytes(haul),
 				.acks = haul->near[r].device + stages_bytes(haul)};
 		else
-			ends[r] = (struct dev_end){.stage = haul->copies[r].device,
+			ends[r] = (struct dev_end){.stage = stage_of(haul, r),
 				.words = haul->words.device + at,
 				.acks = haul->words.device + at + words_bytes(haul)};
 	}
@@ -251,7 +271,7 @@ static enum err ends_write(struct cuda_haul *haul)
 			   "wait for a copy to the device");
 }
 
-static void carry_ends_fill(struct cuda_haul *haul)
+static void carry_ends_fill(struct cuda_haul *haul, const struct net_gpu *gpu)
 {
 	for (uint32_t r = 0; r < haul->rank_count; r++) {
 		struct carry_end *end = &haul->carry_ends[r];
@@ -260,13 +280,28 @@ static void carry_ends_fill(struct cuda_haul *haul)
 		if (is_near(haul, r)) {
 			end->stage = haul->near[r].host;
 			end->words = (void *)(haul->near[r].host + stages_bytes(haul));
-			continue;
+		} else {
+			end->stage = haul->copies[r].host;
+			end->words = (void *)words;
+			end->acks = (void *)(words + words_bytes(haul));
 		}
-		end->stage = haul->copies[r].host;
-		end->words = (void *)words;
-		end->acks = (void *)(words + words_bytes(haul));
+		/* a plugin is given the device's address, and nobody looks there */
+		if (haul->slots)
+			end->stage = (char *)(uintptr_t)stage_of(haul, r);
 	}
-	haul->room = (struct carry_room){haul->carry_ends, haul->bases};
+	haul->room = (struct carry_room){
+		haul->carry_ends, haul->bases, haul->slots ? gpu : NULL};
+}
+
+/* Messages leave from there and come there. */
+static void slots_tell(const struct cuda_haul *haul)
+{
+	size_t bytes = stages_bytes(haul);
+
+	for (uint32_t r = 0; r < haul->rank_count; r++)
+		if (r == haul->rank || !is_near(haul, r))
+			haul->owner.made(
+				haul->owner.owner, haul->carry_ends[r].stage, bytes);
 }
 
 /* ---- meeting ---- */
@@ -302,7 +337,8 @@ enum err cuda_haul_open(
 	return OK;
 }
 
-enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers)
+enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers,
+	const struct net_gpu *gpu)
 {
 	enum err e = OK;
 
@@ -312,7 +348,8 @@ enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers)
 		e = ends_write(haul);
 	if (e)
 		return e;
-	carry_ends_fill(haul);
+	carry_ends_fill(haul, gpu);
+	slots_tell(haul);
 	atomic_store(&haul->abort, (uint32_t *)(void *)haul->words.host);
 	if (atomic_load(&haul->is_stopped)) /* before there was a word */
 		cuda_haul_stop(haul);
@@ -555,6 +592,7 @@ static void haul_free(struct cuda_haul *haul)
 		driver->mem_free(haul->scratch);
 	if (haul->ends)
 		driver->mem_free(haul->ends);
+	cuda_haul_leave_slots(haul);
 	stepper_free(&haul->stepper);
 	if (haul->order.event)
 		driver->event_destroy(haul->order.event);

@@ -9,6 +9,9 @@
  * (exec/host/carry.h). Sums happen on the GPU, no copies go to and fro, and a tile is on
  * the network while the next one is computed.
  *
+ * Where a network plugin takes GPU memory, and no ranks share a host, the slots are in
+ * the GPU's memory instead; positions stay where the host sees them.
+ *
  * All memory and kernels are there when ranks have met: the driver may wait for kernels
  * that run before it gives more, and those may wait for a rank that would ask it. In the
  * context that was current when it was opened, all of it but cuda_haul_stop().
@@ -40,8 +43,13 @@ struct haul_offer {
 
 enum err cuda_haul_open(
 	const struct haul_args *args, struct haul_offer *offer, struct cuda_haul **haul);
-/* The others', of all ranks. */
-enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers);
+/* Where every rank is on a host of its own: slots in the GPU's memory, from which a
+ * network plugin sends and to which it receives. All ranks have them, or leave them. */
+enum err cuda_haul_slots(struct cuda_haul *haul, void **slots, size_t *bytes);
+void cuda_haul_leave_slots(struct cuda_haul *haul);
+/* The others', of all ranks. `gpu` is of the slots, borrowed until it is closed. */
+enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers,
+	const struct net_gpu *gpu);
 
 struct haul_call {
 	cu_stream stream;

@@ -73,6 +73,21 @@ bool cuda_memory_is_direct(const void *ptr, uint64_t *buffer_id)
 }
 
 /* The driver gives whole pages. */
+void *cuda_context_now(void)
+{
+	cu_context context = NULL;
+
+	if (cuda_driver())
+		cuda_driver()->context_get(&context);
+	return context;
+}
+
+void cuda_context_enter(void *context)
+{
+	if (cuda_context_now() != context)
+		cuda_driver()->context_set(context);
+}
+
 bool cuda_memory_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset)
 {
 	const struct cuda_driver *driver = cuda_driver();

@@ -145,6 +145,8 @@ static enum err part_ask(struct host_call *call, const struct haul_line *line,
 
 	if (!bytes)
 		return OK;
+	if (carry->room->gpu)
+		wires_in_gpu(run->end, carry->room->gpu);
 	return line->is_out ? net->send(run->end, at, bytes, request)
 			    : net->recv(run->end, at, bytes, request);
 }

@@ -24,8 +24,9 @@ struct carry_end {
 
 /* What calls of a communicator have in common; positions grow from call to call. */
 struct carry_room {
-	struct carry_end *ends; /* borrowed: per rank */
-	uint64_t *bases;	/* borrowed: per channel, where its next call begins */
+	struct carry_end *ends;	   /* borrowed: per rank */
+	uint64_t *bases;	   /* borrowed: per channel, where its next call begins */
+	const struct net_gpu *gpu; /* in whose memory stages are; NULL: the host's */
 };
 
 struct host_carry {
