@@ -7,6 +7,7 @@
 #include "api/check.h"
 #include "api/config.h"
 #include "api/group.h"
+#include "base/environment.h"
 
 /* A job with a child, ready to be filled in; NULL after noting the failure. */
 static struct job *child_job(enum job_kind kind, struct comm *parent,
@@ -16,6 +17,7 @@ static struct job *child_job(enum job_kind kind, struct comm *parent,
 	struct job *job = NULL;
 	enum err e = config_read(user, parent ? comm_config(parent) : NULL, &config);
 
+	environment_keep();
 	if (!e) {
 		job = job_create(kind, parent);
 		e = job ? job_add_child(job, &config, out) : ERR_SYSTEM;

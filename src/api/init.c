@@ -17,6 +17,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 	struct boot_id id;
 	enum err e = check_pointer(uniqueId, "GetUniqueId", "uniqueId");
 
+	environment_keep();
 	if (!e)
 		e = comm_id_create(&id);
 	if (!e)

@@ -16,15 +16,23 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry **entries;
 static uint32_t count, room;
+static bool is_kept;
 static struct entry *all; /* whatever was copied, newest first */
 
 static _Thread_local bool is_ours;
 
-static struct entry *entry_make(const char *text)
+/* A text that was copied before is found again, so that a program which goes on changing
+ * its environment back and forth takes no more memory. */
+static struct entry *entry_of(const char *text)
 {
 	size_t bytes = strlen(text) + 1;
-	struct entry *entry = malloc(sizeof(*entry) + bytes);
+	struct entry *entry = all;
 
+	while (entry && strcmp(entry->text, text) != 0)
+		entry = entry->older;
+	if (entry)
+		return entry;
+	entry = malloc(sizeof(*entry) + bytes);
 	if (!entry)
 		return NULL;
 	memcpy(entry->text, text, bytes);
@@ -59,7 +67,7 @@ static void copy(char *const *texts)
 		wanted = room;
 	while (kept < wanted) {
 		bool is_same = kept < count && !strcmp(entries[kept]->text, texts[kept]);
-		struct entry *entry = is_same ? entries[kept] : entry_make(texts[kept]);
+		struct entry *entry = is_same ? entries[kept] : entry_of(texts[kept]);
 
 		if (!entry)
 			break;
@@ -68,13 +76,25 @@ static void copy(char *const *texts)
 	count = kept;
 }
 
-void environment_keep(void)
+static void keep(bool anew)
 {
 	if (is_ours)
 		return;
 	pthread_mutex_lock(&lock);
-	copy(environ);
+	if (anew || !is_kept)
+		copy(environ);
+	is_kept = true;
 	pthread_mutex_unlock(&lock);
+}
+
+void environment_keep(void)
+{
+	keep(true);
+}
+
+void environment_keep_first(void)
+{
+	keep(false);
 }
 
 void environment_use_kept(void)

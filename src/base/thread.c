@@ -32,7 +32,7 @@ static int start(pthread_t *thread, const char *name, const pthread_attr_t *attr
 	if (!moved)
 		return ENOMEM;
 	*moved = begin;
-	environment_keep();
+	environment_keep_first();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(thread, attr, thread_main, moved);

@@ -17,6 +17,7 @@
 #include "net/iface.h"
 #include "net/plugin.h"
 #include "net/psk.h"
+#include "tune/squad.h"
 
 /* What ranks on several hosts tell each other after they know who is where. */
 struct host_record {
@@ -44,7 +45,7 @@ struct data_net {
 
 /* For how long a rank that is stopped by another's end looks for it. */
 enum { CAUSE_MS = 30 };
-enum { CORES_EACH = 2, FILES_PART = 4, SQUAD_AUTO_MAX = 4 };
+enum { CORES_EACH = 2, SQUAD_AUTO_MAX = 4 };
 enum { TILE_MIN = 128 << 10, TILE_MAX = 512 << 10, TILES_IN_CACHE = 2 };
 
 _Static_assert(sizeof(struct host_record) <= BOOT_GATHER_MAX, "it fits");
@@ -427,17 +428,14 @@ size_t comm_hosts_tile(const struct comm *comm)
 	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
 }
 
-/* A quarter of the files that this process may have open is for connections of large
- * calls: each thread may have two each way with every rank of another host. */
-static uint32_t squad_of_files(const struct comm *comm)
+static uint32_t squad_of_limit(const struct comm *comm)
 {
-	uint64_t far = comm->rank_count - comm_near_count(comm), most;
+	uint32_t far = comm->rank_count - comm_near_count(comm);
 	struct rlimit limit;
 
-	if (!far || getrlimit(RLIMIT_NOFILE, &limit))
-		return SQUAD_MAX;
-	most = limit.rlim_cur / FILES_PART / (4 * far);
-	return most < SQUAD_MAX ? (uint32_t)most : SQUAD_MAX;
+	return getrlimit(RLIMIT_NOFILE, &limit)
+		       ? SQUAD_MAX
+		       : squad_of_files(limit.rlim_cur, far, comm->hosts.here);
 }
 
 /* Half of the cores that the ranks of this host may use are for the squads: what a thread
@@ -452,7 +450,7 @@ static uint32_t squad_wish(const struct comm *comm)
 		return asked;
 	if (!sched_getaffinity(0, sizeof(cores), &cores))
 		wish = (uint32_t)CPU_COUNT(&cores) / comm_near_count(comm) / CORES_EACH;
-	files = squad_of_files(comm);
+	files = squad_of_limit(comm);
 	wish = wish < files ? wish : files;
 	return wish < 1 ? 1 : wish < SQUAD_AUTO_MAX ? wish : SQUAD_AUTO_MAX;
 }

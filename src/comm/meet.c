@@ -200,13 +200,17 @@ static bool is_alone(const struct comm *comm, const struct peer_record *records)
 static enum err hosts_find(struct comm *comm, const struct peer_record *records)
 {
 	uint64_t *identities = malloc(comm->rank_count * sizeof(*identities));
+	const struct peer_record *mine = &records[comm->rank];
 	enum err e = records_check(records, comm->rank_count, comm->rank);
 
 	if (!identities)
 		return err_set(
 			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
-	for (uint32_t i = 0; i < comm->rank_count; i++)
+	for (uint32_t i = 0; i < comm->rank_count; i++) {
 		identities[i] = records[i].host_hash;
+		comm->hosts.here += records[i].host_hash == mine->host_hash &&
+				    records[i].pid == mine->pid;
+	}
 	if (!e)
 		e = comm_hosts_number(comm, identities);
 	free(identities);

@@ -46,6 +46,7 @@ struct comm_life {
 struct comm_hosts {
 	struct board *board; /* counted */
 	uint32_t local;	     /* this rank's number on it */
+	uint32_t here;	     /* ranks of this process */
 	uint64_t probe;	     /* peers try to read this across processes */
 	bool has_pulse;	     /* held on the board for this rank */
 	bool has_touch;	     /* the process listens for that on its account */

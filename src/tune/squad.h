@@ -15,6 +15,11 @@
  * `share_bytes` of each; 0: as tune has it. At least one. */
 uint32_t squad_size(size_t chunk_bytes, uint32_t most, size_t share_bytes);
 
+/* For how many threads the files are enough that a process may have open: a quarter of
+ * them is for connections of large calls, of which each thread of its `here` ranks may
+ * have two each way with every one of `far` ranks of other hosts. */
+uint32_t squad_of_files(uint64_t files, uint32_t far, uint32_t here);
+
 /* The tile for so many threads, at most `tile` bytes: whole cache lines. It is `tile`
  * where the user has set it. */
 size_t squad_tile(size_t chunk_bytes, size_t tile, uint32_t threads);

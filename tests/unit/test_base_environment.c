@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "test.h"
 
-enum { CHANGES = 3000, NAME_BYTES = 32 };
+enum { CHANGES = 3000, TURNS = 20, NAME_BYTES = 32 };
 
 struct question {
 	const char *name, *answer;
@@ -29,6 +29,7 @@ static const char *in_ours(const char *name)
 	struct question question = {.name = name};
 	pthread_t thread;
 
+	environment_keep();
 	EQ(thread_start(&thread, "test", ask, &question), 0);
 	pthread_join(thread, NULL);
 	return question.answer;
@@ -45,6 +46,8 @@ static void values(void)
 	setenv("WEFT_TEST_ONE", "22", 1);
 	EQ_STR(in_ours("WEFT_TEST_ONE"), "22");
 	EQ_STR(first, "1"); /* who holds it may go on */
+	setenv("WEFT_TEST_ONE", "1", 1);
+	TRUE(in_ours("WEFT_TEST_ONE") == first); /* no memory for what was there */
 	unsetenv("WEFT_TEST_ONE");
 	TRUE(!in_ours("WEFT_TEST_ONE"));
 	TRUE(!in_ours("WEFT_TEST_"));
@@ -70,6 +73,7 @@ static void whole(void)
 
 	for (uint32_t i = 0; environ[i]; i++)
 		TRUE(environment_at(i) == environ[i]);
+	environment_keep();
 	EQ(thread_start(&thread, "test", compare, environ), 0);
 	pthread_join(thread, NULL);
 }
@@ -124,14 +128,10 @@ static void *read_main(void *arg)
 	return NULL;
 }
 
-static void changes(void)
+static void move_about(void)
 {
 	char name[NAME_BYTES];
-	atomic_bool is_over = false;
-	pthread_t thread;
 
-	setenv(param_info(PARAM_STALL)->name, "7", 1);
-	EQ(thread_start(&thread, "test", read_main, &is_over), 0);
 	for (int i = 0; i < CHANGES; i++) {
 		snprintf(name, sizeof(name), "OTHER_%d", i);
 		setenv(name, "1", 1);
@@ -140,6 +140,48 @@ static void changes(void)
 		snprintf(name, sizeof(name), "OTHER_%d", i);
 		unsetenv(name);
 	}
+}
+
+static void changes(void)
+{
+	atomic_bool is_over = false;
+	pthread_t thread;
+
+	setenv(param_info(PARAM_STALL)->name, "7", 1);
+	environment_keep();
+	EQ(thread_start(&thread, "test", read_main, &is_over), 0);
+	move_about();
+	atomic_store(&is_over, true);
+	pthread_join(thread, NULL);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* A thread of the program's that is in one of our calls, which start threads. */
+static void *start_main(void *arg)
+{
+	atomic_bool *is_over = arg;
+
+	while (!atomic_load(is_over)) {
+		pthread_t thread;
+
+		EQ(thread_start(&thread, "test", nothing, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+	return NULL;
+}
+
+static void starts(void)
+{
+	atomic_bool is_over = false;
+	pthread_t thread;
+
+	EQ(pthread_create(&thread, NULL, start_main, &is_over), 0);
+	for (int i = 0; i < TURNS; i++)
+		move_about();
 	atomic_store(&is_over, true);
 	pthread_join(thread, NULL);
 }
@@ -150,5 +192,6 @@ int main(void)
 	whole();
 	kept();
 	changes();
+	starts();
 	return 0;
 }
