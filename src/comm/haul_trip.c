@@ -346,5 +346,7 @@ enum err haul_trip_end(struct trip *trip)
 		e = cuda_berth_leave(trip->berth, trip->haul.stream);
 	if (!e && trip->berth)
 		cuda_berth_hand_back(trip->berth);
+	if (!e)
+		trip->berth = NULL; /* should a later one of the group fail */
 	return e;
 }
