@@ -44,8 +44,8 @@ struct net_rma {
 	struct rma_file *file; /* borrowed: it is never unloaded */
 	/* the plugin's: as init, listen, connect and createContext gave them */
 	void *plugin, *listener, *group, *context;
-	bool has_started;
-	struct plugin_device device; /* the one that this rank uses */
+	bool has_started, has_refused; /* memory */
+	struct plugin_device device;   /* the one that this rank uses */
 	int device_index;
 	unsigned char *handles; /* owned: a plugin may keep what it was given */
 	void **handle_list;	/* owned: the same, one by one */
@@ -119,6 +119,7 @@ struct rma_task {
 	struct rma_memory memory;
 	void *known;
 	int result;	 /* of the last function that was called, rma->doing */
+	bool is_known;	 /* that it fails: it was said before */
 	const char *why; /* what is wrong though it succeeded; NULL: nothing */
 };
 
@@ -138,6 +139,8 @@ static enum err task_failed(const struct rma_task *task)
 {
 	const struct rma_file *file = task->rma->file;
 
+	if (task->is_known)
+		return ERR_SYSTEM;
 	return err_set(ERR_SYSTEM, "the one-sided plugin %s (v%d) failed: %s gave %s",
 		file->name, file->version, task->rma->doing,
 		task->result ? err_name((enum err)task->result) : task->why);
@@ -394,9 +397,13 @@ static int register_task(struct rma_task *task)
 enum err net_rma_register(
 	struct net_rma *rma, const struct rma_memory *memory, void **known)
 {
-	struct rma_task task = {.rma = rma, .run = register_task, .memory = *memory};
+	struct rma_task task = {.rma = rma,
+		.run = register_task,
+		.memory = *memory,
+		.is_known = rma->has_refused};
 	enum err e = task_do(&task);
 
+	rma->has_refused = rma->has_refused || e;
 	*known = e ? NULL : task.known;
 	return e;
 }

@@ -52,6 +52,7 @@ struct rma_memory {
 	bool is_ordered; /* what is put there lands in the order it was put */
 	bool is_signals; /* .. and there are signals in it, which begin with 0 */
 };
+/* The first refusal has a sentence, and others are like it. */
 enum err net_rma_register(
 	struct net_rma *rma, const struct rma_memory *memory, void **known);
 void net_rma_deregister(struct net_rma *rma, void *known);
