@@ -196,12 +196,17 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_NET_PLUGIN] = {"NCCL_NET_PLUGIN", PARAM_TEXT, .meaning =
 		"comma list of network plugins: files, SUFFIX for libnccl-net-SUFFIX.so, or none; "
 		"the first that works is used; unset: libnccl-net.so if there is one"},
+	[PARAM_RMA_PLUGIN] = {"NCCL_RMA_PLUGIN", PARAM_TEXT, .meaning =
+		"comma list of one-sided plugins: files, SUFFIX for libnccl-rma-SUFFIX.so, or none; unset: "
+		"libnccl-rma.so if there is one; then the network plugin's own file is looked at"},
+	[PARAM_RMA_DISABLE] = {"NCCL_RMA_DISABLE", PARAM_INT, 0, 0, 1, .meaning =
+		"1: no one-sided plugin is used, so that puts between hosts go by the control channel"},
 	[PARAM_LOCAL_REGISTER] = {"NCCL_LOCAL_REGISTER", PARAM_INT, 1, 0, 1, .meaning =
 		"1: a network plugin is told once of memory of ncclCommRegister and of windows, 0: for every message"},
 	[PARAM_PROFILER_PLUGIN] = {"NCCL_PROFILER_PLUGIN", PARAM_TEXT, .meaning =
 		"file, or X for libnccl-profiler-X.so, of a profiler plugin; none: no plugin"},
 	[PARAM_PLUGIN_SEC] = {"WEFT_PLUGIN_SEC", PARAM_INT, 60, 0, 1000000, .meaning =
-		"a network or profiler plugin that has not started after so long is left alone; 0: wait for ever"},
+		"a network, one-sided or profiler plugin that has not started after so long is left alone; 0: wait for ever"},
 	[PARAM_TOPO_FILE] = {"NCCL_TOPO_FILE", PARAM_TEXT, .meaning =
 		"topology file that describes this machine; detection adds what it leaves out"},
 	[PARAM_TOPO_DUMP_FILE] = {"NCCL_TOPO_DUMP_FILE", PARAM_TEXT, .meaning =

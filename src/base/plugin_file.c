@@ -86,7 +86,8 @@ static void *library_look(const struct plugin_kind *kind, const char *asked)
 }
 
 /* The newest version that it speaks; false when it speaks none. */
-static bool symbol_find(const struct plugin_kind *kind, struct plugin_library *library)
+static bool symbol_find(
+	const struct plugin_kind *kind, struct plugin_library *library, bool is_told)
 {
 	char symbol[SYMBOL_BYTES];
 
@@ -94,31 +95,57 @@ static bool symbol_find(const struct plugin_kind *kind, struct plugin_library *l
 		snprintf(symbol, sizeof(symbol), "%s%d", kind->symbol, v);
 		library->symbol = dlsym(library->handle, symbol);
 		library->version = v;
+		if (!library->symbol && kind->older && v == kind->oldest)
+			library->symbol = dlsym(library->handle, kind->older);
 		if (library->symbol)
 			return true;
-		log_info(LOG_INIT | kind->subsystem,
-			"%s/Plugin: Failed to find %s symbol.", kind->title, symbol);
+		if (is_told)
+			log_info(LOG_INIT | kind->subsystem,
+				"%s/Plugin: Failed to find %s symbol.", kind->title,
+				symbol);
 	}
 	return false;
+}
+
+static void name_keep(struct plugin_library *library)
+{
+	const char *name = *(const char *const *)library->symbol;
+
+	snprintf(library->name, sizeof(library->name), "%.63s",
+		name ? name : "without a name");
 }
 
 bool plugin_file_load(
 	const struct plugin_kind *kind, const char *asked, struct plugin_library *library)
 {
-	const char *name;
-
 	*library = (struct plugin_library){.handle = library_look(kind, asked)};
 	if (!library->handle)
 		return false;
-	if (!symbol_find(kind, library)) {
+	if (!symbol_find(kind, library, true)) {
 		log_warn("the %s %s exports no %s%d to _v%d; %s", kind->called, asked,
 			kind->symbol, kind->oldest, kind->newest, kind->otherwise);
 		plugin_file_unload(library);
 		return false;
 	}
-	name = *(const char *const *)library->symbol;
-	snprintf(library->name, sizeof(library->name), "%.63s",
-		name ? name : "without a name");
+	name_keep(library);
+	return true;
+}
+
+bool plugin_file_peek(const struct plugin_kind *kind, const struct plugin_kind *other,
+	const char *asked, struct plugin_library *library)
+{
+	char path[PATH_BYTES];
+
+	*library = (struct plugin_library){0};
+	if (!strchr(asked, '/') || !file_is_special(asked))
+		library->handle = library_open(other, asked, path);
+	if (!library->handle)
+		return false;
+	if (!symbol_find(kind, library, false)) {
+		plugin_file_unload(library);
+		return false;
+	}
+	name_keep(library);
 	return true;
 }
 

@@ -24,6 +24,7 @@ struct plugin_kind {
 	const char *title;  /* of its lines in the log: TUNER */
 	const char *called; /* in sentences: `tuner plugin` */
 	const char *symbol; /* the version follows: `ncclTunerPlugin_v` */
+	const char *older;  /* another name of the oldest version's object; NULL: none */
 	int newest, oldest;
 	enum param param;      /* the variable with the names */
 	unsigned subsystem;    /* of its lines, besides INIT */
@@ -51,6 +52,10 @@ bool plugin_names_next(const struct plugin_kind *kind, struct plugin_names *name
  * this kind; without a word when nobody has asked for it. */
 bool plugin_file_load(const struct plugin_kind *kind, const char *asked,
 	struct plugin_library *library);
+/* The same with a file that is of another kind in the first place, by the name it has
+ * there: without a word when it is none of this one. */
+bool plugin_file_peek(const struct plugin_kind *kind, const struct plugin_kind *other,
+	const char *asked, struct plugin_library *library);
 void plugin_file_unload(struct plugin_library *library);
 
 /* The first of the names that loads. */

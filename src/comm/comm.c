@@ -20,6 +20,7 @@
 #include "comm/inside.h"
 #include "comm/meet.h"
 #include "comm/relay.h"
+#include "comm/rma.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "comm/wiring.h"
@@ -103,6 +104,8 @@ enum err comm_init(struct comm *comm, const struct comm_init_args *args)
 	/* some may be through already and begin to use it */
 	if (e && comm->health)
 		health_tell(comm->health, e, comm->rank, err_last());
+	if (!e)
+		e = rma_meet_early(comm);
 	if (!e) {
 		comm->profile = profile_open(comm);
 		comm_log_done(comm, args, &times);
@@ -286,6 +289,7 @@ static void comm_take_back(struct comm *comm)
 		return;
 	if (host_peers_leave(comm->engine))
 		comm_windows_withdraw(comm);
+	rma_withdraw(comm);
 }
 
 void comm_trouble(struct comm *comm, enum err code, uint32_t culprit)
@@ -464,8 +468,9 @@ static void comm_free(struct comm *comm, enum rank_state last)
 		atomic_store(&status->gone_ns, clock_ns());
 		touch_state(comm);
 	}
-	touch_close(comm);
 	comm_registrations_drop(comm);
+	rma_end(comm); /* its thread tells of failures by the control channel */
+	touch_close(comm);
 	gpu_free(comm);
 	host_engine_destroy(comm->engine);
 	health_destroy(comm->health);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/near_nets.h"
+#include "comm/rma.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "link/watch.h"
@@ -25,11 +26,13 @@ struct host_record {
 	struct net_handle handle;
 	struct net_handle plugin_handle; /* .. by its network plugin, */
 	char plugin[PLUGIN_NAME_BYTES];	 /* which calls itself so; "": it has none */
+	char rma[PLUGIN_NAME_BYTES]; /* its one-sided plugin's name; "": it has none */
 	struct control_peer control;
 	uint32_t pid, cache_bytes; /* the second-level cache of a core; 0: not known */
 	/* threads that it would move a call by; and as many layers has its host's board,
 	 * if it is the first of that host */
 	uint32_t squad, layers;
+	uint32_t rma_eager;   /* signals are to be ready at once */
 	uint32_t share_bytes; /* the least that one is to take; 0: automatic */
 };
 
@@ -291,6 +294,28 @@ static bool plugins_agree(const struct comm *comm, const struct host_record *rec
 	return records[0].plugin[0];
 }
 
+/* What travels by a plugin is as the plugin sends it. */
+static void rma_choose(struct comm *comm, const struct data_net *net, char *name)
+{
+	if (net->wires.manner.guard == NET_BARE)
+		rma_open(comm, net->plugin, name);
+	else if (param_text(PARAM_RMA_PLUGIN))
+		log_attn("RMA/Plugin: not used: encryption and WEFT_CHECKSUM are not "
+			 "for what a plugin carries");
+}
+
+static void rma_agree(struct comm *comm, const struct host_record *records)
+{
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		if (strcmp(records[rank].rma, records[comm->rank].rma)) {
+			rma_disagree(comm, rank, records[rank].rma);
+			return;
+		}
+	for (uint32_t rank = 0; rank < comm->rank_count; rank++)
+		if (records[rank].rma_eager)
+			rma_hurry(comm);
+}
+
 /* The network that all ranks have; what is not used is closed with `net`. */
 static enum err data_choose(
 	const struct comm *comm, struct data_net *net, const struct host_record *records)
@@ -499,6 +524,7 @@ enum err comm_hosts_connect(
 	enum err e;
 
 	mine.share_bytes = (uint32_t)param_int(PARAM_SHARE_BYTES);
+	mine.rma_eager = comm->config.rma_eager;
 	mine.squad = mine.layers = comm->hosts.layers = squad_wish(comm);
 	e = records ? board_renew(comm)
 		    : err_set(ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
@@ -506,6 +532,8 @@ enum err comm_hosts_connect(
 		mine.board = board_address(comm->hosts.board);
 	if (!e)
 		e = data_listen(comm, meeting, &net, places, &mine);
+	if (!e)
+		rma_choose(comm, &net, mine.rma);
 	if (net.wires.manner.cables > 1 || net.plugin)
 		mine.squad = 1;
 	if (!e)
@@ -521,6 +549,8 @@ enum err comm_hosts_connect(
 		e = wires_make(comm, &net.wires, records);
 	if (!e)
 		squad_agree(comm, records);
+	if (!e)
+		rma_agree(comm, records);
 	data_close(&net);
 	comm->hosts.records = records;
 	return e;

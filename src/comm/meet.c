@@ -15,6 +15,7 @@
 #include "comm/hosts.h"
 #include "comm/near_nets.h"
 #include "comm/relay.h"
+#include "comm/rma.h"
 #include "comm/state.h"
 #include "comm/touch.h"
 #include "comm/wiring.h"
@@ -294,7 +295,8 @@ static enum err comm_equip(struct comm *comm, struct init_times *times)
 	args.tile_bytes = comm_hosts_tile(comm);
 	args.squad = comm->hosts.squad;
 	if (comm->hosts.numbers)
-		args.far = (struct host_far){far_note, far_put, comm};
+		args.far = (struct host_far){
+			far_note, far_put, comm, comm->hosts.rma ? &rma_port : NULL};
 	if (!e)
 		e = health_create(comm->peers, &comm->health);
 	args.peers = comm->peers;

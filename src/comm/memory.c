@@ -14,11 +14,13 @@
 #include "base/param.h"
 #include "comm/comm.h"
 #include "comm/gpu.h"
+#include "comm/rma.h"
 #include "comm/state.h"
 #include "exec/cuda/engine.h"
 #include "link/ref.h"
 #include "link/region.h"
 #include "link/wires.h"
+#include "net/rma.h"
 
 enum { WINDOW_ALIGNMENT = 4096 };
 
@@ -45,6 +47,7 @@ struct window {
 	bool is_kept; /* by a network plugin, if there is one */
 	uint32_t flags;
 	uint32_t number; /* for ranks on other hosts */
+	void *known;	 /* what a one-sided plugin calls it; NULL: it does not know it */
 	uint64_t *there; /* owned; on a GPU: every rank's part, in this process */
 	struct window_part parts[]; /* by rank */
 };
@@ -126,6 +129,19 @@ enum err comm_deregister(struct comm *comm, void *handle)
 			   handle);
 }
 
+void *window_unknow(struct comm *comm)
+{
+	void *known = NULL;
+
+	pthread_mutex_lock(&comm->lock);
+	for (struct window *w = comm->memory.windows; w && !known; w = w->next) {
+		known = w->known;
+		w->known = NULL;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return known;
+}
+
 static void window_free(struct window *window)
 {
 	free(window->there);
@@ -144,6 +160,7 @@ void comm_registrations_drop(struct comm *comm)
 		struct window *w = comm->memory.windows;
 
 		comm->memory.windows = w->next;
+		rma_window_remove(comm, w->known);
 		window_free(w);
 	}
 }
@@ -260,6 +277,30 @@ static enum err no_window(const struct window *window)
 		(const void *)window);
 }
 
+/* A plugin may hold what is put against the length of this rank's own part. */
+static bool is_even(const struct comm *comm, const struct window *window)
+{
+	for (uint32_t i = 0; i < comm->rank_count; i++)
+		if (window->parts[i].bytes != window->bytes)
+			return false;
+	return true;
+}
+
+/* A one-sided plugin is asked for by all ranks, or by none. */
+static enum err window_on_plugin(struct comm *comm, struct window *window)
+{
+	void *known = NULL;
+	enum err e = rma_meet(comm);
+
+	if (!e && is_even(comm, window))
+		e = rma_window_add(comm, window->base, window->bytes,
+			window->flags & WINDOW_ORDERED, &known);
+	pthread_mutex_lock(&comm->lock);
+	window->known = known;
+	pthread_mutex_unlock(&comm->lock);
+	return e;
+}
+
 /* This rank's part is put up for the peers, who map it where they need it. */
 static enum err window_on_host(struct comm *comm, struct window *window)
 {
@@ -272,6 +313,8 @@ static enum err window_on_host(struct comm *comm, struct window *window)
 		part.ref = host_engine_show(
 			comm->engine, window->base, window->bytes, &part.directory);
 	e = parts_gather(comm, &part, window);
+	if (!wrong && !e)
+		e = window_on_plugin(comm, window);
 	return wrong ? wrong : e;
 }
 
@@ -363,7 +406,38 @@ void window_target(const struct comm_call *call, struct onesided *onesided)
 	onesided->ref = part->ref;
 	onesided->directory = part->directory;
 	onesided->window = part->number;
+	onesided->own_window = call->put.window->number;
 	onesided->offset = call->put.offset;
+}
+
+/* With the lock. */
+static const struct window *window_around(
+	const struct comm *comm, const void *ptr, size_t bytes)
+{
+	const struct window *w = comm->memory.windows;
+
+	while (w && !(w->known && window_holds(w, ptr, bytes)))
+		w = w->next;
+	return w;
+}
+
+bool window_port(struct comm *comm, const struct port_put *put, struct rma_put *found)
+{
+	const struct window *from, *to = comm->memory.windows;
+
+	pthread_mutex_lock(&comm->lock);
+	from = window_around(comm, put->data, put->bytes);
+	for (to = comm->memory.windows; to && to->number != put->window;)
+		to = to->next;
+	if (from && to) {
+		found->from =
+			(uint64_t)((const char *)put->data - (const char *)from->base);
+		found->from_known = from->known;
+		found->to = put->offset;
+		found->to_known = to->known;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return from && to && found->to_known;
 }
 
 /* The lock is held meanwhile: who has deregistered a window has it for itself. */
@@ -405,6 +479,7 @@ enum err comm_window_deregister(struct comm *comm, struct window *window)
 	pthread_mutex_unlock(&comm->lock);
 	if (!found)
 		return no_window(window);
+	rma_window_remove(comm, found->known);
 	if (found->is_kept)
 		wires_forget(comm->hosts.wires, found->base, found->bytes);
 	window_free(found);

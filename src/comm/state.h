@@ -53,6 +53,7 @@ struct comm_hosts {
 	uint16_t *numbers;   /* owned: each rank's host; NULL where all are on one */
 	struct host_record *records; /* owned: see hosts.c; NULL on one host */
 	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
+	struct comm_rma *rma;	     /* owned: a one-sided plugin; NULL: none */
 	uint32_t layers;	     /* of the board; 0: one */
 	struct squad_room squad;     /* threads that move a large call, of each rank */
 	struct control *control;     /* owned: the same for what is told; NULL: none */
@@ -200,6 +201,13 @@ void window_target(const struct comm_call *call, struct onesided *onesided);
 /* What has come from another host for a window of this rank. */
 enum err window_land(struct comm *comm, uint32_t from, const struct far_put *put,
 	const void *data, size_t bytes);
+
+/* Where a one-sided plugin has both ends of a put; false: it has not. */
+struct rma_put;
+bool window_port(struct comm *comm, const struct port_put *put, struct rma_put *found);
+
+/* Take what such a plugin calls one of the windows away from it; NULL: it has none. */
+void *window_unknow(struct comm *comm);
 
 /* The same on a GPU: in this process. */
 uint64_t window_address(const struct comm_call *call);

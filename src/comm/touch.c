@@ -125,7 +125,7 @@ static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t
 	size_t count = size - sizeof(struct far_put);
 	struct signal *signal;
 	struct far_put put;
-	uint64_t total = atomic_load(&landed->given) + count + FAR_PUT_COST;
+	uint64_t total;
 	enum err e = OK;
 
 	memcpy(&put, bytes, sizeof(put));
@@ -141,7 +141,9 @@ static void told_put(struct comm *comm, uint32_t from, const char *bytes, size_t
 	signal = peer_shadow_signal(comm->peers, from, put.signal);
 	if (put.given)
 		word_publish(&signal->given, &signal->sleepers, put.given);
-	atomic_store(&landed->given, total);
+	/* what came by a one-sided plugin counts there, too */
+	total = atomic_fetch_add(&landed->given, count + FAR_PUT_COST) + count +
+		FAR_PUT_COST;
 	if (put.wants_receipt)
 		(void)control_send(
 			comm->hosts.control, from, TOLD_RECEIPT, &total, sizeof(total));

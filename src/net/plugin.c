@@ -14,7 +14,7 @@
 
 enum { FILES_MAX = 16 };
 
-static const struct plugin_kind net_kind = {.file = "net",
+const struct plugin_kind net_plugin_kind = {.file = "net",
 	.title = "NET",
 	.called = "network plugin",
 	.symbol = "ncclNetPlugin_v",
@@ -26,7 +26,6 @@ static const struct plugin_kind net_kind = {.file = "net",
 
 /* Every file that was asked for in this process, whether it is a plugin or not. */
 struct slot {
-	char asked[PLUGIN_ASKED_BYTES];
 	bool is_plugin;
 	struct plugin_file file;
 };
@@ -41,14 +40,14 @@ static bool file_load(const char *asked, struct plugin_file *file)
 {
 	struct plugin_library library;
 
-	if (!plugin_file_load(&net_kind, asked, &library))
+	if (!plugin_file_load(&net_plugin_kind, asked, &library))
 		return false;
 	file->abi = library.symbol;
 	file->version = library.version;
 	snprintf(file->name, sizeof(file->name), "%.63s",
 		file->abi->name ? library.name : asked);
 	if (!speak_is_whole(file)) {
-		plugin_file_refuse(&net_kind, &library, "lacks a function");
+		plugin_file_refuse(&net_plugin_kind, &library, "lacks a function");
 		plugin_file_unload(&library);
 		return false;
 	}
@@ -66,7 +65,7 @@ static struct plugin_file *file_get(const char *asked)
 	struct slot *slot;
 
 	for (uint32_t i = 0; i < slot_count; i++)
-		if (!strcmp(slots[i]->asked, asked))
+		if (!strcmp(slots[i]->file.asked, asked))
 			return slots[i]->is_plugin ? &slots[i]->file : NULL;
 	slot = slot_count < FILES_MAX ? calloc(1, sizeof(*slot)) : NULL;
 	if (!slot) {
@@ -74,7 +73,7 @@ static struct plugin_file *file_get(const char *asked)
 			asked, FILES_MAX);
 		return NULL;
 	}
-	snprintf(slot->asked, sizeof(slot->asked), "%s", asked);
+	snprintf(slot->file.asked, sizeof(slot->file.asked), "%s", asked);
 	slot->is_plugin = file_load(asked, &slot->file);
 	slots[slot_count++] = slot;
 	return slot->is_plugin ? &slot->file : NULL;
@@ -101,13 +100,13 @@ static void environment_changed(void)
 
 enum err net_plugin_open(const struct net_plugin_args *args, struct net_plugin **plugin)
 {
-	struct plugin_names names = plugin_names(&net_kind);
+	struct plugin_names names = plugin_names(&net_plugin_kind);
 	bool is_socket = args->network && !strcasecmp(args->network, net_socket.name);
 	struct net_plugin *found = NULL;
 	char name[PLUGIN_ASKED_BYTES];
 
 	pthread_mutex_lock(&lock);
-	while (!found && !is_socket && plugin_names_next(&net_kind, &names, name))
+	while (!found && !is_socket && plugin_names_next(&net_plugin_kind, &names, name))
 		found = file_try(name, args);
 	if (found)
 		environment_changed();
@@ -142,6 +141,11 @@ void net_plugin_close(struct net_plugin *plugin)
 const char *net_plugin_name(const struct net_plugin *plugin)
 {
 	return plugin->file->name;
+}
+
+const char *net_plugin_asked(const struct net_plugin *plugin)
+{
+	return plugin->file->asked;
 }
 
 int net_plugin_version(const struct net_plugin *plugin)

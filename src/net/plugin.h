@@ -47,6 +47,10 @@ enum err net_plugin_open(const struct net_plugin_args *args, struct net_plugin *
 void net_plugin_close(struct net_plugin *plugin); /* NULL is fine */
 
 const char *net_plugin_name(const struct net_plugin *plugin);
+/* What it was asked for by, in NCCL_NET_PLUGIN or without. */
+const char *net_plugin_asked(const struct net_plugin *plugin);
+/* Of files that network plugins are looked for in. */
+extern const struct plugin_kind net_plugin_kind;
 int net_plugin_version(const struct net_plugin *plugin);
 
 /* What there is to know of a GPU for messages that lie in its memory. */

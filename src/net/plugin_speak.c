@@ -117,6 +117,18 @@ static void device_keep_v11(
 	device_keep_v12(&more, device);
 }
 
+static void device_bound(struct plugin_device *device)
+{
+	if (!device->message_bytes_max || device->message_bytes_max > MESSAGE_BYTES_MAX)
+		device->message_bytes_max = MESSAGE_BYTES_MAX;
+}
+
+void speak_device_keep(const struct plugin_props_v12 *props, struct plugin_device *device)
+{
+	device_keep_v12(props, device);
+	device_bound(device);
+}
+
 int speak_number(const struct net_plugin *plugin, int index)
 {
 	const struct plugin_file *file = plugin->file;
@@ -163,8 +175,7 @@ int speak_device(const struct net_plugin *plugin, int index, struct plugin_devic
 		device_keep_v11(&props.v11, &kept);
 	else
 		device_keep_v12(&props.v12, &kept);
-	if (!kept.message_bytes_max || kept.message_bytes_max > MESSAGE_BYTES_MAX)
-		kept.message_bytes_max = MESSAGE_BYTES_MAX;
+	device_bound(&kept);
 	*device = kept;
 	return 0;
 }

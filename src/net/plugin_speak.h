@@ -18,7 +18,8 @@ struct plugin_file {
 	const struct plugin_abi *abi; /* in the library */
 	int version;
 	char name[PLUGIN_NAME_BYTES]; /* as the plugin calls itself */
-	bool is_started;	      /* of versions that start once in a process */
+	char asked[PLUGIN_ASKED_BYTES];
+	bool is_started; /* of versions that start once in a process */
 	int start_result;
 	_Atomic(const char *) doing; /* the function that is called to start it */
 	bool is_stuck;		     /* .. and has not returned */
@@ -44,6 +45,9 @@ int speak_init(struct net_plugin *plugin, uint64_t comm);
 int speak_end(struct net_plugin *plugin);
 int speak_device(
 	const struct net_plugin *plugin, int index, struct plugin_device *device);
+/* What a device says of itself, as one-sided plugins say it, too. */
+void speak_device_keep(
+	const struct plugin_props_v12 *props, struct plugin_device *device);
 /* Its number of the device that is our index-th. */
 int speak_number(const struct net_plugin *plugin, int index);
 /* One device of several, from version 9 on. */

@@ -24,6 +24,7 @@
 #include "net_test.h"
 
 enum { REQUESTS = 32, HANDLE_MAGIC = 0x7e57, LATE_TESTS = 300, BUSY = 3 };
+enum { OPTIONAL = 1 }; /* NCCL's word for a receive whose completion nobody needs */
 enum { REGION_BYTES_FEW = 300000 }; /* "few_pages" */
 /* What has come for a GPU, which does not see it before it is flushed. */
 struct unseen {
@@ -38,6 +39,8 @@ struct request {
 	char *data;
 	char *aside; /* where bytes for a GPU come; NULL: straight to `data` */
 	bool is_flush;
+	bool is_left;	  /* nobody asks about it any more */
+	bool is_optional; /* done when it is asked about, whatever has come by then */
 	size_t bytes, head_done, data_done;
 	uint64_t room; /* what the receiver asked for, or its answer's size */
 	uint64_t size; /* of the message */
@@ -526,10 +529,17 @@ static ncclResult_t recv_one(
 {
 	struct comm *comm = opaque;
 
-	/* a word there would have it done before the data is here: nobody asks so */
-	if (comm->is_send || *request || (fault("receive") && comm->next > 2))
+	/* with a word there it is done before the data is here, where the plugin has that
+	 * ("optional"): who waits for the data must not ask so */
+	bool is_optional = fault("optional") && *request == (void *)OPTIONAL;
+	struct request *made;
+
+	if (comm->is_send || (*request && !is_optional) ||
+		(fault("receive") && comm->next > 2))
 		return ncclSystemError;
-	*request = request_make(comm, data, bytes, mhandle);
+	*request = made = request_make(comm, data, bytes, mhandle);
+	if (made)
+		made->is_optional = is_optional;
 	return ncclSuccess;
 }
 
@@ -716,10 +726,19 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
 			result = request_move(first);
 		if (!first->is_done)
 			break;
+		first->is_used = first->is_used && !first->is_left;
 		comm->first++;
 	}
 	if (result)
 		return result;
+	if (r->is_optional && !r->is_done) {
+		*done = 1;
+		if (sizes)
+			*sizes = (int)r->bytes;
+		r->is_optional = false; /* it is freed when its data has come */
+		r->is_left = true;
+		return ncclSuccess;
+	}
 	if (!r->is_done)
 		return is_broken(comm) && !r->is_done ? ncclRemoteError : ncclSuccess;
 	if (fault("late") && r->tests++ < LATE_TESTS)

@@ -430,12 +430,29 @@ const char *doing_process(uint32_t pid)
 	}
 }
 
-void doing_way(
-	const struct host_engine *engine, uint32_t rank, char text[DOING_WAY_BYTES])
+/* Puts and signals do not go by the wires. */
+static void doing_way_onesided(
+	const struct host_engine *engine, char text[DOING_WAY_BYTES])
+{
+	const struct host_port *port = engine->far.port;
+	const char *name = port ? port->name(engine->far.arg) : NULL;
+
+	if (name)
+		snprintf(text, DOING_WAY_BYTES, " by the one-sided plugin %.64s", name);
+}
+
+void doing_way(const struct host_engine *engine, const struct doing *doing,
+	char text[DOING_WAY_BYTES])
 {
 	const struct wires *wires = engine->remote ? remote_wires(engine->remote) : NULL;
+	uint32_t rank = doing->rank;
 
 	text[0] = '\0';
+	if (doing->kind == DOING_PUT || doing->kind == DOING_SIGNAL) {
+		if (!peer_is_local(engine->peers, rank))
+			doing_way_onesided(engine, text);
+		return;
+	}
 	if (wires && wires_plugin(wires) && !peer_is_local(engine->peers, rank))
 		snprintf(text, DOING_WAY_BYTES, " by the network plugin %.64s",
 			wires_name(wires));
@@ -458,7 +475,7 @@ void doing_warn(const struct host_engine *engine, const struct doing *doing)
 	else
 		peer_place(engine->peers, doing->rank, place);
 	doing_print(doing, mine);
-	doing_way(engine, doing->rank, way);
+	doing_way(engine, doing, way);
 	if (doing_read(engine->peers, doing->rank, &note)) {
 		theirs = "it waits itself in ";
 		doing_print(&note, what);

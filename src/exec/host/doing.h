@@ -48,10 +48,11 @@ uint32_t doing_cause(const struct peers *peers, const struct doing *doing);
  * when, and what it did last. */
 void doing_warn(const struct host_engine *engine, const struct doing *doing);
 
-/* " by the network plugin NAME" where one carries messages to this rank, else "". */
+/* " by the network plugin NAME" where one carries such messages to the rank that is
+ * waited for, else "". */
 enum { DOING_WAY_BYTES = 96 };
-void doing_way(
-	const struct host_engine *engine, uint32_t rank, char text[DOING_WAY_BYTES]);
+void doing_way(const struct host_engine *engine, const struct doing *doing,
+	char text[DOING_WAY_BYTES]);
 
 /* "all_reduce of 4 float32, sum (call 17)", "receive of 8 bytes from rank 2". */
 enum { DOING_TEXT_BYTES = 128 };

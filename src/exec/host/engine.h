@@ -28,6 +28,39 @@ struct far_put {
 	uint32_t wants_receipt, unused;
 };
 
+/* A put to a rank on another host by way of a port: from memory, or a bare signal where
+ * there are no bytes. */
+struct port_put {
+	uint32_t peer, signal;
+	uint32_t window; /* into which: this rank's number of it */
+	size_t offset, bytes;
+	const void *data;
+};
+
+/* .. on its way. */
+struct far_order {
+	_Atomic uint64_t over; /* 0: it is not; then it has to be ended */
+	_Atomic uint32_t sleepers;
+};
+
+/* A one-sided plugin, where a communicator has one. */
+struct host_port {
+	/* In sentences; NULL: puts do not go by it (yet, or any more). */
+	const char *(*name)(void *arg);
+	/* Would it take this one? Bare signals it takes all. */
+	bool (*takes)(void *arg, const struct port_put *put);
+	/* Counts one signal more there, when all that was put before is there, too. OK
+	 * and no order: it takes it no more. ERR_AGAIN: later. With `order` NULL nobody
+	 * waits for it. */
+	enum err (*put)(void *arg, const struct port_put *put, struct far_order **order);
+	/* Is the source its owner's again? Frees the order, which is over. */
+	enum err (*end)(void *arg, struct far_order *order);
+	/* OK while it works. */
+	enum err (*check)(void *arg);
+	/* Somebody waits for what comes. */
+	void (*attend)(void *arg);
+};
+
 /* How this rank tells ranks on other hosts what is not part of a call; all are called by
  * the thread that runs calls. */
 struct host_far {
@@ -37,6 +70,7 @@ struct host_far {
 	enum err (*put)(void *arg, uint32_t to, const struct far_put *put,
 		const void *data, size_t bytes);
 	void *arg;
+	const struct host_port *port; /* NULL: there is none */
 };
 
 enum { SQUAD_MAX = 8 };

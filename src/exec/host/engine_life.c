@@ -65,12 +65,14 @@ static enum err engine_arrays(struct host_engine *engine, bool has_hosts)
 	engine->signals.awaited = calloc(
 		n * engine->peers->board->signal_count, sizeof(*engine->signals.awaited));
 	engine->signals.puts = calloc(n, sizeof(*engine->signals.puts));
+	engine->signals.by_port = calloc(n, sizeof(*engine->signals.by_port));
 	if (has_hosts)
 		engine->signs.past = calloc(SIGNS_PAST, sizeof(*engine->signs.past));
 	if (!engine->seen.positions || !engine->memory.buffers ||
 		!engine->letters.posted || !engine->letters.taken ||
 		!engine->signals.given || !engine->signals.awaited ||
-		!engine->signals.puts || (has_hosts && !engine->signs.past))
+		!engine->signals.puts || !engine->signals.by_port ||
+		(has_hosts && !engine->signs.past))
 		return err_set(ERR_SYSTEM, "no memory for a communicator of %zu", n);
 	return OK;
 }
@@ -183,6 +185,7 @@ void host_engine_destroy(struct host_engine *engine)
 	free(engine->signals.given);
 	free(engine->signals.awaited);
 	free(engine->signals.puts);
+	free(engine->signals.by_port);
 	free(engine->signs.past);
 	free(engine->memory.scratch);
 	free(engine->memory.bounce);

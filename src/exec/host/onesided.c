@@ -1,5 +1,8 @@
 #include "exec/host/onesided.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/param.h"
 #include "exec/host/peers.h"
 #include "exec/host/state.h"
 
@@ -98,11 +101,101 @@ static enum err piece_put(struct host_engine *engine, uint32_t to, struct far_pu
 	return OK;
 }
 
+/* Ask what has landed, but not in every turn of a wait. */
+static enum err landing_ask(struct host_engine *engine, uint32_t rank)
+{
+	enum { ASK_NS = 500000 };
+	struct far_put ask = {.wants_receipt = true};
+
+	if (clock_ns() - engine->signals.asked_ns < ASK_NS)
+		return OK;
+	engine->signals.asked_ns = clock_ns();
+	return piece_put(engine, rank, &ask, NULL, 0);
+}
+
+/* The other way is taken when all is there that went this one: else what was put last
+ * could land first. */
+static enum err way_take(struct host_engine *engine, uint32_t peer, bool by_port)
+{
+	enum err e;
+
+	if (engine->signals.by_port[peer] == by_port)
+		return OK;
+	if (under_way(engine, peer)) {
+		e = landing_ask(engine, peer);
+		return e ? e : ERR_AGAIN;
+	}
+	engine->signals.by_port[peer] = by_port;
+	return OK;
+}
+
+static struct port_put port_put_of(const struct onesided *onesided)
+{
+	return (struct port_put){.peer = onesided->peer,
+		.signal = onesided->signal,
+		.window = onesided->own_window,
+		.offset = onesided->offset,
+		.bytes = onesided->bytes,
+		.data = onesided->data};
+}
+
+/* Does it go by the port? What has begun goes on as it began. */
+static bool is_port_put(const struct onesided *onesided)
+{
+	const struct host_engine *engine = onesided->engine;
+	const struct host_port *port = engine->far.port;
+	struct port_put put = port_put_of(onesided);
+
+	if (!port || onesided->done)
+		return false;
+	if (onesided->order)
+		return true;
+	if (!onesided->bytes && engine->signals.puts[onesided->peer])
+		return engine->signals.by_port[onesided->peer];
+	return port->takes(engine->far.arg, &put);
+}
+
+static enum err port_put_ask(struct onesided *onesided, uint64_t *count)
+{
+	struct host_engine *engine = onesided->engine;
+	struct port_put put = port_put_of(onesided);
+	enum err e = way_take(engine, onesided->peer, true);
+
+	if (!e && onesided->bytes)
+		e = host_failed_check(engine, UINT64_MAX);
+	if (!e)
+		e = engine->far.port->put(
+			engine->far.arg, &put, onesided->bytes ? &onesided->order : NULL);
+	if (e || (onesided->bytes && !onesided->order))
+		return e ? e : ERR_AGAIN;
+	engine->signals.puts[onesided->peer] += FAR_PUT_COST;
+	++*count;
+	return OK;
+}
+
+static enum err port_put_step(struct onesided *onesided, uint64_t *count)
+{
+	const struct host_far *far = &onesided->engine->far;
+	struct far_order *order;
+	enum err e = onesided->order ? OK : port_put_ask(onesided, count);
+
+	if (e || !onesided->order)
+		return e;
+	if (!atomic_load_explicit(&onesided->order->over, memory_order_acquire))
+		return ERR_AGAIN;
+	order = onesided->order;
+	onesided->order = NULL;
+	onesided->done = onesided->bytes;
+	return far->port->end(far->arg, order);
+}
+
 static enum err far_put_step(struct onesided *onesided, uint64_t *count)
 {
 	struct host_engine *engine = onesided->engine;
 	enum err e = onesided->bytes ? host_failed_check(engine, UINT64_MAX) : OK;
 
+	if (!e)
+		e = way_take(engine, onesided->peer, false);
 	while (!e) {
 		size_t left = onesided->bytes - onesided->done;
 		size_t piece = left < FAR_PUT_BYTES ? left : FAR_PUT_BYTES;
@@ -127,23 +220,51 @@ static enum err far_put_step(struct onesided *onesided, uint64_t *count)
 	return e;
 }
 
-void onesided_flush(struct host_engine *engine)
+/* A plugin may lose what it was given: nobody is waited for longer than it. */
+static bool port_has_lost(
+	const struct host_engine *engine, uint32_t rank, uint64_t since_ns)
+{
+	const struct host_far *far = &engine->far;
+	int64_t limit_s = param_int(PARAM_PLUGIN_SEC);
+
+	if (!far->port || !engine->signals.by_port[rank])
+		return false;
+	if (far->port->check(far->arg))
+		return true;
+	if (!clock_is_over(since_ns, limit_s))
+		return false;
+	log_warn("the one-sided plugin %s has not shown rank %u all that was put there "
+		 "for %lld s (WEFT_PLUGIN_SEC); rank %u leaves without",
+		far->port->name(far->arg), rank, (long long)limit_s, engine->rank);
+	return true;
+}
+
+/* A receipt says what has landed by then, and what a plugin carries may come later. */
+static void rank_flush(struct host_engine *engine, uint32_t rank)
 {
 	enum { LOOK_US = 1000 };
+	struct signal *receipt = peer_shadow_word(engine->peers, rank, SHADOW_RECEIPT);
+	uint64_t since_ns = clock_ns();
+
+	while (under_way(engine, rank) && is_well(engine, rank) &&
+		!port_has_lost(engine, rank, since_ns)) {
+		if (engine->signals.by_port[rank])
+			(void)landing_ask(engine, rank);
+		word_sleep(&receipt->given, &receipt->sleepers,
+			atomic_load(&receipt->given), LOOK_US);
+	}
+}
+
+void onesided_flush(struct host_engine *engine)
+{
 	struct far_put ask = {.wants_receipt = true};
 
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
 		if (engine->signals.puts[rank] && is_well(engine, rank))
 			(void)piece_put(engine, rank, &ask, NULL, 0);
 	for (uint32_t rank = 0; rank < engine->rank_count; rank++)
-		while (engine->signals.puts[rank] && under_way(engine, rank) &&
-			is_well(engine, rank)) {
-			struct signal *receipt = peer_shadow_word(
-				engine->peers, rank, SHADOW_RECEIPT);
-
-			word_sleep(&receipt->given, &receipt->sleepers,
-				atomic_load(&receipt->given), LOOK_US);
-		}
+		if (engine->signals.puts[rank])
+			rank_flush(engine, rank);
 }
 
 /* ---- all of them ---- */
@@ -161,7 +282,8 @@ static enum err put_step(struct onesided *onesided, uint64_t *count)
 	enum err e;
 
 	if (is_far_put(onesided))
-		return far_put_step(onesided, count);
+		return is_port_put(onesided) ? port_put_step(onesided, count)
+					     : far_put_step(onesided, count);
 	e = signal_meet(onesided);
 	if (!e && onesided->bytes) {
 		host_touch(engine, TOUCH_WINDOW);
@@ -184,8 +306,11 @@ enum err onesided_step(struct onesided *onesided)
 	e = signal_meet(onesided);
 	if (e)
 		return e;
-	if (!has_come(onesided, *awaited + onesided->awaited))
+	if (!has_come(onesided, *awaited + onesided->awaited)) {
+		if (engine->far.port && !peer_is_local(engine->peers, onesided->peer))
+			engine->far.port->attend(engine->far.arg);
 		return ERR_AGAIN;
+	}
 	*awaited += onesided->awaited;
 	return OK;
 }
@@ -225,6 +350,9 @@ enum err onesided_check(struct onesided *onesided)
 	if (engine->far.put) {
 		enum err e = landing_check(engine);
 
+		if (!e && engine->far.port &&
+			!peer_is_local(engine->peers, onesided->peer))
+			e = engine->far.port->check(engine->far.arg);
 		if (e)
 			return e;
 	}
@@ -250,11 +378,15 @@ struct doing onesided_doing(const struct onesided *onesided)
 _Atomic uint64_t *onesided_word(
 	const struct onesided *onesided, _Atomic uint32_t **sleepers)
 {
-	struct signal *signal = is_far_put(onesided)
-					? peer_shadow_word(onesided->engine->peers,
-						  onesided->peer, SHADOW_RECEIPT)
-					: onesided->word;
+	struct signal *signal;
 
+	if (onesided->order) {
+		*sleepers = &onesided->order->sleepers;
+		return &onesided->order->over;
+	}
+	signal = is_far_put(onesided) ? peer_shadow_word(onesided->engine->peers,
+						onesided->peer, SHADOW_RECEIPT)
+				      : onesided->word;
 	*sleepers = &signal->sleepers;
 	return &signal->given;
 }

@@ -9,6 +9,11 @@
  * of the channel writes them into the window and counts the signal: the target need not
  * be in any call. What is under way, of all puts of a rank, is bounded: beyond half of
  * the bound a piece wants a receipt, which says how much has landed.
+ *
+ * Where the communicator has a one-sided plugin (struct host_port) and both ends lie in
+ * windows that it knows, the plugin moves the data and counts the signal. A rank's puts
+ * to another land in the order they were made: before the way is changed, what went the
+ * other way has landed, which receipts say. Bare signals go as the put before them did.
  */
 #ifndef EXEC_HOST_ONESIDED_H
 #define EXEC_HOST_ONESIDED_H
@@ -26,9 +31,11 @@ struct onesided {
 	size_t bytes, offset;
 	uint64_t ref; /* the peer's window */
 	uint32_t directory;
-	/* to a rank on another host: the number of the window, and bytes that are gone */
-	uint32_t window;
+	/* to a rank on another host: the number of the window there and here, and bytes
+	 * that are gone */
+	uint32_t window, own_window;
 	size_t done;
+	struct far_order *order; /* by the port; NULL: not asked for */
 	struct signal *word; /* the signal's, from the first step on; not of a far put */
 };
 

@@ -62,7 +62,7 @@ static enum err wait_timeout(
 
 	engine->culprit = cause;
 	doing_print(doing, text);
-	doing_way(engine, doing->rank, way);
+	doing_way(engine, doing, way);
 	if (cause != doing->rank)
 		snprintf(beyond, sizeof(beyond), "; that one waits for rank %u", cause);
 	return err_set(ERR_TIMEOUT,

@@ -192,6 +192,8 @@ struct host_signals {
 	uint64_t *given, *awaited; /* owned */
 	/* what puts to ranks on other hosts have cost, and at most cost now */
 	uint64_t *puts, puts_bound; /* owned */
+	bool *by_port;		    /* owned: how the last to each of them went */
+	uint64_t asked_ns;	    /* when it was last asked what has landed */
 };
 
 struct host_engine {
