@@ -472,12 +472,13 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	rma_end(comm); /* its thread tells of failures by the control channel */
 	touch_close(comm);
 	gpu_free(comm);
+	host_engine_rest(comm->engine);
+	wires_destroy(comm->hosts.wires); /* a plugin may write to memory until then */
 	host_engine_destroy(comm->engine);
+	relay_close(comm);
 	health_destroy(comm->health);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
-	wires_destroy(comm->hosts.wires);
-	relay_close(comm);
 	profile_put(comm->profile); /* a network plugin tells of events until its end */
 	comm->profile = NULL;
 	free(comm->hosts.records);

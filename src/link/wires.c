@@ -272,12 +272,12 @@ void wires_forget(const struct wires *wires, void *data, size_t bytes)
 void wires_rest(const struct wires *wires)
 {
 	const struct wire_house *house = wires->house;
+	void (*rest)(struct net_end * end) = house->plugin ? net_plugin_rest
+							   : net_socket_rest;
 
-	if (house->plugin)
-		return;
 	for (uint32_t i = 0; i < house->rank_count * WIRE_PURPOSES; i++) {
-		net_socket_rest(wires->to[i]);
-		net_socket_rest(atomic_load(&wires->from[i]));
+		rest(wires->to[i]);
+		rest(atomic_load(&wires->from[i]));
 	}
 }
 

@@ -75,7 +75,8 @@ bool wires_would_take(
 enum err wires_keep(const struct wires *wires, void *data, size_t bytes);
 void wires_forget(const struct wires *wires, void *data, size_t bytes);
 
-/* Nothing comes or goes by threads of ours until somebody asks or tests again. */
+/* A call has failed for good: nothing comes or goes by threads of ours until somebody
+ * asks or tests again, and by a plugin for ever, where something was under way. */
 void wires_rest(const struct wires *wires);
 
 /* Short messages that follow each other to a rank may go together (net/net.h). */

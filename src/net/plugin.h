@@ -78,6 +78,10 @@ void net_plugin_in_gpu(struct net_end *end, const struct net_gpu *gpu);
 bool net_plugin_try_gpu(
 	struct net_end *end, const struct net_gpu *gpu, void *data, size_t bytes);
 
+/* A call has failed for good: if this end has messages under way, it is closed and can do
+ * nothing any more, so that the plugin writes no more where they lie. NULL is fine. */
+void net_plugin_rest(struct net_end *end);
+
 /* Memory that is not given back before it is forgotten is made known to the plugin once
  * for each connection, instead of for each message. Kept twice it is forgotten twice. */
 enum err net_plugin_keep(struct net_plugin *plugin, void *data, size_t bytes);

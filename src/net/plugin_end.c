@@ -79,26 +79,44 @@ static void plugin_door_close(struct door *door)
 	free(door);
 }
 
+/* The plugin has nothing of it any more, and writes nowhere. */
+static void line_close(struct plugin_line *line)
+{
+	const struct plugin_abi *abi = line->plugin->file->abi;
+
+	for (; line->pieces.count; ring_drop(&line->pieces))
+		plugin_piece_forget(line, plugin_piece_at(line, 0));
+	kept_line_close(line);
+	if (line->shorts_known)
+		abi->dereg(line->comm, line->shorts_known);
+	line->shorts_known = NULL;
+	if (line->comm && line->kind == END_LISTENER)
+		abi->close_listen(line->comm);
+	else if (line->comm && line->kind == END_SENDER)
+		abi->close_send(line->comm);
+	else if (line->comm)
+		abi->close_recv(line->comm);
+	line->comm = NULL;
+}
+
+void net_plugin_rest(struct net_end *net_end)
+{
+	struct plugin_end *end = end_of(net_end);
+
+	if (!end || !end->line.pieces.count)
+		return;
+	line_close(&end->line);
+	end->line.is_lost = true;
+}
+
 static void plugin_close(struct net_end *net_end)
 {
 	struct plugin_end *end = end_of(net_end);
-	const struct plugin_abi *abi;
 
 	if (!end)
 		return;
-	abi = end->line.plugin->file->abi;
 	plugin_door_close(end->door);
-	for (uint32_t i = 0; i < end->line.pieces.count; i++)
-		plugin_piece_forget(&end->line, plugin_piece_at(&end->line, i));
-	kept_line_close(&end->line);
-	if (end->line.shorts_known)
-		abi->dereg(end->line.comm, end->line.shorts_known);
-	if (end->line.comm && end->line.kind == END_LISTENER)
-		abi->close_listen(end->line.comm);
-	else if (end->line.comm && end->line.kind == END_SENDER)
-		abi->close_send(end->line.comm);
-	else if (end->line.comm)
-		abi->close_recv(end->line.comm);
+	line_close(&end->line);
 	free(end->line.shorts);
 	free(end->line.pieces.things);
 	free(end);

@@ -22,16 +22,11 @@
 
 #include "net_region.h"
 #include "net_test.h"
+#include "net_unseen.h"
 
 enum { REQUESTS = 32, HANDLE_MAGIC = 0x7e57, LATE_TESTS = 300, BUSY = 3 };
 enum { OPTIONAL = 1 }; /* NCCL's word for a receive whose completion nobody needs */
 enum { REGION_BYTES_FEW = 300000 }; /* "few_pages" */
-/* What has come for a GPU, which does not see it before it is flushed. */
-struct unseen {
-	struct unseen *next;
-	char *data, *aside; /* aside owned */
-	size_t bytes;
-};
 
 struct request {
 	struct comm *comm;
@@ -627,15 +622,6 @@ static void unseen_add(struct request *r)
 	r->aside = NULL;
 }
 
-static void unseen_drop(struct unseen **at)
-{
-	struct unseen *unseen = *at;
-
-	*at = unseen->next;
-	free(unseen->aside);
-	free(unseen);
-}
-
 /* A flush needs memory that is registered, and no place in the row. */
 static ncclResult_t test_iflush(
 	void *opaque, int n, void **data, int *sizes, void **mhandles, void **request)
@@ -665,8 +651,7 @@ static ncclResult_t flush_test(struct request *flush, int *done)
 		at = &(*at)->next;
 	if (!*at)
 		return ncclInternalError;
-	memcpy((*at)->data, (*at)->aside, (*at)->bytes);
-	unseen_drop(at);
+	unseen_show(at);
 	free(flush);
 	*done = 1;
 	return ncclSuccess;

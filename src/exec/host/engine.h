@@ -111,6 +111,10 @@ struct host_engine_args {
 
 enum err host_engine_create(
 	const struct host_engine_args *args, struct host_engine **engine);
+/* Its other threads end, and it runs no call any more; then it goes. The wires go between
+ * the two: until they are closed a network plugin may write into memory of the engine's.
+ */
+void host_engine_rest(struct host_engine *engine);
 void host_engine_destroy(struct host_engine *engine);
 
 /* The kernel copies between these processes, or does not: known when all have tried. */

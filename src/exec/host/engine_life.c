@@ -167,14 +167,21 @@ enum err host_engine_for_mate(const struct host_engine *engine, const struct pee
 	return e;
 }
 
+void host_engine_rest(struct host_engine *engine)
+{
+	if (!engine || engine->calls.share)
+		return;
+	squad_end(engine->calls.squad);
+	engine->calls.squad = NULL;
+}
+
 void host_engine_destroy(struct host_engine *engine)
 {
 	if (!engine)
 		return;
-	if (!engine->calls.share) {
-		squad_end(engine->calls.squad);
+	host_engine_rest(engine);
+	if (!engine->calls.share)
 		health_count(engine->health, NULL);
-	}
 	ref_table_destroy(engine->refs);
 	planner_destroy(engine->planner);
 	host_remote_destroy(engine->remote);

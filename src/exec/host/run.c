@@ -579,7 +579,7 @@ enum err host_run(const struct host_job *const *jobs, uint32_t count)
 	for (uint32_t i = 0; e && i < count; i++)
 		if (all[i].asked.kind == JOB_COLL && all[i].started && all[i].result)
 			host_call_leave(&all[i].call);
-	for (uint32_t i = 0; e && i < count; i++)
+	for (uint32_t i = 0; e && e != ERR_ARGUMENT && i < count; i++)
 		engine_rest(all[i].asked.engine);
 	if (all != few)
 		free(all);
