@@ -2,8 +2,11 @@
  * Large calls between hosts by several threads of each rank: results are the same to the
  * bit, the threads come with the first such call, may use all cores, sleep between calls
  * and go with the communicator; and none writes to a call's buffers when it has failed.
+ * Where threads cannot be had, all that holds as well.
  */
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,6 +14,46 @@
 #include "ranks.h"
 
 enum { THREADS = 3, COUNT = 300000, HUGE = 12 << 20, LATER_US = 8000, STILL_US = 40000 };
+
+/* ---- threads that cannot be had ---- */
+
+/* So many more may be started by this process, as a container's limit has it. */
+static atomic_int thread_room = INT_MAX;
+
+#define SEEN __attribute__((visibility("default")))
+
+SEEN int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+	void *(*begin)(void *), void *argument)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	void *found = dlsym(RTLD_NEXT, "pthread_create");
+
+	if (atomic_fetch_sub(&thread_room, 1) <= 0) {
+		atomic_fetch_add(&thread_room, 1);
+		return EAGAIN;
+	}
+	memcpy(&create, &found, sizeof(create));
+	return create(thread, attr, begin, argument);
+}
+
+/* From now on. WEFT_TEST_MATES, where it is set, is how many the first rank may have, and
+ * the others: "02" that it may have none and they two each. */
+static void threads_limit(const struct rank *rank)
+{
+	const char *text = getenv("WEFT_TEST_MATES");
+
+	if (text)
+		atomic_store(&thread_room, text[rank->rank > 0] - '0');
+}
+
+static int mates_wanted(const struct rank *rank)
+{
+	const char *text = getenv("WEFT_TEST_MATES");
+
+	return text ? text[rank->rank > 0] - '0' : THREADS - 1;
+}
+
+/* ---- what they compute ---- */
 
 static float value(int rank, size_t i)
 {
@@ -36,6 +79,7 @@ static void bits_rank(struct rank *rank)
 	float *in = malloc(COUNT * sizeof(*in)), *out = malloc(COUNT * sizeof(*out));
 	uint64_t hash = 1469598103934665603u;
 
+	threads_limit(rank);
 	for (size_t i = 0; i < COUNT; i++)
 		in[i] = value(rank->rank, i);
 	for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
@@ -49,6 +93,11 @@ static void bits_rank(struct rank *rank)
 		hash = hash_of(hash, out, part * sizeof(*out));
 		OK(ncclAllGather(in, out, part, ncclFloat, comm, NULL));
 		hash = hash_of(hash, out, part * (size_t)rank->rank_count * sizeof(*out));
+		OK(ncclGroupStart());
+		OK(ncclBroadcast(in, out, counts[k], ncclFloat, 1, comm, NULL));
+		OK(ncclAllReduce(out, out, counts[k], ncclFloat, ncclSum, comm, NULL));
+		OK(ncclGroupEnd());
+		hash = hash_of(hash, out, counts[k] * sizeof(*out));
 	}
 	OK(ncclCommDestroy(comm));
 	free(in);
@@ -57,21 +106,30 @@ static void bits_rank(struct rank *rank)
 		rank_raise(rank, hash >> 1);
 }
 
+/* With all threads, and where some ranks have fewer. */
+#define SQUAD "WEFT_CALL_THREADS", "3", "WEFT_CALL_SHARE", "64"
+static const char *const ways[][7] = {{SQUAD, NULL},
+	{SQUAD, "WEFT_TEST_MATES", "00", NULL}, {SQUAD, "WEFT_TEST_MATES", "02", NULL},
+	{SQUAD, "WEFT_TEST_MATES", "20", NULL}, {SQUAD, "WEFT_TEST_MATES", "11", NULL}};
+
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+
 static void test_bits(int processes)
 {
 	static const char *const alone[] = {"WEFT_CALL_THREADS", "1", NULL};
-	static const char *const squad[] = {
-		"WEFT_CALL_THREADS", "3", "WEFT_CALL_SHARE", "64", NULL};
 	struct ranks one = {.processes = processes,
 		.threads = 1,
 		.function = bits_rank,
 		.environment = alone};
-	struct ranks several = one;
 
-	several.environment = squad;
 	ranks_run(&one);
-	ranks_run(&several);
-	EQ(one.result, several.result);
+	for (int i = 0; i < WAYS; i++) {
+		struct ranks several = one;
+
+		several.environment = ways[i];
+		ranks_run(&several);
+		EQ(one.result, several.result);
+	}
 }
 
 /* ---- the threads ---- */
@@ -129,13 +187,14 @@ static void threads_rank(struct rank *rank)
 	EQ(sched_getaffinity(0, sizeof(all), &all), 0);
 	OK(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, comm, NULL));
 	EQ(mates(NULL), 0);
+	threads_limit(rank);
 	/* who makes the first large call may be bound to a core by then */
 	CPU_ZERO(&one);
 	CPU_SET((size_t)sched_getcpu(), &one);
 	EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 	for (int i = 0; i < 3; i++)
 		OK(ncclAllReduce(data, data, COUNT, ncclFloat, ncclSum, comm, NULL));
-	EQ(mates(&all), THREADS - 1);
+	EQ(mates(&all), mates_wanted(rank));
 	usleep(STILL_US);
 	used = cpu_us();
 	usleep(STILL_US);
@@ -164,6 +223,7 @@ static void failing_rank(struct rank *rank)
 	rank_meet(rank);
 	if (!rank->rank)
 		EQ(pthread_create(&thread, NULL, later_abort, comm), 0);
+	threads_limit(rank);
 	do
 		result = ncclAllReduce(
 			data, data, HUGE / 4, ncclInt32, ncclSum, comm, NULL);
@@ -180,14 +240,55 @@ static void failing_rank(struct rank *rank)
 	free(data);
 }
 
-static void run(rank_function *function, int processes)
+/* ---- a rank that dies in a call ---- */
+
+static void *later_die(void *unused)
 {
-	static const char *const squad[] = {
-		"WEFT_CALL_THREADS", "3", "WEFT_CALL_SHARE", "64", NULL};
+	(void)unused;
+	usleep(LATER_US);
+	raise(SIGKILL);
+	return NULL;
+}
+
+static void dying_rank(struct rank *rank)
+{
+	ncclComm_t comm = rank_comm(rank, 0);
+	char *data = calloc(HUGE, 1);
+	pthread_t thread;
+	ncclResult_t result;
+
+	rank_meet(rank);
+	if (rank->rank == 1)
+		EQ(pthread_create(&thread, NULL, later_die, NULL), 0);
+	threads_limit(rank);
+	do
+		result = ncclAllReduce(
+			data, data, HUGE / 4, ncclInt32, ncclSum, comm, NULL);
+	while (!result);
+	GIVES(result, ncclRemoteError);
+	rank_context("%s", ncclGetLastError(comm));
+	HOLDS(strstr(ncclGetLastError(comm), "rank 1"));
+	OK(ncclCommAbort(comm));
+	free(data);
+}
+
+static void run_dying(int processes, int way)
+{
+	struct ranks ranks = {.processes = processes,
+		.threads = 1,
+		.function = dying_rank,
+		.environment = ways[way]};
+
+	ranks_start(&ranks);
+	ranks_wait(&ranks, 1 << 1);
+}
+
+static void run(rank_function *function, int processes, int way)
+{
 	struct ranks ranks = {.processes = processes,
 		.threads = 1,
 		.function = function,
-		.environment = squad};
+		.environment = ways[way]};
 
 	ranks_run(&ranks);
 }
@@ -197,9 +298,12 @@ int main(void)
 	setenv("WEFT_TEST_HOSTS", "2", 1);
 	test_bits(2);
 	test_bits(4);
-	run(threads_rank, 2);
-	run(threads_rank, 4);
-	for (int i = 0; i < 4; i++)
-		run(failing_rank, 2 + 2 * (i % 2));
+	for (int way = 0; way < WAYS; way++) {
+		run(threads_rank, 2 + 2 * (way % 2), way);
+		run(failing_rank, 2, way);
+		run(failing_rank, 4, way);
+		run_dying(2, way);
+		run_dying(4, way);
+	}
 	return 0;
 }

@@ -505,7 +505,7 @@ enum err host_call_start(
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->phase = PHASE_CARD;
 	call->patience = 0;
-	call->peer = 0;
+	call->peer = call->come.turns = 0;
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++) {
@@ -545,6 +545,9 @@ enum err host_call_step(struct host_call *call)
 		if (squad_has_stopped(call->engine))
 			return squad_failure(call->engine);
 		remote_flush(call);
+		e = call->plan->squad > 1 ? squad_turn(call) : OK;
+		if (e)
+			return e;
 	}
 	if (call->phase == PHASE_CARD) {
 		if (!card_is_free(call))
@@ -615,7 +618,7 @@ void host_call_leave(const struct host_call *call)
 
 uint64_t host_call_stamp(const struct host_call *call)
 {
-	uint64_t stamp = (uint64_t)call->phase + call->peer;
+	uint64_t stamp = (uint64_t)call->phase + call->peer + call->come.turns;
 
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		stamp += ((uint64_t)call->lanes[i].tile << 32) +

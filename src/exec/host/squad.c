@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "exec/host/remote.h"
 #include "link/wires.h"
@@ -52,19 +53,30 @@ static void order_give(struct squad *squad, uint32_t threads)
 		futex_wake(&squad->order);
 }
 
-static enum err mate_run(struct mate *mate)
+static enum err mate_start(struct mate *mate)
 {
 	struct squad *squad = mate->squad;
 	struct host_engine *engine = mate->engine;
-	struct host_spec spec = *squad->spec;
-	struct host_call call;
-	enum err e;
 
-	spec.told = NULL; /* whoever listens is told by one thread */
+	mate->spec = *squad->spec;
+	mate->spec.told = NULL; /* whoever listens is told by one thread */
 	engine->memory.foreign = squad->engine->memory.foreign;
 	engine->calls.ahead = squad->number - (engine->calls.number + 1);
-	e = host_call_start(engine, &spec, &call);
-	return e ? e : host_run_share(&call);
+	return host_call_start(engine, &mate->spec, &mate->call);
+}
+
+static enum err mate_run(struct mate *mate)
+{
+	enum err e = mate_start(mate);
+
+	return e ? e : host_run_share(&mate->call);
+}
+
+static void mate_end(struct mate *mate)
+{
+	atomic_store(&mate->blocked, 0);
+	if (atomic_fetch_sub(&mate->squad->busy, 1) == 1)
+		futex_wake(&mate->squad->busy);
 }
 
 /* Only the first failure counts: it is the cause of the others. */
@@ -109,9 +121,7 @@ static void *mate_main(void *arg)
 		e = mate_run(mate);
 		if (e)
 			mate_fail(mate, e);
-		atomic_store(&mate->blocked, 0);
-		if (atomic_fetch_sub(&squad->busy, 1) == 1)
-			futex_wake(&squad->busy);
+		mate_end(mate);
 	}
 }
 
@@ -136,6 +146,102 @@ void squad_block(const struct host_call *call)
 	atomic_store(&mate_of(call)->blocked, 1 + call->blocked.rank);
 }
 
+/* ---- one without a thread ---- */
+
+static enum err mate_turn(struct mate *mate, bool *moved)
+{
+	uint64_t stamp = host_call_stamp(&mate->call), now;
+	enum err e = host_call_step(&mate->call);
+
+	now = host_call_stamp(&mate->call);
+	*moved = now != stamp;
+	if (*moved) {
+		mate->grief_ns = 0;
+		squad_move(&mate->call, now);
+	}
+	if (e == ERR_AGAIN)
+		return OK;
+	if (e) {
+		mate->squad->engine->culprit = mate->engine->culprit;
+		return e;
+	}
+	mate->takes_turns = false;
+	mate_end(mate);
+	return OK;
+}
+
+enum err squad_turn(struct host_call *call)
+{
+	struct squad *squad = call->engine->calls.squad;
+	enum err e = OK;
+
+	if (call->engine->calls.share)
+		return OK;
+	for (uint32_t i = squad->threads; i < squad->count && !e; i++) {
+		bool moved = false;
+
+		if (squad->mates[i].takes_turns)
+			e = mate_turn(&squad->mates[i], &moved);
+		call->come.turns += moved;
+	}
+	return e;
+}
+
+enum err squad_check(struct host_call *call)
+{
+	struct squad *squad = call->engine->calls.squad;
+	enum err e = OK;
+
+	if (!squad || call->engine->calls.share)
+		return OK;
+	for (uint32_t i = squad->threads; i < squad->count && !e; i++) {
+		struct mate *mate = &squad->mates[i];
+
+		if (!mate->takes_turns)
+			continue;
+		e = host_share_check(&mate->call, &mate->grief_ns);
+		if (e)
+			call->engine->culprit = mate->engine->culprit;
+	}
+	return e;
+}
+
+struct host_call *squad_turns_left(const struct host_call *call)
+{
+	struct squad *squad = call->engine->calls.squad;
+
+	for (uint32_t i = squad->threads; i < squad->count; i++)
+		if (!call->engine->calls.share && squad->mates[i].takes_turns)
+			return &squad->mates[i].call;
+	return NULL;
+}
+
+static enum err turns_begin(struct squad *squad)
+{
+	enum err e = OK;
+
+	for (uint32_t i = squad->threads; i + 1 < squad->plan->squad && !e; i++) {
+		squad->mates[i].grief_ns = 0;
+		e = mate_start(&squad->mates[i]);
+	}
+	for (uint32_t i = squad->threads; i + 1 < squad->plan->squad; i++)
+		squad->mates[i].takes_turns = !e;
+	return e;
+}
+
+static void turns_leave(struct squad *squad)
+{
+	for (uint32_t i = squad->threads; i < squad->count; i++) {
+		struct mate *mate = &squad->mates[i];
+
+		if (!mate->takes_turns)
+			continue;
+		host_share_leave(&mate->call);
+		mate->takes_turns = false;
+		mate_end(mate);
+	}
+}
+
 /* ---- they come and go ---- */
 
 static enum err mate_make(struct squad *squad, struct mate *mate)
@@ -143,7 +249,6 @@ static enum err mate_make(struct squad *squad, struct mate *mate)
 	struct host_engine *engine = squad->engine;
 	uint32_t index = squad->count + 1;
 	struct wires *set;
-	int rc;
 	enum err e = peers_layer(engine->peers, index, &mate->peers);
 
 	if (!e)
@@ -155,14 +260,27 @@ static enum err mate_make(struct squad *squad, struct mate *mate)
 	mate->engine->calls.share = index;
 	mate->engine->calls.squad = squad;
 	mate->squad = squad;
-	rc = thread_start(&mate->thread, "weft-mate", mate_main, mate);
-	if (rc)
-		return err_set(ERR_SYSTEM,
-			"a thread for large calls: %s; WEFT_CALL_THREADS=1 does "
-			"without",
-			strerror(rc));
 	squad->count++;
 	return OK;
+}
+
+/* As many as can be had: what a container grants may be used up by now. */
+static void mates_start(struct squad *squad)
+{
+	int rc = 0;
+
+	while (!rc && squad->threads < squad->count) {
+		struct mate *mate = &squad->mates[squad->threads];
+
+		rc = thread_start(&mate->thread, "weft-mate", mate_main, mate);
+		squad->threads += !rc;
+	}
+	if (rc)
+		log_warn("rank %u has %u of %u threads for large calls between hosts, "
+			 "which are slower for it: %s (ulimit -u, or pids.max of the "
+			 "container)",
+			squad->engine->rank, squad->threads + 1, squad->count + 1,
+			strerror(rc));
 }
 
 static void mate_free(struct mate *mate)
@@ -187,6 +305,7 @@ static enum err squad_make(struct host_engine *engine)
 		return e;
 	}
 	engine->calls.squad = squad;
+	mates_start(squad);
 	return OK;
 }
 
@@ -196,7 +315,7 @@ void squad_end(struct squad *squad)
 		return;
 	atomic_store(&squad->quit, true);
 	order_give(squad, 0);
-	for (uint32_t i = 0; i < squad->count; i++)
+	for (uint32_t i = 0; i < squad->threads; i++)
 		pthread_join(squad->mates[i].thread, NULL);
 	for (uint32_t i = 0; i < squad->count; i++)
 		mate_free(&squad->mates[i]);
@@ -223,12 +342,15 @@ enum err squad_begin(struct host_call *call)
 	if (e || engine->calls.share)
 		return e;
 	squad = engine->calls.squad;
-	/* before any thread touches what others have shown, and until all are done */
-	if (!call->spec->carry)
-		host_call_show(call);
 	squad->spec = call->spec;
 	squad->plan = call->plan;
 	squad->number = call->number;
+	e = turns_begin(squad);
+	if (e)
+		return e;
+	/* before any thread touches what others have shown, and until all are done */
+	if (!call->spec->carry)
+		host_call_show(call);
 	for (uint32_t i = 0; i < call->plan->squad; i++)
 		atomic_store(&squad->tiles[i], 0);
 	for (uint32_t i = 0; i + 1 < call->plan->squad; i++) {
@@ -298,6 +420,7 @@ void squad_leave(const struct host_call *call)
 	uint32_t nobody = 0, busy;
 
 	atomic_compare_exchange_strong(&squad->stop, &nobody, 1);
+	turns_leave(squad);
 	squad_wake(squad);
 	while ((busy = atomic_load(&squad->busy)))
 		futex_wait(&squad->busy, busy, LEAVE_US);

@@ -8,6 +8,10 @@
  * one fails the others stop, and none of them touches the call's buffers after it has
  * returned. Mates come about with the first such call and sleep between calls.
  *
+ * Where a thread cannot be had (a container's limit, say), the first runs its mate's
+ * share besides its own, in turns: others deal the tiles by the same number of threads
+ * and notice nothing. None of the shares it runs waits while another could go on.
+ *
  * A mate counts its own calls, and its positions and signs follow these. Notes of what a
  * rank waits for, touching and the count of completed calls are the first thread's alone.
  */
@@ -19,7 +23,7 @@
 #include "exec/host/state.h"
 
 struct mate {
-	pthread_t thread;
+	pthread_t thread;	    /* if there is one: squad.threads */
 	struct squad *squad;	    /* borrowed */
 	struct host_engine *engine; /* owned; its `share` is this mate's number */
 	struct peers *peers;	    /* owned */
@@ -27,6 +31,11 @@ struct mate {
 	enum err error;
 	uint32_t culprit;
 	char sentence[ERR_TEXT_BYTES];
+	/* the call it is in, and how the first runs it where there is no thread */
+	struct host_spec spec;
+	struct host_call call;
+	uint64_t grief_ns;
+	bool takes_turns;
 	/* how far it is, for the first: a number that changes, and whom it waits for,
 	 * counted from one; 0: nobody that it knows */
 	_Atomic uint32_t stamp, blocked;
@@ -45,7 +54,8 @@ struct squad {
 	uint64_t number;
 	/* per thread: tiles of its share that are as they will be */
 	_Atomic uint32_t tiles[SQUAD_MAX];
-	uint32_t count; /* mates: those below have started */
+	uint32_t count;	  /* mates */
+	uint32_t threads; /* .. that have a thread: those below */
 	struct mate mates[SQUAD_MAX - 1];
 };
 
@@ -69,6 +79,14 @@ static inline bool squad_has_stopped(const struct host_engine *engine)
 
 /* .. then this is the failure, the first thread's from now on. */
 enum err squad_failure(struct host_engine *engine);
+
+/* A step of each share that the first runs in turns; and slow checks of them. For any
+ * call that several run. */
+enum err squad_turn(struct host_call *call);
+enum err squad_check(struct host_call *call);
+
+/* One of those that is not through yet; NULL: none. */
+struct host_call *squad_turns_left(const struct host_call *call);
 
 /* The first has done its share: OK when all have, else ERR_AGAIN, or their failure. */
 enum err squad_join(struct host_call *call);
