@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/hash.h"
 #include "base/host.h"
 #include "base/param.h"
@@ -232,6 +233,7 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	status->rank = comm->rank;
 	status->probe = (uint64_t)(uintptr_t)&comm->hosts.probe;
 	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
+	cores_quota_read("", &status->quota);
 	if (!is_alone(comm, records)) {
 		e = pulse_hold(&status->pulse);
 		comm->hosts.has_pulse = !e;
