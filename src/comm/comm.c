@@ -5,6 +5,7 @@
  * submit.c, memory in memory.c.
  */
 #include "comm/comm.h"
+#include "comm/call_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -472,6 +473,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
 	wires_destroy(comm->hosts.wires);
+	call_files_give(comm->hosts.call_files);
 	profile_put(comm->profile); /* a network plugin tells of events until its end */
 	comm->profile = NULL;
 	free(comm->hosts.records);

@@ -54,6 +54,7 @@ struct comm_hosts {
 	struct wires *wires;	     /* owned: to ranks on other hosts; NULL: none */
 	uint32_t layers;	     /* of the board; 0: one */
 	struct squad_room squad;     /* threads that move a large call, of each rank */
+	uint32_t call_files;	     /* .. and files kept for them: call_files.h */
 	struct control *control;     /* owned: the same for what is told; NULL: none */
 };
 

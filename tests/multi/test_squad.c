@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ranks.h"
@@ -204,6 +206,74 @@ static void threads_rank(struct rank *rank)
 	free(data);
 }
 
+/* ---- how many ---- */
+
+/* As many cores as this are shown to the library; 0: those that there are. */
+static atomic_int shown_cores;
+
+SEEN int sched_getaffinity(pid_t task, size_t bytes, cpu_set_t *set)
+{
+	int cores = task ? 0 : atomic_load(&shown_cores);
+	long filled = syscall(SYS_sched_getaffinity, task, bytes, set);
+
+	if (filled < 0)
+		return -1;
+	memset((char *)set + filled, 0, bytes - (size_t)filled);
+	for (int i = 0; i < cores; i++)
+		CPU_SET((size_t)i, set);
+	return 0;
+}
+
+/* Makes its threads come; that many more than before. */
+static int squad_of(ncclComm_t comm, float *data)
+{
+	int before = mates(NULL);
+
+	OK(ncclAllReduce(data, data, COUNT, ncclFloat, ncclSum, comm, NULL));
+	return 1 + mates(NULL) - before;
+}
+
+/* .. where so many would like to come, and there is room for those. */
+static int squad_fits(int wish, int *room)
+{
+	int count = wish < *room ? wish : *room;
+
+	if (count < 2)
+		return 1;
+	*room -= count;
+	return count;
+}
+
+/* Sixteen cores, and so many files that there is room for seven threads. Where this runs
+ * may have a quota, so that fewer than four come at all. */
+static void files_rank(struct rank *rank)
+{
+	float *data = calloc(COUNT, sizeof(*data));
+	int room = 7, wish, squads[3];
+	ncclComm_t comms[4];
+	struct rlimit limit;
+
+	atomic_store(&shown_cores, 16);
+	EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 120;
+	EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		comms[i] = rank_comm(rank, i);
+	wish = squad_of(comms[0], data);
+	HOLDS(wish >= 1 && wish <= 4);
+	for (int i = 0; i < 3; i++) {
+		squads[i] = squad_fits(wish, &room);
+		EQ(i ? squad_of(comms[i], data) : wish, squads[i]);
+	}
+	OK(ncclCommDestroy(comms[0]));
+	room += squads[0];
+	comms[3] = rank_comm(rank, 3);
+	EQ(squad_of(comms[3], data), squad_fits(wish, &room));
+	for (int i = 1; i < 4; i++)
+		OK(ncclCommDestroy(comms[i]));
+	free(data);
+}
+
 /* ---- a call that fails half way ---- */
 
 static void *later_abort(void *comm)
@@ -283,6 +353,17 @@ static void run_dying(int processes, int way)
 	ranks_wait(&ranks, 1 << 1);
 }
 
+static void run_files(void)
+{
+	static const char *const share[] = {"WEFT_CALL_SHARE", "64", NULL};
+	struct ranks ranks = {.processes = 2,
+		.threads = 1,
+		.function = files_rank,
+		.environment = share};
+
+	ranks_run(&ranks);
+}
+
 static void run(rank_function *function, int processes, int way)
 {
 	struct ranks ranks = {.processes = processes,
@@ -298,6 +379,7 @@ int main(void)
 	setenv("WEFT_TEST_HOSTS", "2", 1);
 	test_bits(2);
 	test_bits(4);
+	run_files();
 	for (int way = 0; way < WAYS; way++) {
 		run(threads_rank, 2 + 2 * (way % 2), way);
 		run(failing_rank, 2, way);
