@@ -427,10 +427,11 @@ size_t comm_hosts_tile(const struct comm *comm)
 	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
 }
 
-/* Each thread may have two connections each way with every rank of another host. */
+/* Each thread may have two connections each way with every rank of another host, and one
+ * for shares of messages. */
 static uint32_t squad_files(const struct comm *comm)
 {
-	return 4 * (comm->rank_count - comm_near_count(comm));
+	return 6 * (comm->rank_count - comm_near_count(comm));
 }
 
 /* Half of the cores that the ranks of this host may use are for the squads: what a thread
@@ -481,8 +482,7 @@ static void squad_agree(struct comm *comm, const struct host_record *records)
 	squad_files_settle(comm);
 	if (least > 1)
 		log_info(LOG_INIT | LOG_NET,
-			"large collectives between hosts: by %u threads of each rank",
-			least);
+			"large calls between hosts: by %u threads of each rank", least);
 }
 
 /* What the first rank of this host has laid out. */

@@ -15,6 +15,9 @@
  * `share_bytes` of each; 0: as tune has it. At least one. */
 uint32_t squad_size(size_t chunk_bytes, uint32_t most, size_t share_bytes);
 
+/* Shares of a message of so many bytes, likewise. */
+uint32_t squad_shares(size_t bytes, uint32_t most, size_t share_bytes);
+
 /* The tile for so many threads, at most `tile` bytes: whole cache lines. It is `tile`
  * where the user has set it. */
 size_t squad_tile(size_t chunk_bytes, size_t tile, uint32_t threads);

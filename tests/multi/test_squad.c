@@ -206,6 +206,140 @@ static void threads_rank(struct rank *rank)
 	free(data);
 }
 
+/* ---- sends and receives ---- */
+
+/* Lengths of the messages to each rank, in order; and where each lies. */
+static const size_t lengths[] = {COUNT, 10, 70001, 0, 33333, COUNT - 1};
+
+enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]), LAST = 4 };
+
+static float *message(float *all, int rank, int number)
+{
+	return all + (rank * LENGTHS + number) * COUNT;
+}
+
+static float letter_value(int from, int to, int number, size_t i)
+{
+	return value(from * 100 + to * 10 + number, i);
+}
+
+/* Everybody to everybody, all in one group; in each direction the messages come in order.
+ */
+static void letters_exchange(
+	struct rank *rank, ncclComm_t comm, float *in, float *out, bool with_sum)
+{
+	float sum[2] = {1, 2};
+
+	memset(out, 0, (size_t)rank->rank_count * LENGTHS * COUNT * sizeof(*out));
+	OK(ncclGroupStart());
+	for (int peer = 0; peer < rank->rank_count; peer++)
+		for (int k = 0; k < LENGTHS; k++) {
+			OK(ncclSend(message(in, peer, k), lengths[k], ncclFloat, peer,
+				comm, NULL));
+			OK(ncclRecv(message(out, peer, k), lengths[k], ncclFloat, peer,
+				comm, NULL));
+			if (with_sum && k == 1 && !peer)
+				OK(ncclAllReduce(message(out, 0, 3), message(out, 0, 3),
+					COUNT, ncclFloat, ncclSum, comm, NULL));
+		}
+	if (with_sum)
+		OK(ncclAllReduce(sum, sum, 2, ncclFloat, ncclSum, comm, NULL));
+	OK(ncclGroupEnd());
+	HOLDS(!with_sum || sum[0] == (float)rank->rank_count);
+	for (int peer = 0; peer < rank->rank_count; peer++)
+		for (int k = 0; k < LENGTHS; k++)
+			for (size_t i = 0; i < lengths[k]; i++)
+				HOLDS(message(out, peer, k)[i] ==
+					letter_value(peer, rank->rank, k, i));
+}
+
+/* Of the other host. */
+static int partner(const struct rank *rank)
+{
+	return (rank->rank + rank->rank_count / 2) % rank->rank_count;
+}
+
+/* Outside of a group. */
+static void letters_in_turn(
+	struct rank *rank, ncclComm_t comm, const float *in, float *out)
+{
+	int peer = partner(rank);
+
+	for (int i = 0; i < 2; i++)
+		if (i == rank->rank / (rank->rank_count / 2))
+			OK(ncclSend(in, COUNT, ncclFloat, peer, comm, NULL));
+		else
+			OK(ncclRecv(out, COUNT, ncclFloat, peer, comm, NULL));
+	for (size_t i = 0; i < COUNT; i++)
+		HOLDS(out[i] == letter_value(peer, rank->rank, 0, i));
+}
+
+/* Who has sent may leave; all shares of it still come. */
+static void letter_left(struct rank *rank, ncclComm_t comm, const float *in, float *out)
+{
+	size_t length = lengths[LAST];
+	int peer = partner(rank);
+
+	if (rank->rank < rank->rank_count / 2) {
+		OK(ncclSend(in, length, ncclFloat, peer, comm, NULL));
+		return;
+	}
+	usleep(STILL_US);
+	OK(ncclRecv(out, length, ncclFloat, peer, comm, NULL));
+	for (size_t i = 0; i < length; i++)
+		HOLDS(out[i] == letter_value(peer, rank->rank, LAST, i));
+}
+
+static void letters_rank(struct rank *rank)
+{
+	size_t room = (size_t)rank->rank_count * LENGTHS * COUNT;
+	ncclComm_t comm = rank_comm(rank, 0);
+	float *in = malloc(room * sizeof(*in)), *out = malloc(room * sizeof(*out));
+
+	for (int peer = 0; peer < rank->rank_count; peer++)
+		for (int k = 0; k < LENGTHS; k++)
+			for (size_t i = 0; i < lengths[k]; i++)
+				message(in, peer, k)[i] = letter_value(
+					rank->rank, peer, k, i);
+	EQ(mates(NULL), 0);
+	threads_limit(rank);
+	letters_in_turn(rank, comm, message(in, partner(rank), 0), out);
+	EQ(mates(NULL), mates_wanted(rank));
+	for (int i = 0; i < 2; i++) {
+		letters_exchange(rank, comm, in, out, false);
+		letters_exchange(rank, comm, in, out, true);
+	}
+	letters_in_turn(rank, comm, message(in, partner(rank), 0), out);
+	letter_left(rank, comm, message(in, partner(rank), LAST), out);
+	OK(ncclCommDestroy(comm));
+	free(in);
+	free(out);
+}
+
+/* Both ends cut by their own length, and hear of the other's. */
+static void lengths_rank(struct rank *rank)
+{
+	static const size_t pairs[][2] = {
+		{COUNT, COUNT - 1000}, {COUNT - 1000, COUNT}, {COUNT, 10}, {10, COUNT}};
+	float *data = calloc(COUNT, sizeof(*data));
+
+	for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++) {
+		ncclComm_t comm = rank_comm(rank, (int)k);
+
+		if (rank->rank) {
+			GIVES(ncclRecv(data, pairs[k][1], ncclFloat, 0, comm, NULL),
+				ncclInvalidUsage);
+			rank_context("%s", ncclGetLastError(comm));
+			HOLDS(strstr(ncclGetLastError(comm), "must have the same size"));
+		} else {
+			ncclSend(data, pairs[k][0], ncclFloat, 1, comm, NULL);
+		}
+		rank_meet(rank);
+		OK(ncclCommAbort(comm));
+	}
+	free(data);
+}
+
 /* ---- how many ---- */
 
 /* As many cores as this are shown to the library; 0: those that there are. */
@@ -255,7 +389,7 @@ static void files_rank(struct rank *rank)
 
 	atomic_store(&shown_cores, 16);
 	EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = 120;
+	limit.rlim_cur = 180;
 	EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (int i = 0; i < 3; i++)
 		comms[i] = rank_comm(rank, i);
@@ -276,6 +410,29 @@ static void files_rank(struct rank *rank)
 
 /* ---- a call that fails half way ---- */
 
+/* All of `data`, or one half to everybody else and the other from them. */
+static ncclResult_t move(struct rank *rank, ncclComm_t comm, char *data)
+{
+	size_t part = HUGE / 2 / (size_t)rank->rank_count;
+	ncclResult_t result;
+
+	if (!getenv("WEFT_TEST_LETTERS"))
+		return ncclAllReduce(
+			data, data, HUGE / 4, ncclInt32, ncclSum, comm, NULL);
+	OK(ncclGroupStart());
+	for (int peer = 0; peer < rank->rank_count; peer++) {
+		char *at = data + (size_t)peer * part;
+
+		result = ncclSend(at, part, ncclInt8, peer, comm, NULL);
+		if (!result)
+			result = ncclRecv(
+				at + HUGE / 2, part, ncclInt8, peer, comm, NULL);
+		if (result)
+			break;
+	}
+	return ncclGroupEnd();
+}
+
 static void *later_abort(void *comm)
 {
 	usleep(LATER_US);
@@ -295,8 +452,7 @@ static void failing_rank(struct rank *rank)
 		EQ(pthread_create(&thread, NULL, later_abort, comm), 0);
 	threads_limit(rank);
 	do
-		result = ncclAllReduce(
-			data, data, HUGE / 4, ncclInt32, ncclSum, comm, NULL);
+		result = move(rank, comm, data);
 	while (!result);
 	memset(data, 0x5a, HUGE);
 	usleep(STILL_US);
@@ -332,8 +488,7 @@ static void dying_rank(struct rank *rank)
 		EQ(pthread_create(&thread, NULL, later_die, NULL), 0);
 	threads_limit(rank);
 	do
-		result = ncclAllReduce(
-			data, data, HUGE / 4, ncclInt32, ncclSum, comm, NULL);
+		result = move(rank, comm, data);
 	while (!result);
 	GIVES(result, ncclRemoteError);
 	rank_context("%s", ncclGetLastError(comm));
@@ -382,10 +537,17 @@ int main(void)
 	run_files();
 	for (int way = 0; way < WAYS; way++) {
 		run(threads_rank, 2 + 2 * (way % 2), way);
-		run(failing_rank, 2, way);
-		run(failing_rank, 4, way);
-		run_dying(2, way);
-		run_dying(4, way);
+		run(letters_rank, 2 + 2 * (way % 2), way);
+		run(lengths_rank, 2, way);
+		for (int letters = 0; letters < 2; letters++) {
+			if (letters)
+				setenv("WEFT_TEST_LETTERS", "1", 1);
+			run(failing_rank, 2, way);
+			run(failing_rank, 4, way);
+			run_dying(2, way);
+			run_dying(4, way);
+		}
+		unsetenv("WEFT_TEST_LETTERS");
 	}
 	return 0;
 }

@@ -13,6 +13,11 @@ static void check_sizes(void)
 	EQ(squad_size(1000, 4, 500), 2);
 	EQ(squad_size(1000, 4, 501), 1);
 	EQ(squad_size(1000, 4, 1), 4);
+	EQ(squad_shares(1000, 4, 300), 3);
+	EQ(squad_shares((1 << 20) - 1, 4, 0), 1);
+	EQ(squad_shares(1 << 20, 4, 0), 2);
+	EQ(squad_shares(64 << 20, 4, 0), 4);
+	EQ(squad_shares(64 << 20, 0, 0), 1);
 }
 
 /* All tiles but the last few are of one length, and the threads' counts do not differ. */

@@ -625,7 +625,7 @@ void host_call_leave(const struct host_call *call)
 		return; /* nothing was to be done */
 	if (call->plan->squad > 1 && call->phase != PHASE_DONE &&
 		!call->engine->calls.share)
-		squad_leave(call);
+		squad_leave(call->engine);
 	call_let_go(call);
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/param.h"
+#include "exec/host/cut.h"
 #include "exec/host/doing.h"
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
@@ -363,7 +364,8 @@ static bool jobs_conflict(const struct running *a, const struct running *b)
 		return false;
 	if (a->asked.kind == JOB_P2P)
 		return a->asked.p2p.peer == b->asked.p2p.peer &&
-		       a->asked.p2p.is_send == b->asked.p2p.is_send;
+		       a->asked.p2p.is_send == b->asked.p2p.is_send &&
+		       a->asked.p2p.share.number == b->asked.p2p.share.number;
 	if (a->asked.kind == JOB_ONESIDED)
 		return a->asked.onesided.peer == b->asked.onesided.peer &&
 		       !a->asked.onesided.awaited == !b->asked.onesided.awaited;
@@ -460,6 +462,20 @@ static bool awaits_tide(const struct running *job)
 	       (job->asked.kind == JOB_P2P && p2p_awaits_tide(&job->asked.p2p));
 }
 
+/* Is it over but for shares that are run elsewhere in the list, or by other threads? */
+static bool is_joining(const struct running *job)
+{
+	return job->asked.kind == JOB_P2P && job->asked.p2p.share.is_over;
+}
+
+/* Does it stand for its communicator, in the rank's first thread? The first share of a
+ * message is not over before the others. */
+static bool is_to_tell(const struct running *job)
+{
+	return !job->asked.engine->calls.share && !awaits_tide(job) &&
+	       (job->asked.kind != JOB_P2P || !job->asked.p2p.share.number);
+}
+
 /* Nothing wakes who sleeps for one job when the buffers of another have come. */
 static uint32_t sleep_most(
 	const struct running *jobs, uint32_t count, uint32_t timeout_us)
@@ -482,9 +498,9 @@ static enum err jobs_check(
 		if (!jobs[i].result || !jobs[i].started)
 			continue;
 		e = job_check(&jobs[i]);
-		if (!*sleeper)
+		if (!*sleeper || is_joining(*sleeper))
 			*sleeper = &jobs[i];
-		if (!e && jobs[i].asked.engine != noted && !awaits_tide(&jobs[i])) {
+		if (!e && jobs[i].asked.engine != noted && is_to_tell(&jobs[i])) {
 			struct doing doing = job_doing(&jobs[i], jobs, count);
 
 			noted = jobs[i].asked.engine;
@@ -581,6 +597,12 @@ static enum err jobs_run(struct running *jobs, uint32_t count)
 }
 
 enum err host_run(const struct host_job *const *jobs, uint32_t count)
+{
+	return cut_count(jobs, count) ? cut_run(jobs, count, host_run_here)
+				      : host_run_here(jobs, count);
+}
+
+enum err host_run_here(const struct host_job *const *jobs, uint32_t count)
 {
 	struct running few[RUNNING_INLINE], *all = few;
 	enum err e;

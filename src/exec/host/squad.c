@@ -65,9 +65,31 @@ static enum err mate_start(struct mate *mate)
 	return host_call_start(engine, &mate->spec, &mate->call);
 }
 
+/* Its own of the shares that were handed over. */
+static enum err mate_jobs(const struct mate *mate)
+{
+	const struct squad *squad = mate->squad;
+	const struct host_job **mine = calloc(squad->job_count, sizeof(*mine));
+	uint32_t count = 0;
+	enum err e;
+
+	if (!mine)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", squad->job_count);
+	for (uint32_t i = 0; i < squad->job_count; i++)
+		if (squad->jobs[i].engine == mate->engine)
+			mine[count++] = &squad->jobs[i];
+	e = count ? host_run_here(mine, count) : OK;
+	free(mine);
+	return e;
+}
+
 static enum err mate_run(struct mate *mate)
 {
-	enum err e = mate_start(mate);
+	enum err e;
+
+	if (mate->squad->jobs)
+		return mate_jobs(mate);
+	e = mate_start(mate);
 
 	return e ? e : host_run_share(&mate->call);
 }
@@ -414,17 +436,69 @@ void squad_sleep(const struct host_call *call, uint32_t timeout_us)
 		futex_wait(&squad->busy, busy, timeout_us);
 }
 
-void squad_leave(const struct host_call *call)
+static void busy_await(struct squad *squad)
 {
-	struct squad *squad = call->engine->calls.squad;
-	uint32_t nobody = 0, busy;
+	uint32_t busy;
+
+	while ((busy = atomic_load(&squad->busy)))
+		futex_wait(&squad->busy, busy, LEAVE_US);
+}
+
+void squad_leave(struct host_engine *engine)
+{
+	struct squad *squad = engine->calls.squad;
+	uint32_t nobody = 0;
 
 	atomic_compare_exchange_strong(&squad->stop, &nobody, 1);
 	turns_leave(squad);
 	squad_wake(squad);
-	while ((busy = atomic_load(&squad->busy)))
-		futex_wait(&squad->busy, busy, LEAVE_US);
+	busy_await(squad);
 	atomic_store(&squad->stop, 0);
+}
+
+enum err squad_helpers(struct host_engine *engine, uint32_t *helpers)
+{
+	struct squad *squad = engine->calls.squad;
+	enum err e = squad ? OK : squad_make(engine);
+
+	squad = engine->calls.squad;
+	*helpers = e ? 0 : squad->threads;
+	return e;
+}
+
+struct host_engine *squad_engine(const struct host_engine *engine, uint32_t number)
+{
+	const struct squad *squad = engine->calls.squad;
+
+	return squad->mates[number - 1].engine;
+}
+
+void squad_hand(struct host_engine *engine, const struct host_job *jobs, uint32_t count)
+{
+	struct squad *squad = engine->calls.squad;
+	bool has_any = false;
+
+	for (uint32_t i = 0; squad && i < count; i++)
+		for (uint32_t k = 0; k < squad->threads; k++)
+			has_any = has_any || jobs[i].engine == squad->mates[k].engine;
+	if (!has_any)
+		return;
+	squad->jobs = jobs;
+	squad->job_count = count;
+	atomic_store(&squad->busy, squad->threads);
+	order_give(squad, 1 + squad->threads);
+}
+
+void squad_take_back(struct host_engine *engine, enum err failure)
+{
+	struct squad *squad = engine->calls.squad;
+
+	if (!squad || !squad->jobs)
+		return;
+	if (failure)
+		squad_leave(engine);
+	busy_await(squad);
+	squad->jobs = NULL;
 }
 
 uint32_t squad_tell(const struct host_call *call, uint32_t tiles)

@@ -20,6 +20,7 @@
 
 #include <pthread.h>
 
+#include "exec/host/run.h"
 #include "exec/host/state.h"
 
 struct mate {
@@ -48,6 +49,9 @@ struct squad {
 	_Atomic uint32_t busy; /* mates that are in the call: what the first sleeps on */
 	_Atomic uint32_t stop; /* 1 + the thread that failed, from 0; 0: none has */
 	atomic_bool quit;
+	/* shares of messages (cut.h), if it is for those; NULL: for a call */
+	const struct host_job *jobs;
+	uint32_t job_count;
 	/* the call: borrowed while mates are busy */
 	const struct host_spec *spec;
 	const struct plan *plan;
@@ -96,7 +100,17 @@ void squad_sleep(const struct host_call *call, uint32_t timeout_us);
 
 /* The call has failed in the first thread: the others stop, and have when this returns.
  */
-void squad_leave(const struct host_call *call);
+void squad_leave(struct host_engine *engine);
+
+/* Mates that have a thread; they come about with the first such question. The engine of
+ * mate `number`, from 1 on. */
+enum err squad_helpers(struct host_engine *engine, uint32_t *helpers);
+struct host_engine *squad_engine(const struct host_engine *engine, uint32_t number);
+
+/* They run those of these jobs that have their engines, until they are taken back: all
+ * are over then, or have stopped after a failure. */
+void squad_hand(struct host_engine *engine, const struct host_job *jobs, uint32_t count);
+void squad_take_back(struct host_engine *engine, enum err failure);
 
 /* A mate has come on; it waits for somebody. */
 void squad_move(const struct host_call *call, uint64_t stamp);
