@@ -213,7 +213,7 @@ enum err cut_run(const struct host_job *const *jobs, uint32_t count, cut_runner 
 	e = run(group.mine, group.mine_count);
 	for (uint32_t i = 0; i < count; i++)
 		if (is_first_of(jobs, i))
-			squad_take_back(jobs[i]->engine, e);
+			e = squad_take_back(jobs[i]->engine, e);
 	for (uint32_t i = 0; i < group.share_count && e; i++)
 		wires_rest(group.shares[i].p2p.share.wires);
 	group_free(&group);

@@ -489,16 +489,21 @@ void squad_hand(struct host_engine *engine, const struct host_job *jobs, uint32_
 	order_give(squad, 1 + squad->threads);
 }
 
-void squad_take_back(struct host_engine *engine, enum err failure)
+enum err squad_take_back(struct host_engine *engine, enum err e)
 {
 	struct squad *squad = engine->calls.squad;
 
 	if (!squad || !squad->jobs)
-		return;
-	if (failure)
+		return e;
+	if (!e)
+		busy_await(squad);
+	/* one that had nothing to run may have failed to find that out */
+	if (!e && squad_has_stopped(engine))
+		e = squad_failure(engine);
+	if (e)
 		squad_leave(engine);
-	busy_await(squad);
 	squad->jobs = NULL;
+	return e;
 }
 
 uint32_t squad_tell(const struct host_call *call, uint32_t tiles)

@@ -108,9 +108,10 @@ enum err squad_helpers(struct host_engine *engine, uint32_t *helpers);
 struct host_engine *squad_engine(const struct host_engine *engine, uint32_t number);
 
 /* They run those of these jobs that have their engines, until they are taken back: all
- * are over then, or have stopped after a failure. */
+ * are over then, or have stopped after the failure `e`, which is handed back, or theirs.
+ */
 void squad_hand(struct host_engine *engine, const struct host_job *jobs, uint32_t count);
-void squad_take_back(struct host_engine *engine, enum err failure);
+enum err squad_take_back(struct host_engine *engine, enum err e);
 
 /* A mate has come on; it waits for somebody. */
 void squad_move(const struct host_call *call, uint64_t stamp);
