@@ -78,10 +78,10 @@ static const struct param_info table[PARAM_COUNT] = {
 	[PARAM_SCHEDULE] = {"WEFT_SCHEDULE", PARAM_TEXT, .meaning =
 		"name of the schedule to use instead of the tuner's choice"},
 	[PARAM_SQUAD] = {"WEFT_CALL_THREADS", PARAM_INT, 0, 0, 8, .meaning =
-		"threads of a rank that move a large collective between hosts, the caller's included; the "
+		"threads of a rank that move a large call between hosts, the caller's included; the "
 		"least of all ranks counts; 0: by the cores there are"},
 	[PARAM_SHARE_BYTES] = {"WEFT_CALL_SHARE", PARAM_INT, 0, 0, 1 << 30, .meaning =
-		"such a thread takes at least so many bytes of each chunk; the most of all ranks counts; "
+		"such a thread takes at least so many bytes of each chunk or message; the most of all ranks counts; "
 		"0: automatic"},
 	[PARAM_TILE] = {"WEFT_TILE", PARAM_INT, 0, 0, 1 << 30, .meaning =
 		"bytes per tile; 0 automatic"},

@@ -5,6 +5,7 @@
  * submit.c, memory in memory.c.
  */
 #include "comm/comm.h"
+#include "comm/call_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -479,6 +480,7 @@ static void comm_free(struct comm *comm, enum rank_state last)
 	health_destroy(comm->health);
 	limits_free(comm->limits);
 	wiring_put(comm->wiring);
+	call_files_give(comm->hosts.call_files);
 	profile_put(comm->profile); /* a network plugin tells of events until its end */
 	comm->profile = NULL;
 	free(comm->hosts.records);

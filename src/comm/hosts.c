@@ -1,14 +1,14 @@
 #include "comm/hosts.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "comm/call_files.h"
 #include "comm/near_nets.h"
 #include "comm/rma.h"
 #include "comm/state.h"
@@ -453,31 +453,41 @@ size_t comm_hosts_tile(const struct comm *comm)
 	return least > TILE_MIN ? least / TILE_MIN * TILE_MIN : TILE_MIN;
 }
 
-static uint32_t squad_of_limit(const struct comm *comm)
+/* Each thread may have two connections each way with every rank of another host, and one
+ * for shares of messages. */
+static uint32_t squad_files(const struct comm *comm)
 {
-	uint32_t far = comm->rank_count - comm_near_count(comm);
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit)
-		       ? SQUAD_MAX
-		       : squad_of_files(limit.rlim_cur, far, comm->hosts.here);
+	return 6 * (comm->rank_count - comm_near_count(comm));
 }
 
 /* Half of the cores that the ranks of this host may use are for the squads: what a thread
  * receives has been handled by the kernel, on another core as it may be. A rank that a
- * launcher has given cores of its own is taken to share them, which is never too much. */
-static uint32_t squad_wish(const struct comm *comm)
+ * launcher has given cores of its own, or a container's share of them, is taken to share
+ * these, which is never too much. */
+static uint32_t squad_wish(struct comm *comm)
 {
-	uint32_t asked = (uint32_t)param_int(PARAM_SQUAD), wish = 1, files;
-	cpu_set_t cores;
+	uint32_t asked = (uint32_t)param_int(PARAM_SQUAD), wish;
 
 	if (asked)
 		return asked;
-	if (!sched_getaffinity(0, sizeof(cores), &cores))
-		wish = (uint32_t)CPU_COUNT(&cores) / comm_near_count(comm) / CORES_EACH;
-	files = squad_of_limit(comm);
-	wish = wish < files ? wish : files;
-	return wish < 1 ? 1 : wish < SQUAD_AUTO_MAX ? wish : SQUAD_AUTO_MAX;
+	wish = cores_usable("") / comm_near_count(comm) / CORES_EACH;
+	wish = call_files_take(
+		wish < SQUAD_AUTO_MAX ? wish : SQUAD_AUTO_MAX, squad_files(comm));
+	if (wish > 1)
+		comm->hosts.call_files = wish * squad_files(comm);
+	return wish < 1 ? 1 : wish;
+}
+
+/* What others have too few threads for is left to other communicators. */
+static void squad_files_settle(struct comm *comm)
+{
+	uint32_t threads = comm->hosts.squad.threads;
+	uint32_t files = threads > 1 ? threads * squad_files(comm) : 0;
+
+	if (files >= comm->hosts.call_files)
+		return;
+	call_files_give(comm->hosts.call_files - files);
+	comm->hosts.call_files = files;
 }
 
 /* The same for all ranks: as few threads as any has, and as large shares as any asks. */
@@ -495,10 +505,10 @@ static void squad_agree(struct comm *comm, const struct host_record *records)
 			share = records[rank].share_bytes;
 	}
 	comm->hosts.squad = (struct squad_room){least, share};
+	squad_files_settle(comm);
 	if (least > 1)
 		log_info(LOG_INIT | LOG_NET,
-			"large collectives between hosts: by %u threads of each rank",
-			least);
+			"large calls between hosts: by %u threads of each rank", least);
 }
 
 /* What the first rank of this host has laid out. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/hash.h"
 #include "base/host.h"
 #include "base/param.h"
@@ -201,17 +202,13 @@ static bool is_alone(const struct comm *comm, const struct peer_record *records)
 static enum err hosts_find(struct comm *comm, const struct peer_record *records)
 {
 	uint64_t *identities = malloc(comm->rank_count * sizeof(*identities));
-	const struct peer_record *mine = &records[comm->rank];
 	enum err e = records_check(records, comm->rank_count, comm->rank);
 
 	if (!identities)
 		return err_set(
 			ERR_SYSTEM, "no memory to meet %u ranks", comm->rank_count);
-	for (uint32_t i = 0; i < comm->rank_count; i++) {
+	for (uint32_t i = 0; i < comm->rank_count; i++)
 		identities[i] = records[i].host_hash;
-		comm->hosts.here += records[i].host_hash == mine->host_hash &&
-				    records[i].pid == mine->pid;
-	}
 	if (!e)
 		e = comm_hosts_number(comm, identities);
 	free(identities);
@@ -237,6 +234,7 @@ static enum err comm_attach(struct comm *comm, const struct peer_record *records
 	status->rank = comm->rank;
 	status->probe = (uint64_t)(uintptr_t)&comm->hosts.probe;
 	sched_getaffinity(0, sizeof(status->cpus), (cpu_set_t *)status->cpus);
+	cores_quota_read("", &status->quota);
 	if (!is_alone(comm, records)) {
 		e = pulse_hold(&status->pulse);
 		comm->hosts.has_pulse = !e;

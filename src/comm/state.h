@@ -46,7 +46,6 @@ struct comm_life {
 struct comm_hosts {
 	struct board *board; /* counted */
 	uint32_t local;	     /* this rank's number on it */
-	uint32_t here;	     /* ranks of this process */
 	uint64_t probe;	     /* peers try to read this across processes */
 	bool has_pulse;	     /* held on the board for this rank */
 	bool has_touch;	     /* the process listens for that on its account */
@@ -56,6 +55,7 @@ struct comm_hosts {
 	struct comm_rma *rma;	     /* owned: a one-sided plugin; NULL: none */
 	uint32_t layers;	     /* of the board; 0: one */
 	struct squad_room squad;     /* threads that move a large call, of each rank */
+	uint32_t call_files;	     /* .. and files kept for them: call_files.h */
 	struct control *control;     /* owned: the same for what is told; NULL: none */
 };
 

@@ -11,6 +11,7 @@
 #include "comm/inside.h"
 #include "comm/relay.h"
 #include "comm/state.h"
+#include "tune/squad.h"
 
 static union kernel_scalar scalar_read(const void *pointer, enum dtype type)
 {
@@ -71,6 +72,10 @@ void work_fill(const struct comm_call *call, struct work *work)
 						     : (char *)call->out;
 	work->job.p2p.bytes = call->count * dtype_size(call->type);
 	work->job.p2p.told = call->profile;
+	if (!comm_is_near(call->comm, call->root))
+		work->job.p2p.shares = squad_shares(work->job.p2p.bytes,
+			call->comm->hosts.squad.threads,
+			call->comm->hosts.squad.share_bytes);
 }
 
 void work_join(struct work *work)

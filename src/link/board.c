@@ -28,7 +28,7 @@ enum {
 };
 
 /* Changes with every change of the layout. */
-static const char board_magic[9] = "weftcom7";
+static const char board_magic[9] = "weftcom8";
 
 /* Segments mapped in this process, so that ranks that are threads share one mapping. */
 struct shared_board {

@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cores.h"
 #include "base/err.h"
 #include "link/pulse.h"
 
@@ -138,7 +139,8 @@ struct rank_status {
 	alignas(64) _Atomic uint32_t state; /* enum rank_state */
 	uint32_t pid;
 	uint32_t rank;			/* in the communicator */
-	uint64_t cpus[BOARD_CPU_WORDS]; /* it may run on */
+	uint64_t cpus[BOARD_CPU_WORDS]; /* it may run on, */
+	struct cores_quota quota;	/* .. and for how much time */
 	uint64_t probe; /* address in its process that holds the board's token */
 	_Atomic uint32_t foreign; /* enum foreign_answer */
 	_Atomic uint32_t cpu;	  /* where it last waited, plus one; a hint */

@@ -173,6 +173,34 @@ void peer_place(const struct peers *peers, uint32_t rank, char text[PEER_PLACE_B
 	snprintf(text, PEER_PLACE_BYTES, "on host %s", where);
 }
 
+/* Processors the ranks of this host may use between them: a launcher may have given each
+ * its own. */
+static uint32_t cpus_of_all(const struct peers *peers)
+{
+	uint32_t count = 0;
+
+	for (uint32_t word = 0; word < BOARD_CPU_WORDS; word++) {
+		uint64_t any = 0;
+
+		for (uint32_t i = 0; i < peers->local_count; i++)
+			any |= peer_status(peers, peers->locals[i])->cpus[word];
+		count += (uint32_t)__builtin_popcountll(any);
+	}
+	return count;
+}
+
+bool peers_are_crowded(const struct peers *peers)
+{
+	const struct cores_quota *mine = &peer_status(peers, peers->rank)->quota;
+	uint32_t sharing = 0;
+
+	for (uint32_t i = 0; i < peers->local_count; i++)
+		sharing += peer_status(peers, peers->locals[i])->quota.group ==
+			   mine->group;
+	return peers->local_count > cpus_of_all(peers) ||
+	       (mine->cores > 0 && sharing > mine->cores);
+}
+
 enum err peers_view(struct board *board, struct peers **peers)
 {
 	const struct board_header *header = (const void *)board->base;

@@ -56,6 +56,10 @@ enum err peers_layer(const struct peers *peers, uint32_t layer, struct peers **m
 
 void peers_destroy(struct peers *peers); /* NULL is fine */
 
+/* Are there more ranks on this host than processors for them, or in this one's container
+ * than its quota is for? As their statuses say. */
+bool peers_are_crowded(const struct peers *peers);
+
 /* Where a rank of another host is; and that for a sentence: "on host 10.77.0.2", or "on
  * another host" while it is not known. */
 enum { PEER_PLACE_BYTES = ADDR_TEXT_BYTES + 16 };

@@ -4,8 +4,7 @@
 
 /* Less than that is moved by the caller before another thread has woken up
  * (docs/design/15). */
-enum { SHARE_BYTES = 32 << 10, LINE_BYTES = 64 };
-enum { FILES_PART = 4, FILES_EACH = 4 };
+enum { SHARE_BYTES = 32 << 10, MESSAGE_SHARE_BYTES = 512 << 10, LINE_BYTES = 64 };
 
 uint32_t squad_size(size_t chunk_bytes, uint32_t most, size_t share_bytes)
 {
@@ -16,13 +15,9 @@ uint32_t squad_size(size_t chunk_bytes, uint32_t most, size_t share_bytes)
 	return shares > 1 ? (uint32_t)shares : 1;
 }
 
-uint32_t squad_of_files(uint64_t files, uint32_t far, uint32_t here)
+uint32_t squad_shares(size_t bytes, uint32_t most, size_t share_bytes)
 {
-	uint64_t most = UINT32_MAX;
-
-	if (far && here)
-		most = files / FILES_PART / FILES_EACH / far / here;
-	return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+	return squad_size(bytes, most, share_bytes ? share_bytes : MESSAGE_SHARE_BYTES);
 }
 
 size_t squad_tile(size_t chunk_bytes, size_t tile, uint32_t threads)

@@ -15,10 +15,8 @@
  * `share_bytes` of each; 0: as tune has it. At least one. */
 uint32_t squad_size(size_t chunk_bytes, uint32_t most, size_t share_bytes);
 
-/* For how many threads the files are enough that a process may have open: a quarter of
- * them is for connections of large calls, of which each thread of its `here` ranks may
- * have two each way with every one of `far` ranks of other hosts. */
-uint32_t squad_of_files(uint64_t files, uint32_t far, uint32_t here);
+/* Shares of a message of so many bytes, likewise. */
+uint32_t squad_shares(size_t bytes, uint32_t most, size_t share_bytes);
 
 /* The tile for so many threads, at most `tile` bytes: whole cache lines. It is `tile`
  * where the user has set it. */

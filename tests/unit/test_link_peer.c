@@ -46,6 +46,38 @@ static void test_one_host(void)
 	board_release(board);
 }
 
+/* Ranks 0 and 1 are in one container, rank 2 is in another. */
+static void test_crowded(void)
+{
+	struct board *board = board_of(3, 3);
+	struct peers *peers;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		board_status(board, i)->pid = (uint32_t)getpid();
+		board_status(board, i)->cpus[0] = 0x7;
+	}
+	EQ(peers_create(&(struct peers_args){.board = board, .rank = 0, .rank_count = 3},
+		   &peers),
+		OK);
+	TRUE(!peers_are_crowded(peers));
+	board_status(board, 0)->quota = (struct cores_quota){2, 7};
+	board_status(board, 1)->quota = (struct cores_quota){2, 7};
+	board_status(board, 2)->quota = (struct cores_quota){1, 8};
+	TRUE(!peers_are_crowded(peers));
+	board_status(board, 0)->quota.cores = 1.5;
+	TRUE(peers_are_crowded(peers));
+	board_status(board, 0)->quota = (struct cores_quota){0};
+	TRUE(!peers_are_crowded(peers));
+	for (uint32_t i = 0; i < 3; i++)
+		board_status(board, i)->cpus[0] = 0x3;
+	TRUE(peers_are_crowded(peers));
+	/* each has cores of its own */
+	board_status(board, 2)->cpus[1] = 1;
+	TRUE(!peers_are_crowded(peers));
+	peers_destroy(peers);
+	board_release(board);
+}
+
 /* Where rank 2 of another host is, once that is known. */
 static void places_are_told(struct peers *peers)
 {
@@ -171,6 +203,7 @@ static void test_layer(void)
 int main(void)
 {
 	test_one_host();
+	test_crowded();
 	test_hosts();
 	test_layer();
 	test_view();

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
+
 /* Does the blank-separated list hold the word? */
 static bool has_word(const char *list, const char *word)
 {
@@ -89,15 +91,12 @@ static void read_memory(struct machine *machine)
 
 static void read_cgroup(struct machine *machine)
 {
-	unsigned long long quota, period, limit;
-	FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+	unsigned long long limit;
+	FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+	struct cores_quota quota;
 
-	if (file) {
-		if (fscanf(file, "%llu %llu", &quota, &period) == 2 && period)
-			machine->quota = (double)quota / (double)period;
-		fclose(file);
-	}
-	file = fopen("/sys/fs/cgroup/memory.max", "re");
+	cores_quota_read("", &quota);
+	machine->quota = quota.cores;
 	if (file) {
 		if (fscanf(file, "%llu", &limit) == 1 &&
 			limit < machine->memory_available_bytes)

@@ -215,6 +215,28 @@ void host_call_show(struct host_call *call)
 	host_touch(call->engine, TOUCH_CALL);
 }
 
+/* Tiles whose buffers have come: whoever reads ours waits for positions of ours, and a
+ * lane that has not begun a tile has announced none of it. */
+static uint32_t tiles_come(const struct host_call *call, enum lower_mode mode)
+{
+	const struct shape *all = &call->plan->shapes[mode];
+	size_t tiles = tide_come(call->spec->tide) / all->tile_bytes;
+
+	return share_tiles(tiles < all->tile_count ? (uint32_t)tiles : all->tile_count,
+		call->engine->calls.share, call->plan->squad);
+}
+
+/* Who arrives lends some of its first tile at once. The tiles of all modes are the same
+ * between hosts, and only there do buffers come in parts. */
+static bool first_has_come(struct host_call *call)
+{
+	const struct shape *all = &call->plan->shapes[MODE_STAGED];
+
+	call->blocked.awaits_tide = call->spec->tide && !tiles_come(call, MODE_STAGED) &&
+				    call->engine->calls.share < all->tile_count;
+	return !call->blocked.awaits_tide;
+}
+
 /* Show the buffers and say that we are here. Where all of ours can be reached, what we
  * lend at once counts as sent already. */
 static void call_arrive(struct host_call *call, struct card *card)
@@ -379,17 +401,6 @@ static bool lanes_run(struct host_call *call, const struct shape *shape)
 	return done;
 }
 
-/* Tiles whose buffers have come: whoever reads ours waits for positions of ours, and a
- * lane that has not begun a tile has announced none of it. */
-static uint32_t tiles_come(const struct host_call *call)
-{
-	const struct shape *all = &call->plan->shapes[call->shape->program->mode];
-	size_t tiles = tide_come(call->spec->tide) / all->tile_bytes;
-
-	return share_tiles(tiles < all->tile_count ? (uint32_t)tiles : all->tile_count,
-		call->engine->calls.share, call->plan->squad);
-}
-
 /* A tile that all lanes have behind them is as it will be. */
 static void tiles_tell(const struct host_call *call)
 {
@@ -410,7 +421,7 @@ static bool lanes_run_tide(struct host_call *call)
 	struct shape come = *call->shape;
 	bool done;
 
-	come.tile_count = tiles_come(call);
+	come.tile_count = tiles_come(call, call->shape->program->mode);
 	done = lanes_run(call, &come);
 	tiles_tell(call);
 	call->blocked.awaits_tide = false;
@@ -505,7 +516,7 @@ enum err host_call_start(
 	call->base = call->number << BOARD_CALL_SHIFT;
 	call->phase = PHASE_CARD;
 	call->patience = 0;
-	call->peer = 0;
+	call->peer = call->come.turns = 0;
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		call->lanes[i] = (struct lane){0};
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++) {
@@ -545,10 +556,15 @@ enum err host_call_step(struct host_call *call)
 		if (squad_has_stopped(call->engine))
 			return squad_failure(call->engine);
 		remote_flush(call);
+		e = call->plan->squad > 1 ? squad_turn(call) : OK;
+		if (e)
+			return e;
 	}
 	if (call->phase == PHASE_CARD) {
 		if (!card_is_free(call))
 			return call->error ? call->error : ERR_AGAIN;
+		if (!first_has_come(call))
+			return ERR_AGAIN;
 		card_write(call);
 	}
 	if (call->phase == PHASE_ARRIVE) {
@@ -609,13 +625,13 @@ void host_call_leave(const struct host_call *call)
 		return; /* nothing was to be done */
 	if (call->plan->squad > 1 && call->phase != PHASE_DONE &&
 		!call->engine->calls.share)
-		squad_leave(call);
+		squad_leave(call->engine);
 	call_let_go(call);
 }
 
 uint64_t host_call_stamp(const struct host_call *call)
 {
-	uint64_t stamp = (uint64_t)call->phase + call->peer;
+	uint64_t stamp = (uint64_t)call->phase + call->peer + call->come.turns;
 
 	for (uint32_t i = 0; i < SCHED_LANES_MAX; i++)
 		stamp += ((uint64_t)call->lanes[i].tile << 32) +

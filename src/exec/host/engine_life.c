@@ -20,27 +20,11 @@ enum { SPIN_TURNS_REMOTE = 4 };
 
 enum { INBOX_BYTES = 1 << 20 };
 
-/* Processors the ranks of this host may use between them: a launcher may have given each
- * its own. */
-static uint32_t cpus_of_all(const struct peers *peers)
-{
-	uint32_t count = 0;
-
-	for (uint32_t word = 0; word < BOARD_CPU_WORDS; word++) {
-		uint64_t any = 0;
-
-		for (uint32_t i = 0; i < peers->local_count; i++)
-			any |= peer_status(peers, peers->locals[i])->cpus[word];
-		count += (uint32_t)__builtin_popcountll(any);
-	}
-	return count;
-}
-
 /* How long to spin, and whether a rank may keep its core to itself meanwhile. */
 static void set_patience(struct host_engine *engine, bool remote)
 {
 	int64_t asked = param_int(PARAM_SPIN);
-	bool crowded = engine->peers->local_count > cpus_of_all(engine->peers);
+	bool crowded = peers_are_crowded(engine->peers);
 
 	if (asked >= 0)
 		engine->waits.spin_turns = (uint32_t)asked;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/host/cut.h"
 #include "exec/host/p2p_far.h"
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
@@ -183,14 +184,15 @@ enum err p2p_check(struct p2p *p2p)
 {
 	if (p2p->engine->abort && atomic_load(p2p->engine->abort))
 		return err_set(ERR_REMOTE, "the communicator was aborted");
+	if (p2p->share.number)
+		cut_block(p2p);
 	/* what was posted before the sender left can still be taken */
 	if (is_near(p2p) && !p2p->is_send &&
 		atomic_load(&p2p->pair->box.posted) !=
 			p2p->engine->letters.taken[p2p->peer])
 		return OK;
 	if (!is_near(p2p) && !p2p->is_send &&
-		health_has_left(p2p->engine->health, p2p->peer) &&
-		remote_is_heard(p2p->engine, p2p->peer, WIRE_P2P))
+		health_has_left(p2p->engine->health, p2p->peer) && far_is_heard(p2p))
 		return OK;
 	return host_peers_check(p2p->engine, p2p_needs, p2p);
 }
@@ -220,12 +222,14 @@ _Atomic uint64_t *p2p_word(const struct p2p *p2p, _Atomic uint32_t **sleepers)
 
 bool p2p_awaits_tide(const struct p2p *p2p)
 {
-	return p2p->tide && far_awaits_tide(p2p);
+	return p2p->tide &&
+	       (p2p->share.is_over ? cut_awaits_tide(p2p) : far_awaits_tide(p2p));
 }
 
 uint64_t p2p_stamp(const struct p2p *p2p)
 {
-	return p2p->done + p2p->started + p2p->far.asked + p2p->far.over;
+	return p2p->done + p2p->started + p2p->far.asked + p2p->far.over +
+	       p2p->share.seen;
 }
 
 void p2p_sleep(const struct p2p *p2p, uint32_t timeout_us)

@@ -7,6 +7,7 @@
  * the pair's slots, and the send is complete when the last piece has been posted. To a
  * rank of another host it is one message of the network or several, after one that says
  * how long it is (p2p_far.h); the send is complete when it has left this rank's memory.
+ * A large one goes as several such messages, by several threads: cut.h.
  */
 #ifndef EXEC_HOST_P2P_H
 #define EXEC_HOST_P2P_H
@@ -29,6 +30,17 @@ struct p2p_head {
 	uint64_t piece_bytes; /* of each message of the network but the last; 0: of one */
 };
 
+struct p2p_cut;
+
+/* Of a message that is cut (cut.h): piece `number` and every so many-th after it. */
+struct p2p_share {
+	uint32_t number;
+	bool is_over;
+	uint32_t seen;	     /* of number 0: how far the others have been */
+	struct p2p_cut *cut; /* borrowed; NULL: it is not cut */
+	struct wires *wires; /* borrowed; NULL: the engine's */
+};
+
 /* What the network is asked for, in order: the head, then the message, piece by piece. */
 enum { P2P_UNDER_WAY = 8 };
 struct p2p_far {
@@ -43,6 +55,8 @@ struct p2p {
 	struct host_engine *engine;
 	bool is_send;
 	uint32_t peer;
+	uint32_t shares; /* with a rank of another host: both cut it in so many; 0: one */
+	struct p2p_share share;
 	struct pair_room *pair; /* with a rank of this host, from the first step on */
 	char *data;
 	/* with a rank of another host whose wires take a GPU's memory: whose this is, or

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/param.h"
+#include "exec/host/cut.h"
 #include "exec/host/doing.h"
 #include "exec/host/peers.h"
 #include "exec/host/remote.h"
@@ -26,6 +27,7 @@ enum {
 	DOZES = 1024,	   /* after a yield .. */
 	TIDE_US = 20,	   /* copies follow each other, so the next is under way */
 	CARRY_US = 50,	   /* .. and so do messages */
+	TURNS_US = 50,	   /* asleep for one share while another has news */
 	HOG_NS = 1000000,  /* .. that took so long */
 	RUNNING_INLINE = 8 /* enough for a send and a receive per neighbour */
 };
@@ -184,7 +186,15 @@ static void call_sleep(struct host_call *call, uint32_t timeout_us)
 	struct card *card = peer_card(peers, call->blocked.rank, number);
 	_Atomic uint64_t *word = &card->position[call->blocked.lane];
 	uint64_t seen = atomic_load(word);
+	struct host_call *turn;
 
+	if (call->plan->squad > 1 && (turn = squad_turns_left(call))) {
+		timeout_us = timeout_us < TURNS_US ? timeout_us : TURNS_US;
+		if (call->phase == PHASE_JOIN) {
+			call_sleep(turn, timeout_us);
+			return;
+		}
+	}
 	if (call->phase == PHASE_JOIN) {
 		squad_sleep(call, timeout_us);
 		return;
@@ -242,10 +252,17 @@ static void engine_rest(const struct host_engine *engine)
 		wires_rest(remote_wires(engine->remote));
 }
 
+static enum err checked(struct host_call *call)
+{
+	enum err e = host_call_check(call);
+
+	return e ? e : squad_check(call);
+}
+
 /* A call of the rank's own: what it waits for is told, and how long. */
 static enum err call_check(struct host_call *call, struct idle *idle)
 {
-	enum err e = host_call_check(call);
+	enum err e = checked(call);
 	struct doing doing = call_doing(call);
 
 	return !e && idle->since_ns && !call->blocked.awaits_tide
@@ -254,15 +271,15 @@ static enum err call_check(struct host_call *call, struct idle *idle)
 }
 
 /* A mate's: the rank's first thread, which waits for it in the end, tells the rest. */
-static enum err share_check(struct host_call *call, struct idle *idle)
+enum err host_share_check(struct host_call *call, uint64_t *grief_ns)
 {
 	enum err e = host_call_check(call);
 	struct doing doing = call_doing(call);
 
-	if (e || !idle->since_ns || call->blocked.awaits_tide)
+	if (e || call->blocked.awaits_tide)
 		return e;
 	squad_block(call);
-	return host_bereaved_check(call->engine, &doing, &idle->grief_ns);
+	return host_bereaved_check(call->engine, &doing, grief_ns);
 }
 
 /* To the end, the common way for both. */
@@ -292,7 +309,8 @@ static inline __attribute__((always_inline)) enum err call_run(
 			(idle.turns != idle.spin_turns + STACKED_YIELDS ||
 				!is_stacked(engine, call->blocked.rank)))
 			continue;
-		e = is_share ? share_check(call, &idle) : call_check(call, &idle);
+		e = is_share ? host_share_check(call, &idle.grief_ns)
+			     : call_check(call, &idle);
 		if (e)
 			break;
 		call_sleep(call, idle_sleep_us(&idle));
@@ -300,7 +318,7 @@ static inline __attribute__((always_inline)) enum err call_run(
 	return e;
 }
 
-static void call_give_up(const struct host_call *call)
+void host_share_leave(struct host_call *call)
 {
 	host_call_leave(call);
 	engine_rest(call->engine);
@@ -311,7 +329,7 @@ enum err host_run_share(struct host_call *call)
 	enum err e = call_run(call, true);
 
 	if (e)
-		call_give_up(call);
+		host_share_leave(call);
 	return e;
 }
 
@@ -326,7 +344,7 @@ enum err host_run_one(struct host_engine *engine, const struct host_spec *spec)
 	if (engine->notes.has_told && is_note_over(e))
 		doing_end(engine);
 	if (e)
-		call_give_up(&call);
+		host_share_leave(&call);
 	return e;
 }
 
@@ -346,7 +364,8 @@ static bool jobs_conflict(const struct running *a, const struct running *b)
 		return false;
 	if (a->asked.kind == JOB_P2P)
 		return a->asked.p2p.peer == b->asked.p2p.peer &&
-		       a->asked.p2p.is_send == b->asked.p2p.is_send;
+		       a->asked.p2p.is_send == b->asked.p2p.is_send &&
+		       a->asked.p2p.share.number == b->asked.p2p.share.number;
 	if (a->asked.kind == JOB_ONESIDED)
 		return a->asked.onesided.peer == b->asked.onesided.peer &&
 		       !a->asked.onesided.awaited == !b->asked.onesided.awaited;
@@ -408,7 +427,7 @@ static enum err job_check(struct running *job)
 {
 	switch (job->asked.kind) {
 	case JOB_COLL:
-		return host_call_check(&job->call);
+		return checked(&job->call);
 	case JOB_P2P:
 		return p2p_check(&job->asked.p2p);
 	default:
@@ -443,6 +462,20 @@ static bool awaits_tide(const struct running *job)
 	       (job->asked.kind == JOB_P2P && p2p_awaits_tide(&job->asked.p2p));
 }
 
+/* Is it over but for shares that are run elsewhere in the list, or by other threads? */
+static bool is_joining(const struct running *job)
+{
+	return job->asked.kind == JOB_P2P && job->asked.p2p.share.is_over;
+}
+
+/* Does it stand for its communicator, in the rank's first thread? The first share of a
+ * message is not over before the others. */
+static bool is_to_tell(const struct running *job)
+{
+	return !job->asked.engine->calls.share && !awaits_tide(job) &&
+	       (job->asked.kind != JOB_P2P || !job->asked.p2p.share.number);
+}
+
 /* Nothing wakes who sleeps for one job when the buffers of another have come. */
 static uint32_t sleep_most(
 	const struct running *jobs, uint32_t count, uint32_t timeout_us)
@@ -465,9 +498,9 @@ static enum err jobs_check(
 		if (!jobs[i].result || !jobs[i].started)
 			continue;
 		e = job_check(&jobs[i]);
-		if (!*sleeper)
+		if (!*sleeper || is_joining(*sleeper))
 			*sleeper = &jobs[i];
-		if (!e && jobs[i].asked.engine != noted && !awaits_tide(&jobs[i])) {
+		if (!e && jobs[i].asked.engine != noted && is_to_tell(&jobs[i])) {
 			struct doing doing = job_doing(&jobs[i], jobs, count);
 
 			noted = jobs[i].asked.engine;
@@ -564,6 +597,12 @@ static enum err jobs_run(struct running *jobs, uint32_t count)
 }
 
 enum err host_run(const struct host_job *const *jobs, uint32_t count)
+{
+	return cut_count(jobs, count) ? cut_run(jobs, count, host_run_here)
+				      : host_run_here(jobs, count);
+}
+
+enum err host_run_here(const struct host_job *const *jobs, uint32_t count)
 {
 	struct running few[RUNNING_INLINE], *all = few;
 	enum err e;

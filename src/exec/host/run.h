@@ -27,6 +27,9 @@ struct host_job {
 /* Run one collective. */
 enum err host_run_one(struct host_engine *engine, const struct host_spec *spec);
 
+/* .. those that this thread is to run, of calls that several may run (squad.h, cut.h). */
+enum err host_run_here(const struct host_job *const *jobs, uint32_t count);
+
 /* Run them all; the first failure ends the others where they are. */
 enum err host_run(const struct host_job *const *jobs, uint32_t count);
 

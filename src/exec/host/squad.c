@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "exec/host/remote.h"
 #include "link/wires.h"
@@ -52,19 +53,52 @@ static void order_give(struct squad *squad, uint32_t threads)
 		futex_wake(&squad->order);
 }
 
-static enum err mate_run(struct mate *mate)
+static enum err mate_start(struct mate *mate)
 {
 	struct squad *squad = mate->squad;
 	struct host_engine *engine = mate->engine;
-	struct host_spec spec = *squad->spec;
-	struct host_call call;
-	enum err e;
 
-	spec.told = NULL; /* whoever listens is told by one thread */
+	mate->spec = *squad->spec;
+	mate->spec.told = NULL; /* whoever listens is told by one thread */
 	engine->memory.foreign = squad->engine->memory.foreign;
 	engine->calls.ahead = squad->number - (engine->calls.number + 1);
-	e = host_call_start(engine, &spec, &call);
-	return e ? e : host_run_share(&call);
+	return host_call_start(engine, &mate->spec, &mate->call);
+}
+
+/* Its own of the shares that were handed over. */
+static enum err mate_jobs(const struct mate *mate)
+{
+	const struct squad *squad = mate->squad;
+	const struct host_job **mine = calloc(squad->job_count, sizeof(*mine));
+	uint32_t count = 0;
+	enum err e;
+
+	if (!mine)
+		return err_set(ERR_SYSTEM, "no memory for %u calls", squad->job_count);
+	for (uint32_t i = 0; i < squad->job_count; i++)
+		if (squad->jobs[i].engine == mate->engine)
+			mine[count++] = &squad->jobs[i];
+	e = count ? host_run_here(mine, count) : OK;
+	free(mine);
+	return e;
+}
+
+static enum err mate_run(struct mate *mate)
+{
+	enum err e;
+
+	if (mate->squad->jobs)
+		return mate_jobs(mate);
+	e = mate_start(mate);
+
+	return e ? e : host_run_share(&mate->call);
+}
+
+static void mate_end(struct mate *mate)
+{
+	atomic_store(&mate->blocked, 0);
+	if (atomic_fetch_sub(&mate->squad->busy, 1) == 1)
+		futex_wake(&mate->squad->busy);
 }
 
 /* Only the first failure counts: it is the cause of the others. */
@@ -109,9 +143,7 @@ static void *mate_main(void *arg)
 		e = mate_run(mate);
 		if (e)
 			mate_fail(mate, e);
-		atomic_store(&mate->blocked, 0);
-		if (atomic_fetch_sub(&squad->busy, 1) == 1)
-			futex_wake(&squad->busy);
+		mate_end(mate);
 	}
 }
 
@@ -136,6 +168,102 @@ void squad_block(const struct host_call *call)
 	atomic_store(&mate_of(call)->blocked, 1 + call->blocked.rank);
 }
 
+/* ---- one without a thread ---- */
+
+static enum err mate_turn(struct mate *mate, bool *moved)
+{
+	uint64_t stamp = host_call_stamp(&mate->call), now;
+	enum err e = host_call_step(&mate->call);
+
+	now = host_call_stamp(&mate->call);
+	*moved = now != stamp;
+	if (*moved) {
+		mate->grief_ns = 0;
+		squad_move(&mate->call, now);
+	}
+	if (e == ERR_AGAIN)
+		return OK;
+	if (e) {
+		mate->squad->engine->culprit = mate->engine->culprit;
+		return e;
+	}
+	mate->takes_turns = false;
+	mate_end(mate);
+	return OK;
+}
+
+enum err squad_turn(struct host_call *call)
+{
+	struct squad *squad = call->engine->calls.squad;
+	enum err e = OK;
+
+	if (call->engine->calls.share)
+		return OK;
+	for (uint32_t i = squad->threads; i < squad->count && !e; i++) {
+		bool moved = false;
+
+		if (squad->mates[i].takes_turns)
+			e = mate_turn(&squad->mates[i], &moved);
+		call->come.turns += moved;
+	}
+	return e;
+}
+
+enum err squad_check(struct host_call *call)
+{
+	struct squad *squad = call->engine->calls.squad;
+	enum err e = OK;
+
+	if (!squad || call->engine->calls.share)
+		return OK;
+	for (uint32_t i = squad->threads; i < squad->count && !e; i++) {
+		struct mate *mate = &squad->mates[i];
+
+		if (!mate->takes_turns)
+			continue;
+		e = host_share_check(&mate->call, &mate->grief_ns);
+		if (e)
+			call->engine->culprit = mate->engine->culprit;
+	}
+	return e;
+}
+
+struct host_call *squad_turns_left(const struct host_call *call)
+{
+	struct squad *squad = call->engine->calls.squad;
+
+	for (uint32_t i = squad->threads; i < squad->count; i++)
+		if (!call->engine->calls.share && squad->mates[i].takes_turns)
+			return &squad->mates[i].call;
+	return NULL;
+}
+
+static enum err turns_begin(struct squad *squad)
+{
+	enum err e = OK;
+
+	for (uint32_t i = squad->threads; i + 1 < squad->plan->squad && !e; i++) {
+		squad->mates[i].grief_ns = 0;
+		e = mate_start(&squad->mates[i]);
+	}
+	for (uint32_t i = squad->threads; i + 1 < squad->plan->squad; i++)
+		squad->mates[i].takes_turns = !e;
+	return e;
+}
+
+static void turns_leave(struct squad *squad)
+{
+	for (uint32_t i = squad->threads; i < squad->count; i++) {
+		struct mate *mate = &squad->mates[i];
+
+		if (!mate->takes_turns)
+			continue;
+		host_share_leave(&mate->call);
+		mate->takes_turns = false;
+		mate_end(mate);
+	}
+}
+
 /* ---- they come and go ---- */
 
 static enum err mate_make(struct squad *squad, struct mate *mate)
@@ -143,7 +271,6 @@ static enum err mate_make(struct squad *squad, struct mate *mate)
 	struct host_engine *engine = squad->engine;
 	uint32_t index = squad->count + 1;
 	struct wires *set;
-	int rc;
 	enum err e = peers_layer(engine->peers, index, &mate->peers);
 
 	if (!e)
@@ -155,14 +282,27 @@ static enum err mate_make(struct squad *squad, struct mate *mate)
 	mate->engine->calls.share = index;
 	mate->engine->calls.squad = squad;
 	mate->squad = squad;
-	rc = thread_start(&mate->thread, "weft-mate", mate_main, mate);
-	if (rc)
-		return err_set(ERR_SYSTEM,
-			"a thread for large calls: %s; WEFT_CALL_THREADS=1 does "
-			"without",
-			strerror(rc));
 	squad->count++;
 	return OK;
+}
+
+/* As many as can be had: what a container grants may be used up by now. */
+static void mates_start(struct squad *squad)
+{
+	int rc = 0;
+
+	while (!rc && squad->threads < squad->count) {
+		struct mate *mate = &squad->mates[squad->threads];
+
+		rc = thread_start(&mate->thread, "weft-mate", mate_main, mate);
+		squad->threads += !rc;
+	}
+	if (rc)
+		log_warn("rank %u has %u of %u threads for large calls between hosts, "
+			 "which are slower for it: %s (ulimit -u, or pids.max of the "
+			 "container)",
+			squad->engine->rank, squad->threads + 1, squad->count + 1,
+			strerror(rc));
 }
 
 static void mate_free(struct mate *mate)
@@ -187,6 +327,7 @@ static enum err squad_make(struct host_engine *engine)
 		return e;
 	}
 	engine->calls.squad = squad;
+	mates_start(squad);
 	return OK;
 }
 
@@ -196,7 +337,7 @@ void squad_end(struct squad *squad)
 		return;
 	atomic_store(&squad->quit, true);
 	order_give(squad, 0);
-	for (uint32_t i = 0; i < squad->count; i++)
+	for (uint32_t i = 0; i < squad->threads; i++)
 		pthread_join(squad->mates[i].thread, NULL);
 	for (uint32_t i = 0; i < squad->count; i++)
 		mate_free(&squad->mates[i]);
@@ -223,12 +364,15 @@ enum err squad_begin(struct host_call *call)
 	if (e || engine->calls.share)
 		return e;
 	squad = engine->calls.squad;
-	/* before any thread touches what others have shown, and until all are done */
-	if (!call->spec->carry)
-		host_call_show(call);
 	squad->spec = call->spec;
 	squad->plan = call->plan;
 	squad->number = call->number;
+	e = turns_begin(squad);
+	if (e)
+		return e;
+	/* before any thread touches what others have shown, and until all are done */
+	if (!call->spec->carry)
+		host_call_show(call);
 	for (uint32_t i = 0; i < call->plan->squad; i++)
 		atomic_store(&squad->tiles[i], 0);
 	for (uint32_t i = 0; i + 1 < call->plan->squad; i++) {
@@ -292,16 +436,74 @@ void squad_sleep(const struct host_call *call, uint32_t timeout_us)
 		futex_wait(&squad->busy, busy, timeout_us);
 }
 
-void squad_leave(const struct host_call *call)
+static void busy_await(struct squad *squad)
 {
-	struct squad *squad = call->engine->calls.squad;
-	uint32_t nobody = 0, busy;
+	uint32_t busy;
 
-	atomic_compare_exchange_strong(&squad->stop, &nobody, 1);
-	squad_wake(squad);
 	while ((busy = atomic_load(&squad->busy)))
 		futex_wait(&squad->busy, busy, LEAVE_US);
+}
+
+void squad_leave(struct host_engine *engine)
+{
+	struct squad *squad = engine->calls.squad;
+	uint32_t nobody = 0;
+
+	atomic_compare_exchange_strong(&squad->stop, &nobody, 1);
+	turns_leave(squad);
+	squad_wake(squad);
+	busy_await(squad);
 	atomic_store(&squad->stop, 0);
+}
+
+enum err squad_helpers(struct host_engine *engine, uint32_t *helpers)
+{
+	struct squad *squad = engine->calls.squad;
+	enum err e = squad ? OK : squad_make(engine);
+
+	squad = engine->calls.squad;
+	*helpers = e ? 0 : squad->threads;
+	return e;
+}
+
+struct host_engine *squad_engine(const struct host_engine *engine, uint32_t number)
+{
+	const struct squad *squad = engine->calls.squad;
+
+	return squad->mates[number - 1].engine;
+}
+
+void squad_hand(struct host_engine *engine, const struct host_job *jobs, uint32_t count)
+{
+	struct squad *squad = engine->calls.squad;
+	bool has_any = false;
+
+	for (uint32_t i = 0; squad && i < count; i++)
+		for (uint32_t k = 0; k < squad->threads; k++)
+			has_any = has_any || jobs[i].engine == squad->mates[k].engine;
+	if (!has_any)
+		return;
+	squad->jobs = jobs;
+	squad->job_count = count;
+	atomic_store(&squad->busy, squad->threads);
+	order_give(squad, 1 + squad->threads);
+}
+
+enum err squad_take_back(struct host_engine *engine, enum err e)
+{
+	struct squad *squad = engine->calls.squad;
+
+	if (!squad || !squad->jobs)
+		return e;
+	if (!e)
+		busy_await(squad);
+	/* one that had nothing to run may have failed to find that out */
+	if (!e && squad_has_stopped(engine))
+		e = squad_failure(engine);
+	if (e)
+		squad_leave(engine);
+	squad->jobs = NULL;
+	return e;
 }
 
 uint32_t squad_tell(const struct host_call *call, uint32_t tiles)

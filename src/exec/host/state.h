@@ -32,8 +32,9 @@ struct host_news {
 	bool has_untold;
 };
 
-/* What has come to it without a move of ours. */
+/* What has come about without a move of its own. */
 struct host_come {
+	uint32_t turns; /* so often have shares come on that this thread runs beside it */
 	bool has_fetched; /* see host_fetch() */
 	/* per lane: what its move waited for has come straight to where it belongs */
 	bool has_landed[SCHED_LANES_MAX];
@@ -81,6 +82,13 @@ void host_call_show(struct host_call *call);
 
 /* Run it to the end. A failure says nothing when another thread has failed before. */
 enum err host_run_share(struct host_call *call);
+
+/* .. or step by step, by a thread that has other shares to run: slow checks while it is
+ * blocked, with a time that is kept for it (host_bereaved_check()). */
+enum err host_share_check(struct host_call *call, uint64_t *grief_ns);
+
+/* It will not go on. */
+void host_share_leave(struct host_call *call);
 
 /* Go on: OK when complete, ERR_AGAIN when blocked, else the failure. */
 enum err host_call_step(struct host_call *call);

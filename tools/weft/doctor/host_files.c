@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "weft/doctor/host_facts.h"
 
 enum { PATH = 1024, FILE_BYTES = 4096 };
@@ -198,34 +199,15 @@ static void read_nics(struct host_facts *facts, const char *root)
 	qsort(facts->ifaces, facts->iface_count, sizeof(facts->ifaces[0]), by_name);
 }
 
-/* "max 100000" or "200000 100000": cores that the control group grants; 0 no limit. */
-static double quota_of(const char *text)
-{
-	double quota, period;
-
-	if (sscanf(text, "%lf %lf", &quota, &period) != 2 || period <= 0)
-		return 0;
-	return quota / period;
-}
-
 static void read_limits(struct host_facts *facts, const char *root)
 {
 	char text[FILE_BYTES];
 	const char *line;
-	double quota;
+	struct cores_quota quota;
 
-	if (!host_read_text(root, "sys/fs/cgroup/cpu.max", text, sizeof(text)) &&
-		host_read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", text,
-			sizeof(text) / 2)) {
-		size_t used = strlen(text);
-
-		text[used++] = ' ';
-		host_read_text(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", text + used,
-			sizeof(text) - used);
-	}
-	quota = quota_of(text);
-	if (quota > 0 && (facts->cpus <= 0 || quota < facts->cpus))
-		facts->cpus = quota;
+	cores_quota_read(root, &quota);
+	if (quota.cores > 0 && (facts->cpus <= 0 || quota.cores < facts->cpus))
+		facts->cpus = quota.cores;
 	/* the first generation has other names, and no limit is a number near 2^63 */
 	if ((host_read_text(root, "sys/fs/cgroup/memory.max", text, sizeof(text)) ||
 		    host_read_text(root, "sys/fs/cgroup/memory/memory.limit_in_bytes",
