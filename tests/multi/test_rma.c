@@ -102,7 +102,8 @@ static void mixed(struct rank *rank)
 	for (int i = 1; i <= PUTS; i++)
 		for (int part = i % KINDS ? 0 : 2; part < 3; part++) {
 			OK(ncclWaitSignal(1, &once, comm, NULL));
-			if (i % KINDS)
+			/* later ones are on their way there */
+			if (i % KINDS && !is_sanitized())
 				HOLDS(data[0] >= i);
 			if (i % KINDS && part)
 				EQ(data[i], i);
