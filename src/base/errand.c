@@ -80,7 +80,8 @@ int errand_run(const struct errand *errand, int64_t limit_s)
 {
 	struct chore *chore = chore_make(errand);
 	pthread_t thread;
-	int rc = chore ? thread_start(&thread, errand->name, chore_main, chore) : ENOMEM;
+	int rc = chore ? thread_start_roomy(&thread, errand->name, chore_main, chore)
+		       : ENOMEM;
 
 	if (rc) {
 		if (chore)

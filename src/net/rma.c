@@ -44,6 +44,7 @@ struct net_rma {
 	struct rma_file *file; /* borrowed: it is never unloaded */
 	/* the plugin's: as init, listen, connect and createContext gave them */
 	void *plugin, *listener, *group, *context;
+	bool is_asked;		       /* for itself */
 	bool has_started, has_refused; /* memory */
 	struct plugin_device device;   /* the one that this rank uses */
 	int device_index;
@@ -135,15 +136,22 @@ static void task_discard(void *argument)
 	free(argument);
 }
 
+/* One that is there because the network plugin is has nobody to be warned. */
 static enum err task_failed(const struct rma_task *task)
 {
 	const struct rma_file *file = task->rma->file;
+	const char *why = task->result ? err_name((enum err)task->result) : task->why;
 
 	if (task->is_known)
 		return ERR_SYSTEM;
-	return err_set(ERR_SYSTEM, "the one-sided plugin %s (v%d) failed: %s gave %s",
-		file->name, file->version, task->rma->doing,
-		task->result ? err_name((enum err)task->result) : task->why);
+	if (task->rma->is_asked)
+		return err_set(ERR_SYSTEM,
+			"the one-sided plugin %s (v%d) failed: %s gave %s", file->name,
+			file->version, task->rma->doing, why);
+	log_info(LOG_INIT | LOG_NET,
+		"RMA/Plugin: %s (v%d), of the network plugin's file, failed: %s gave %s",
+		file->name, file->version, task->rma->doing, why);
+	return ERR_SYSTEM;
 }
 
 /* It may return at any moment, so nothing of the task is looked at. */
@@ -222,7 +230,8 @@ static void rma_free(struct net_rma *rma)
 }
 
 /* NULL, with a warning, when it does not start. With the lock. */
-static struct net_rma *rma_start(struct rma_file *file, const struct net_rma_args *args)
+static struct net_rma *rma_start(
+	struct rma_file *file, const struct net_rma_args *args, bool is_asked)
 {
 	struct net_rma *rma = file->is_stuck ? NULL : calloc(1, sizeof(*rma));
 	struct rma_task task = {.rma = rma, .run = start_task};
@@ -230,6 +239,7 @@ static struct net_rma *rma_start(struct rma_file *file, const struct net_rma_arg
 	if (!rma)
 		return NULL;
 	rma->file = file;
+	rma->is_asked = is_asked;
 	rma->device_index = (int)args->local;
 	task.memory.bytes = args->comm;
 	if (!task_do(&task))
@@ -251,11 +261,11 @@ struct net_rma *net_rma_open(const struct net_rma_args *args)
 	names = plugin_names(&rma_kind);
 	while (!found && plugin_names_next(&rma_kind, &names, name)) {
 		file = rma_file_get(name, false);
-		found = file ? rma_start(file, args) : NULL;
+		found = file ? rma_start(file, args, true) : NULL;
 	}
 	if (!found && args->network_file) {
 		file = rma_file_get(args->network_file, true);
-		found = file ? rma_start(file, args) : NULL;
+		found = file ? rma_start(file, args, false) : NULL;
 	}
 	pthread_mutex_unlock(&lock);
 	return found;

@@ -4,7 +4,7 @@
  * It is as strict as a plugin may be: nothing travels before the receiver has asked for
  * it, memory must be registered and is checked, at most 32 requests are taken, connecting
  * takes several calls, and its state is kept in the handle. NET_TEST_FAULT has words
- * with colons between them; see fault(). */
+ * with colons between them; see net_test_fault(). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,28 +73,13 @@ static ncclProfilerCallback_t tell;
 #endif
 static atomic_int contexts;
 
-static bool fault(const char *word)
-{
-	const char *list = getenv("NET_TEST_FAULT");
-	const char *only = getenv("NET_TEST_FAULT_RANK"); /* of NET_TEST_RANK */
-	const char *rank = getenv("NET_TEST_RANK");
-	size_t bytes = strlen(word);
-
-	if (!list || (only && (!rank || strcmp(only, rank))))
-		return false;
-	for (; *list; list += strcspn(list, ":"), list += *list == ':')
-		if (!strncmp(list, word, bytes) && (!list[bytes] || list[bytes] == ':'))
-			return true;
-	return false;
-}
-
 static ncclResult_t start(ncclDebugLogger_t log)
 {
 	say = log;
-	if (fault("hang"))
+	if (net_test_fault("hang"))
 		for (;;)
 			pause();
-	if (fault("init"))
+	if (net_test_fault("init"))
 		return ncclSystemError;
 	say(3, 1, __FILE__, __LINE__, "NET/Test: started, version %d", NET_VERSION);
 	return ncclSuccess;
@@ -142,121 +127,6 @@ static ncclResult_t test_init(ncclDebugLogger_t log)
 }
 #endif
 
-/* NET_TEST_PCI has the places of its devices in sysfs, with commas between them; without
- * it there are two, nowhere. The place of one; how many there are. */
-enum { DEVICES_MAX = 8, PLACE_BYTES = 256 };
-
-static int places(int dev, char place[PLACE_BYTES])
-{
-	const char *list = getenv("NET_TEST_PCI");
-	int count = 0;
-
-	if (!list)
-		return 2;
-	for (; *list && count < DEVICES_MAX; count++) {
-		size_t bytes = strcspn(list, ",");
-
-		if (count == dev && bytes < PLACE_BYTES)
-			snprintf(place, PLACE_BYTES, "%.*s", (int)bytes, list);
-		list += bytes + (list[bytes] == ',');
-	}
-	return count;
-}
-
-static ncclResult_t test_devices(int *count)
-{
-	*count = fault("empty") ? 0 : places(-1, NULL);
-	return ncclSuccess;
-}
-
-/* Both ports of the one card there is ("ports"). */
-static int joined;
-
-/* What was joined is not used alone any more. */
-static bool is_mine(int dev)
-{
-	return joined ? dev == 2 : dev >= 0 && dev < places(-1, NULL);
-}
-
-#if NET_VERSION >= 9
-static ncclResult_t test_make_virtual(int *d, ncclNetVDeviceProps_t *props)
-{
-	if (fault("apart") || props->ndevs != 2 || props->devs[0] != 0 ||
-		props->devs[1] != 1)
-		return ncclInvalidArgument;
-	joined = 1;
-	*d = 2;
-	return ncclSuccess;
-}
-#endif
-
-/* Texts of a device, for good: written once, since several threads may ask at once. */
-struct texts {
-	char name[16], place[PLACE_BYTES];
-};
-
-static const struct texts *texts_of(int dev)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct texts known[DEVICES_MAX + 1];
-	struct texts now = {.place = ""}, *kept = &known[dev];
-
-	places(dev, now.place);
-	if (joined && dev == 2)
-		snprintf(now.name, sizeof(now.name), "test0+test1");
-	else
-		snprintf(now.name, sizeof(now.name), "test%d", dev);
-	pthread_mutex_lock(&lock);
-	if (memcmp(kept, &now, sizeof(now)))
-		*kept = now;
-	pthread_mutex_unlock(&lock);
-	return kept;
-}
-
-static ncclResult_t test_properties(int dev, ncclNetProperties_t *props)
-{
-	static char paths[2][32] = {
-		"/sys/nowhere/0000:10:00.0", "/sys/nowhere/0000:10:00.1"};
-	const struct texts *texts;
-
-	if (dev < 0 || dev >= places(-1, NULL) + joined)
-		return ncclInvalidArgument;
-	texts = texts_of(dev);
-	props->name = (char *)(uintptr_t)texts->name;
-	props->pciPath = fault("ports")	   ? paths[dev % 2]
-			 : texts->place[0] ? (char *)(uintptr_t)texts->place
-					   : NULL;
-	props->guid = 100 + (uint64_t)dev;
-	props->ptrSupport = fault("gpu") ? NCCL_PTR_CUDA
-			    : fault("gdr")
-				    ? NCCL_PTR_HOST | (fault("dmabuf") ? NCCL_PTR_DMABUF
-								       : NCCL_PTR_CUDA)
-				    : NCCL_PTR_HOST;
-	props->speed = joined && dev == 2 ? 50000 : 25000;
-	props->port = 1;
-	props->latency = 12.5f;
-	props->maxComms = fault("few") ? 5 : 1000;
-	props->maxRecvs = 1;
-#if NET_VERSION >= 8
-	props->regIsGlobal = 1;
-#endif
-#if NET_VERSION >= 9
-	props->forceFlush = 1;
-	props->vProps.ndevs = 1;
-	props->vProps.devs[0] = dev;
-	props->maxP2pBytes = fault("tiny") ? 100 : fault("small") ? 10000 : 1 << 30;
-	props->maxCollBytes = 1 << 20;
-#endif
-#if NET_VERSION >= 11
-	props->maxMultiRequestSize = 1;
-#endif
-#if NET_VERSION >= 12
-	props->railId = 3;
-	props->planeId = 4;
-#endif
-	return ncclSuccess;
-}
-
 static struct comm *comm_make(int fd, bool is_send)
 {
 	struct comm *comm = calloc(1, sizeof(*comm));
@@ -276,7 +146,7 @@ static ncclResult_t listen_here(void *opaque, void **listenComm)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct comm *comm;
 
-	if (fault("listen"))
+	if (net_test_fault("listen"))
 		return ncclSystemError;
 	memset(handle, 0, sizeof(*handle));
 	handle->magic = HANDLE_MAGIC;
@@ -333,9 +203,9 @@ static ncclResult_t connect_there(void *opaque, void **sendComm)
 	struct pollfd poll_fd = {.events = POLLOUT};
 
 	*sendComm = NULL;
-	if (handle->magic != HANDLE_MAGIC || fault("connect"))
+	if (handle->magic != HANDLE_MAGIC || net_test_fault("connect"))
 		return ncclSystemError;
-	if (fault("unconnected"))
+	if (net_test_fault("unconnected"))
 		return ncclSuccess;
 	if (!handle->connecting) {
 		handle->connecting = comm_make(
@@ -359,26 +229,26 @@ static ncclResult_t connect_there(void *opaque, void **sendComm)
 #if NET_VERSION >= 11
 static ncclResult_t test_listen(void *ctx, int dev, void *handle, void **listenComm)
 {
-	return ctx && is_mine(dev) ? listen_here(handle, listenComm)
-				   : ncclInvalidArgument;
+	return ctx && net_test_has(dev) ? listen_here(handle, listenComm)
+					: ncclInvalidArgument;
 }
 
 static ncclResult_t test_connect(
 	void *ctx, int dev, void *handle, void **sendComm, void **sendDevComm)
 {
-	return ctx && is_mine(dev) && sendDevComm ? connect_there(handle, sendComm)
-						  : ncclInvalidArgument;
+	return ctx && net_test_has(dev) && sendDevComm ? connect_there(handle, sendComm)
+						       : ncclInvalidArgument;
 }
 #else
 static ncclResult_t test_listen(int dev, void *handle, void **listenComm)
 {
-	return is_mine(dev) ? listen_here(handle, listenComm) : ncclInvalidArgument;
+	return net_test_has(dev) ? listen_here(handle, listenComm) : ncclInvalidArgument;
 }
 #if NET_VERSION == 10
 static ncclResult_t test_connect(int dev, ncclNetCommConfig_t *config, void *handle,
 	void **sendComm, void **sendDevComm)
 {
-	return is_mine(dev) && config && config->trafficClass == -1 && sendDevComm
+	return net_test_has(dev) && config && config->trafficClass == -1 && sendDevComm
 		       ? connect_there(handle, sendComm)
 		       : ncclInvalidArgument;
 }
@@ -386,13 +256,13 @@ static ncclResult_t test_connect(int dev, ncclNetCommConfig_t *config, void *han
 static ncclResult_t test_connect(
 	int dev, void *handle, void **sendComm, void **sendDevComm)
 {
-	return is_mine(dev) && sendDevComm ? connect_there(handle, sendComm)
-					   : ncclInvalidArgument;
+	return net_test_has(dev) && sendDevComm ? connect_there(handle, sendComm)
+						: ncclInvalidArgument;
 }
 #else
 static ncclResult_t test_connect(int dev, void *handle, void **sendComm)
 {
-	return is_mine(dev) ? connect_there(handle, sendComm) : ncclInvalidArgument;
+	return net_test_has(dev) ? connect_there(handle, sendComm) : ncclInvalidArgument;
 }
 #endif
 #endif
@@ -403,7 +273,7 @@ static ncclResult_t accept_one(void *opaque, void **recvComm)
 	int fd = accept4(comm->fd, NULL, NULL, SOCK_CLOEXEC);
 
 	*recvComm = NULL;
-	if (fault("accept"))
+	if (net_test_fault("accept"))
 		return ncclSystemError;
 	if (fd >= 0)
 		*recvComm = comm_make(fd, false);
@@ -438,10 +308,11 @@ static void region_add(struct comm *comm, const struct region *region, void **mh
 static ncclResult_t test_reg(
 	void *opaque, void *data, net_reg_size size, int type, void **mhandle)
 {
-	if ((type != NCCL_PTR_HOST && !(type == NCCL_PTR_CUDA && fault("gdr") &&
-					      !fault("dmabuf") && !fault("refuse"))) ||
-		size <= 0 || fault("register") ||
-		(size > REGION_BYTES_FEW && fault("few_pages")))
+	if ((type != NCCL_PTR_HOST &&
+		    !(type == NCCL_PTR_CUDA && net_test_fault("gdr") &&
+			    !net_test_fault("dmabuf") && !net_test_fault("refuse"))) ||
+		size <= 0 || net_test_fault("register") ||
+		(size > REGION_BYTES_FEW && net_test_fault("few_pages")))
 		return ncclSystemError;
 	for (int due = 2; size > REGION_BYTES_FEW && net_test_stuck; usleep(100))
 		atomic_compare_exchange_strong(&net_test_stuck, &due, 1);
@@ -458,8 +329,8 @@ static ncclResult_t test_reg_dmabuf(void *opaque, void *data, size_t size, int t
 	size_t bytes = 0;
 	char text[64] = "";
 
-	if (type != NCCL_PTR_CUDA || !fault("dmabuf") || fault("refuse") ||
-		pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+	if (type != NCCL_PTR_CUDA || !net_test_fault("dmabuf") ||
+		net_test_fault("refuse") || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
 		sscanf(text, "%llu %zu", &first, &bytes) != 2 ||
 		first + offset != (uintptr_t)data || offset + size > bytes)
 		return ncclSystemError;
@@ -491,13 +362,13 @@ static struct request *request_make(
 		fprintf(stderr, "net_test: memory that is not registered\n");
 		abort();
 	}
-	if (request->is_used || (fault("busy") && ++comm->calls % BUSY))
+	if (request->is_used || (net_test_fault("busy") && ++comm->calls % BUSY))
 		return NULL;
 	*request = (struct request){
 		.comm = comm, .is_used = true, .data = data, .bytes = bytes};
 	request->is_send = comm->is_send;
 	comm->gpu_messages += region->in_gpu;
-	if (region->in_gpu && !comm->is_send && !fault("coherent"))
+	if (region->in_gpu && !comm->is_send && !net_test_fault("coherent"))
 		request->aside = malloc(bytes);
 	comm->next++;
 	return request;
@@ -511,7 +382,7 @@ static ncclResult_t send_one(
 {
 	struct comm *comm = opaque;
 
-	if (!comm->is_send || (fault("send") && comm->next > 2))
+	if (!comm->is_send || (net_test_fault("send") && comm->next > 2))
 		return ncclSystemError;
 	*request = request_make(comm, data, bytes, mhandle);
 	if (*request)
@@ -526,11 +397,11 @@ static ncclResult_t recv_one(
 
 	/* with a word there it is done before the data is here, where the plugin has that
 	 * ("optional"): who waits for the data must not ask so */
-	bool is_optional = fault("optional") && *request == (void *)OPTIONAL;
+	bool is_optional = net_test_fault("optional") && *request == (void *)OPTIONAL;
 	struct request *made;
 
 	if (comm->is_send || (*request && !is_optional) ||
-		(fault("receive") && comm->next > 2))
+		(net_test_fault("receive") && comm->next > 2))
 		return ncclSystemError;
 	*request = made = request_make(comm, data, bytes, mhandle);
 	if (made)
@@ -701,7 +572,7 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
 	*done = 0;
 	if (r->is_flush)
 		return flush_test(r, done);
-	if (fault("test") && comm->next > 2)
+	if (net_test_fault("test") && comm->next > 2)
 		return ncclInternalError;
 	/* all before it first */
 	while (!result && comm->first < comm->next) {
@@ -726,7 +597,7 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
 	}
 	if (!r->is_done)
 		return is_broken(comm) && !r->is_done ? ncclRemoteError : ncclSuccess;
-	if (fault("late") && r->tests++ < LATE_TESTS)
+	if (net_test_fault("late") && r->tests++ < LATE_TESTS)
 		return ncclSuccess;
 	*done = 1;
 #if NET_VERSION >= 10
@@ -734,7 +605,7 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
 		tell(&r->event, EVENT_UPDATE_AND_STOP, NULL, EVENT_ID, &r->size);
 #endif
 	if (sizes)
-		*sizes = (int)r->size + (fault("lies") && comm->first > 1);
+		*sizes = (int)r->size + (net_test_fault("lies") && comm->first > 1);
 	r->is_used = false;
 	return ncclSuccess;
 }
@@ -748,9 +619,9 @@ static ncclResult_t comm_close(void *opaque)
 			comm->regions);
 		abort();
 	}
-	if (fault("registrations"))
+	if (net_test_fault("registrations"))
 		fprintf(stderr, "net_test: %d registered by now\n", net_test_registered);
-	if (fault("count") && !comm->is_listener)
+	if (net_test_fault("count") && !comm->is_listener)
 		fprintf(stderr, "net_test: %s gpu %llu dmabuf %llu flushed %llu\n",
 			comm->is_send ? "sent" : "received",
 			(unsigned long long)comm->gpu_messages,
@@ -775,8 +646,8 @@ __attribute__((visibility("default"))) ncclNet_t JOIN(ncclNetPlugin_v, NET_VERSI
 	.name = "Test",
 #endif
 	.init = test_init,
-	.devices = test_devices,
-	.getProperties = test_properties,
+	.devices = net_test_devices,
+	.getProperties = net_test_properties,
 	.listen = test_listen,
 	.connect = test_connect,
 	.accept = test_accept,
@@ -791,7 +662,7 @@ __attribute__((visibility("default"))) ncclNet_t JOIN(ncclNetPlugin_v, NET_VERSI
 	.closeRecv = comm_close,
 	.closeListen = comm_close,
 #if NET_VERSION >= 9
-	.makeVDevice = test_make_virtual,
+	.makeVDevice = net_test_make_virtual,
 #endif
 #if NET_VERSION >= 11
 	.finalize = test_finalize,

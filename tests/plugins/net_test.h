@@ -4,6 +4,7 @@
 #ifndef TEST_NET_TEST_H
 #define TEST_NET_TEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -149,5 +150,17 @@ typedef struct {
 	ncclResult_t (*setNetAttr)(void *ctx, void *netAttr);
 #endif
 } ncclNet_t;
+
+/* ---- of the test plugin, in net_test_device.c ---- */
+
+/* Is this word among those of NET_TEST_FAULT, for this rank? */
+bool net_test_fault(const char *word);
+
+bool net_test_has(int dev);
+ncclResult_t net_test_devices(int *count);
+ncclResult_t net_test_properties(int dev, ncclNetProperties_t *props);
+#if NET_VERSION >= 9
+ncclResult_t net_test_make_virtual(int *d, ncclNetVDeviceProps_t *props);
+#endif
 
 #endif

@@ -71,10 +71,11 @@ struct coll {
 	int rank, count;
 	struct peer *peers;
 	struct region regions[REGIONS];
-	int region_count, known;
+	atomic_int region_count;
+	int known;
 	int under_way;
 	unsigned calls;
-	bool has_failed;
+	atomic_bool has_failed;
 };
 
 struct handle {
@@ -595,11 +596,11 @@ static ncclResult_t put_one(
 		return ncclSystemError;
 	if (put->context != 0 || put->rank >= (uint32_t)coll->count)
 		return ncclInvalidArgument;
+	pthread_mutex_lock(&coll->lock);
 	if (head->bytes && (!put->from_region->is_known ||
 				   put->from + head->bytes > put->from_region->bytes ||
 				   head->to + head->bytes > put->to_region->bytes))
 		wrong("a put that is longer than memory is");
-	pthread_mutex_lock(&coll->lock);
 	if (coll->under_way == REQUESTS ||
 		(coll_fault(coll, "busy") && ++coll->calls % BUSY)) {
 		pthread_mutex_unlock(&coll->lock);
