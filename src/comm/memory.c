@@ -423,7 +423,7 @@ static const struct window *window_around(
 
 bool window_port(struct comm *comm, const struct port_put *put, struct rma_put *found)
 {
-	const struct window *from, *to = comm->memory.windows;
+	const struct window *from, *to;
 
 	pthread_mutex_lock(&comm->lock);
 	from = window_around(comm, put->data, put->bytes);

@@ -186,7 +186,7 @@ static enum err group_make(
 			group->mine[group->mine_count++] = jobs[i];
 			continue;
 		}
-		if (jobs[i]->engine != asked)
+		if (!asked || jobs[i]->engine != asked)
 			e = helpers_of(jobs[i]->engine, jobs, count, &helpers);
 		asked = jobs[i]->engine;
 		if (!e)
