@@ -2,45 +2,18 @@
  * and in groups, and what happens when the other side is wrong or gone. */
 #include <string.h>
 
-#include "ranks.h"
+#include "puts.h"
 #include "weft.h"
 
 enum { ROUNDS = 200, ELEMS = 5000, BYTES = ELEMS * sizeof(int) };
 
-static ncclWindow_t window_of(ncclComm_t comm, int **data)
-{
-	ncclWindow_t window;
-	void *memory;
-
-	OK(ncclMemAlloc(&memory, BYTES));
-	OK(ncclCommWindowRegister(comm, memory, BYTES, &window, NCCL_WIN_DEFAULT));
-	*data = memory;
-	return window;
-}
-
-/* Everyone puts into its right neighbour and waits for its left one, many times. */
 static void around(struct rank *rank)
 {
-	int n = rank->rank_count, right = (rank->rank + 1) % n,
-	    left = (rank->rank + n - 1) % n, *data, *mine = malloc(BYTES);
 	ncclComm_t comm = rank_comm(rank, 0);
-	ncclWindow_t window = window_of(comm, &data);
-	ncclWaitSignalDesc_t from_left = {1, left, 0, 0}, from_right = {1, right, 0, 0};
+	int *data, *mine = malloc(BYTES);
+	ncclWindow_t window = window_of(comm, &data, BYTES);
 
-	for (int round = 1; round <= ROUNDS; round++) {
-		size_t count = round % 2 ? ELEMS : 1 + (size_t)round;
-
-		for (int i = 0; i < ELEMS; i++)
-			mine[i] = round * 1000 + rank->rank;
-		OK(ncclPutSignal(
-			mine, count, ncclInt, right, window, 0, 0, 0, 0, comm, NULL));
-		OK(ncclWaitSignal(1, &from_left, comm, NULL));
-		for (size_t i = 0; i < count; i++)
-			EQ(data[i], round * 1000 + left);
-		/* tell the left that its data were read, or it would overwrite them */
-		OK(ncclSignal(left, 0, 0, 0, comm, NULL));
-		OK(ncclWaitSignal(1, &from_right, comm, NULL));
-	}
+	puts_around(rank, &(struct put_ring){comm, window, data, mine, ELEMS, ROUNDS});
 	OK(ncclCommWindowDeregister(comm, window));
 	OK(ncclCommDestroy(comm));
 	OK(ncclMemFree(data));
@@ -53,7 +26,7 @@ static void grouped(struct rank *rank)
 {
 	int n = rank->rank_count, *data, mine[2] = {rank->rank, -rank->rank};
 	ncclComm_t comm = rank_comm(rank, 0);
-	ncclWindow_t window = window_of(comm, &data);
+	ncclWindow_t window = window_of(comm, &data, BYTES);
 	ncclWaitSignalDesc_t all[RANKS_MAX];
 	cudaStream_t stream;
 
@@ -151,7 +124,7 @@ static void refused(struct rank *rank)
 	int *data, plain[1] = {0};
 	void *memory, *unmappable = aligned_alloc(4096, 4096);
 
-	window = window_of(comm, &data);
+	window = window_of(comm, &data, BYTES);
 	GIVES(ncclPutSignal(plain, 1, ncclInt, 1, window, BYTES, 0, 0, 0, comm, NULL),
 		ncclInvalidArgument);
 	GIVES(ncclPutSignal(plain, ELEMS + 1, ncclInt, 1, window, 0, 0, 0, 0, comm, NULL),
@@ -234,7 +207,7 @@ static void taken_away(struct rank *rank)
 	ncclComm_t comm = rank_comm(rank, 0);
 	ncclWaitSignalDesc_t once = {1, 0, 0, 0};
 	int *data, one = 1;
-	ncclWindow_t window = window_of(comm, &data);
+	ncclWindow_t window = window_of(comm, &data, BYTES);
 
 	if (rank->rank)
 		OK(ncclCommWindowDeregister(comm, window));

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ranks.h"
+#include "puts.h"
 #include "weft.h"
 
 enum { ROUNDS = 100, ELEMS = 3000, BYTES = 2 * ELEMS * sizeof(int), PATH_BYTES = 512 };
@@ -30,17 +30,6 @@ static int counted(const char *what)
 	return value;
 }
 
-static ncclWindow_t window_of(ncclComm_t comm, int **data, size_t bytes)
-{
-	ncclWindow_t window;
-	void *memory;
-
-	OK(ncclMemAlloc(&memory, bytes));
-	OK(ncclCommWindowRegister(comm, memory, bytes, &window, NCCL_WIN_DEFAULT));
-	*data = memory;
-	return window;
-}
-
 static bool is_far(const struct rank *rank, int peer)
 {
 	return peer / (rank->rank_count / 2) != rank->rank / (rank->rank_count / 2);
@@ -49,27 +38,14 @@ static bool is_far(const struct rank *rank, int peer)
 /* From the second half of the own window into the first of the right neighbour's. */
 static void around(struct rank *rank)
 {
-	int n = rank->rank_count, right = (rank->rank + 1) % n,
-	    left = (rank->rank + n - 1) % n, *data;
 	ncclComm_t comm = rank_comm(rank, 0);
+	int puts, *data, right = (rank->rank + 1) % rank->rank_count;
 	ncclWindow_t window = window_of(comm, &data, BYTES);
-	ncclWaitSignalDesc_t from_left = {1, left, 0, 0}, from_right = {1, right, 0, 0};
-	int puts = counted("rma_test_puts"), *mine = data + ELEMS;
 
+	puts = counted("rma_test_puts");
 	HOLDS(counted("rma_test_windows"));
-	for (int round = 1; round <= ROUNDS; round++) {
-		size_t count = round % 2 ? ELEMS : 1 + (size_t)round;
-
-		for (int i = 0; i < ELEMS; i++)
-			mine[i] = round * 1000 + rank->rank;
-		OK(ncclPutSignal(
-			mine, count, ncclInt, right, window, 0, 0, 0, 0, comm, NULL));
-		OK(ncclWaitSignal(1, &from_left, comm, NULL));
-		for (size_t i = 0; i < count; i++)
-			EQ(data[i], round * 1000 + left);
-		OK(ncclSignal(left, 0, 0, 0, comm, NULL));
-		OK(ncclWaitSignal(1, &from_right, comm, NULL));
-	}
+	puts_around(rank,
+		&(struct put_ring){comm, window, data, data + ELEMS, ELEMS, ROUNDS});
 	if (is_far(rank, right))
 		HOLDS(counted("rma_test_puts") - puts >= ROUNDS);
 	OK(ncclCommWindowDeregister(comm, window));

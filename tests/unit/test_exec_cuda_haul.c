@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "exec/cuda/lists/steps.h"
 #include "sched/check.h"
 #include "test.h"
 
@@ -175,6 +176,32 @@ static void all_jobs(void)
 	TRUE(count > 100);
 }
 
+/* Tiles of eight channels whose stages are of 512 KiB, which docs/design/14 tells. */
+static size_t tile_of(const char *spread, const char *name)
+{
+	const struct steps_room room = {
+		.codec = STEPS_SIMPLE, .channels = 8, .stage_bytes = 512 << 10};
+	struct lowered job = {.kind = catalog_find(COLL_ALL_REDUCE, name)};
+	struct dev_steps *steps = NULL;
+	struct steps_args args = {0};
+	size_t bytes = 0;
+
+	TRUE(!sched_hosts_read(spread, &job.hosts));
+	lower(&job, 0);
+	TRUE(!steps_flatten(job.programs, &steps, &bytes));
+	TRUE(steps_fit(steps, &room, 16 << 20, &args));
+	end(&job);
+	free(steps);
+	sched_hosts_destroy(job.hosts);
+	return args.tile_bytes;
+}
+
+static void tiles(void)
+{
+	EQ(tile_of("4x2", "hosts-tree"), 12800);
+	EQ(tile_of("4x2", "hosts-direct"), 6400);
+}
+
 /* A vector is cut as steps_shape() cuts it, and every byte is somebody's. */
 static void bytes_whole(void)
 {
@@ -205,5 +232,6 @@ int main(void)
 {
 	all_jobs();
 	bytes_whole();
+	tiles();
 	return 0;
 }
