@@ -188,6 +188,7 @@ enum err hauling_meet(struct comm *comm, const struct cuda_hello *const *hellos,
 		cuda_haul_close(made.haul, true);
 		return e;
 	}
+	cuda_haul_tell(made.haul);
 	hauling_log(comm, &made);
 	*hauling = made;
 	return OK;

@@ -293,8 +293,7 @@ static void carry_ends_fill(struct cuda_haul *haul, const struct net_gpu *gpu)
 		haul->carry_ends, haul->bases, haul->slots ? gpu : NULL};
 }
 
-/* Messages leave from there and come there. */
-static void slots_tell(const struct cuda_haul *haul)
+void cuda_haul_tell(const struct cuda_haul *haul)
 {
 	size_t bytes = stages_bytes(haul);
 
@@ -349,7 +348,6 @@ enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers,
 	if (e)
 		return e;
 	carry_ends_fill(haul, gpu);
-	slots_tell(haul);
 	atomic_store(&haul->abort, (uint32_t *)(void *)haul->words.host);
 	if (atomic_load(&haul->is_stopped)) /* before there was a word */
 		cuda_haul_stop(haul);

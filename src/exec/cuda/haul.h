@@ -51,6 +51,10 @@ void cuda_haul_leave_slots(struct cuda_haul *haul);
 enum err cuda_haul_meet(struct cuda_haul *haul, const struct haul_offer *offers,
 	const struct net_gpu *gpu);
 
+/* It is used: the owner is told of the memory that messages leave from and come to, which
+ * stays until it is closed. */
+void cuda_haul_tell(const struct cuda_haul *haul);
+
 struct haul_call {
 	cu_stream stream;
 	bool is_capturing;
